@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.private_selection import Verdict
 from mechanisms.public.coded_table import CodedTable

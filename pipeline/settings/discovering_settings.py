@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mechanisms.accounting.accountants import Basic
+from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.public.criterion import ACCEPT

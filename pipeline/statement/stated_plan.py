@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, Gdp, PrivacyLoss, make_accountant
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, make_accountant
 from mechanisms.accounting.adaptive import RESERVE
 from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.ledger import Ledger

@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.restatements import epsilon_at, group_loss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import epsilon_at, group_loss, original

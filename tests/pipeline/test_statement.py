@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 import yaml
 
-from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import epsilon_at, group_loss, original

@@ -221,7 +221,7 @@ COLLISIONS = {
     ),
     "METRICS": "from evaluation.metrics import METRICS as OURS\nMETRICS = {'tvd': OURS['tvd']}\n",
     "SYNTHESIZERS": "from best_pair import BestPairSpec\nSYNTHESIZERS = {'gum': BestPairSpec}\n",
-    "ACCOUNTANTS": "from mechanisms.accounting.accountants import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
+    "ACCOUNTANTS": "from mechanisms.accounting.accountants.gdp import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
     "SAMPLERS": "SAMPLERS = {'laplace': print}\n",
     "a method's kind": (
         "from dataclasses import dataclass\nfrom typing import ClassVar\n"
@@ -309,7 +309,8 @@ def test_a_resumed_run_is_one_with_the_same_package(shelf, capsys):
 CHEAP = """
 from dataclasses import dataclass
 from typing import ClassVar
-from mechanisms.accounting.accountants import PrivacyLoss, Zcdp
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.accountants.zcdp import Zcdp
 @dataclass(frozen=True)
 class Cheap(Zcdp):
     kind: ClassVar[str] = "cheap"
@@ -343,7 +344,9 @@ COUNTING = """
 import math
 from dataclasses import dataclass
 from typing import ClassVar
-from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.zcdp import Zcdp
 @dataclass(frozen=True)
 class Mine({base}):
     kind: ClassVar[str] = "mine"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import accountant_class
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
