@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.filters import Limit, Totals
+from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import DELTAS, GROUPS, epsilon_at, group_loss, original

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import (
     DELTAS,
     GROUPS,
@@ -110,7 +110,7 @@ def declared(config: Config, start: Start | None = None) -> Declared:
 def make_statement(
     schema: Schema,
     unit: PrivacyUnit,
-    plan: AnyPlan,
+    plan: Plan,
     ledger: Ledger,
     measurements: Measurements,
     noise_seed: int | None,
@@ -179,14 +179,14 @@ def make_statement(
     )
 
 
-def discovered_here(plan: AnyPlan) -> tuple[tuple[str, ...], int | None]:
+def discovered_here(plan: Plan) -> tuple[tuple[str, ...], int | None]:
     """Columns of which the plan's own charges discovered something; and the largest C that they might, or None."""
     if plan.discovery is None:
         return (), None
     return tuple(s.wanted.column for s in plan.discovery.slots), plan.discovery.cap
 
 
-def _in_other_terms(plan: AnyPlan) -> dict[str, Any]:
+def _in_other_terms(plan: Plan) -> dict[str, Any]:
     """The guarantee before any δ is chosen, at other δ, and for groups of units."""
     accountant, worst, selection = plan.accountant, worst_case(plan), plan.selection
     curve = tuple((at, _finite(epsilon_at(accountant, worst, at, selection))) for at in CURVE)
