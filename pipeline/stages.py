@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.score import Scorecard
-from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
@@ -307,7 +307,7 @@ def _engine(config: Config, folder: RunFolder) -> AbstractContextManager[Engine]
 def _private(
     source: Source,
     schema: Schema,
-    plan: AnyPlan,
+    plan: Plan,
     *,
     unit: PrivacyUnit,
     folder: RunFolder,

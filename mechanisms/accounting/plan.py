@@ -1,43 +1,74 @@
-"""The ledger-to-be: every charge, calibrated to the budget before any row is read."""
+"""The ledger-to-be: every charge that a run may make, calibrated to the budget before any row is read."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.accountants.registered import make_accountant
-from mechanisms.accounting.calibrate import Charge, calibrate
-from mechanisms.accounting.events import Event, NoiseEvent, as_noise
-from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
+from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, before, discovery_receipts
-from mechanisms.accounting.planned_scores import PlannedScore, planned_scores, score_charges, score_json, score_receipts
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
-from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import Neighbouring, Norm
+
+#: Ids of events that a reserve pays for begin so.
+RESERVE = "purse:"
+#: Those of them that pay for distances say so after their number, and how many.
+SCORES_PAID = "distances-"
+Purpose = Literal["measure", "choose", "distance", "reserve", "histogram", "accept"]
+#: The purposes of the slots that a method's rounds are charged under.
+ROUNDS: tuple[Purpose, ...] = ("measure", "choose", "distance")
 
 
 @dataclass(frozen=True)
-class Request:
-    """A marginal that is wanted, and its relative weight in the budget's split."""
+class Reservation:
+    """What a slot is wanted for.
 
-    clique: Clique
-    weight: float = 1.0
+    Attributes:
+        stage: what the charge buys, in a word or two; slots of one stage stand together; empty: all are asked at once.
+        clique: the marginal, where it is known ahead.
+        cells: of the marginal; at most so many where it is chosen later; 0 for a choice and for scores.
+        weight: relative part of the budget, in the accountant's additive currency.
+        scores: how many distances of marginals are released together; 0 for a marginal and for a choice.
+    """
+
+    stage: str
+    clique: Clique | None
+    cells: int
+    weight: float
+    scores: int = 0
+
+    @property
+    def choice(self) -> bool:
+        return self.cells == 0 and self.scores == 0
+
+    @property
+    def purpose(self) -> Purpose:
+        """What a charge of it is for."""
+        return (
+            "reserve"
+            if self.stage == RESERVE
+            else "choose"
+            if self.choice
+            else "distance"
+            if self.scores
+            else "measure"
+        )
 
 
 @dataclass(frozen=True)
 class PlannedMeasurement:
-    """One charge and what it buys.
+    """A measurement: what is asked, and its charge.
 
     Attributes:
         clique: the marginal.
@@ -53,269 +84,274 @@ class PlannedMeasurement:
 
 
 @dataclass(frozen=True)
-class PlannedHistogram:
-    """The charge for the histogram of records per unit.
+class PlannedCharge:
+    """A charge that may be made.
 
     Attributes:
-        wanted: what is counted.
-        measurement: the charge; its sensitivity is that of `wanted`, in units.
+        purpose: what it pays for.
+        event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
+        share: its part of the budget; all shares sum to 1.
+        reservation: what a slot of the rounds is for.
+        asked: the histogram of records per unit, or the criterion of acceptance, that it pays for.
     """
 
-    wanted: RecordsPerUnit
-    measurement: PlannedMeasurement
+    purpose: Purpose
+    event: Event
+    share: float
+    reservation: Reservation
+    asked: RecordsPerUnit | Criterion | None = None
 
     @property
-    def event(self) -> NoiseEvent:
-        return self.measurement.event
+    def criterion(self) -> Criterion:
+        """What decides whether the release is accepted; TypeError for another charge."""
+        if not isinstance(self.asked, Criterion):
+            raise TypeError(f"{self.event.id} pays for no acceptance")
+        return self.asked
+
+    @property
+    def histogram(self) -> RecordsPerUnit:
+        """The histogram; TypeError for another charge."""
+        if not isinstance(self.asked, RecordsPerUnit):
+            raise TypeError(f"{self.event.id} pays for no histogram")
+        return self.asked
+
+    @property
+    def measurement(self) -> PlannedMeasurement:
+        """All cells of the marginal that is known ahead, or the histogram; TypeError for another charge."""
+        if isinstance(self.asked, RecordsPerUnit):
+            return PlannedMeasurement(self.asked.label, self.asked.query, self.share, as_noise(self.event))
+        if self.reservation.clique is None:
+            raise TypeError(f"{self.event.id} pays for nothing that is known ahead")
+        query = Identity(self.reservation.cells)
+        return PlannedMeasurement(self.reservation.clique, query, self.share, as_noise(self.event))
+
+    def admits(self, event: Event) -> bool:
+        """Whether the event may be charged under it: what rounds ask may cost less, all else is exactly as planned."""
+        return self.event.admits(event) if self.purpose in ROUNDS and self.reservation.stage else self.event == event
+
+    def to_json(self, accountant: Accountant, event: Event | None = None) -> dict[str, Any]:
+        """The charge as JSON values.
+
+        Args:
+            event: the numbers that were used; None: those of the plan.
+        """
+        used, cost, asked = event or self.event, accountant.cost(self.event), self.reservation
+        name, facts = {"id": self.event.id}, used.to_facts()
+        if self.purpose == "accept":
+            zero = {"clique": None, "cells": 0, "answers": 1}
+            return {**name, "accept": self.criterion.to_json(), **zero, **facts, "share": self.share, "cost": cost}
+        if self.purpose == "histogram" or not asked.stage:
+            m = self.measurement
+            sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
+            return {**name, **sizes, **facts, "share": self.share, "cost": cost}
+        clique = None if asked.clique is None else list(asked.clique)
+        slot = {"stage": asked.stage, "clique": clique, "cells": asked.cells, "scores": asked.scores}
+        booked = {"booked": self.event.to_facts()} if used != self.event else {}  # the worst case, whose cost is booked
+        return {**name, **slot, "share": self.share, "cost": cost, **booked, **facts}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All charges of a run, and their total.
+    """All charges that a run may make, and their total.
+
+    Guarantee: what is asked under a slot may depend on all answers before; the slots' costs may not. So the composition
+        of the slots' worst cases holds as adaptive composition: basic (Dwork et al. 2006), advanced (Dwork, Rothblum &
+        Vadhan 2010), zCDP (Bun & Steinke 2016, lemma 2.3) and GDP (Dong, Roth & Su 2019, theorem 3.2; McKenna 2021).
+
+    A reserve is spent in parts whose number and sizes may depend on answers too. Its events are booked as they are, and
+    the ledger refuses the one that would exceed (ε, δ): a privacy filter, which costs nothing extra under zCDP (Feldman
+    & Zrnic 2021), GDP (Smith & Thakurta 2022), and where pure ε adds up (Rogers et al. 2016).
 
     Attributes:
-        scores: the charges for the noisy scores that decide whether a release is accepted.
+        charges: the slots in the order in which they are charged, the reserve, the histogram, the scores.
+        method: what decides about queries and choices, as plain values, part of the ledger's name for the plan; empty:
+            nothing is decided, what is given is asked at once.
         selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
         compared: the pairs of noise and accountant that settings left to choose from, the one that was taken first.
+        power: parts of the reserve are in proportion to cells to this power, where the method shares it out.
         discovery: what was charged before all else, out of the same budget; None: nothing was.
     """
 
-    measurements: tuple[PlannedMeasurement, ...]
+    charges: tuple[PlannedCharge, ...]
+    method: Mapping[str, Any]
     accountant: Accountant
     epsilon: units.Epsilon
     delta: units.Delta
     neighbouring: Neighbouring
     max_records: int
-    histogram: PlannedHistogram | None = None
-    scores: tuple[PlannedScore, ...] = ()
     selection: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
+    power: float = POWER
     discovery: DiscoveryPlan | None = None
+
+    def of(self, *purposes: Purpose) -> tuple[PlannedCharge, ...]:
+        """The charges for these purposes."""
+        return tuple(c for c in self.charges if c.purpose in purposes)
+
+    @cached_property
+    def slots(self) -> tuple[PlannedCharge, ...]:
+        """What the rounds are charged under, in order."""
+        return self.of(*ROUNDS)
+
+    @property
+    def measurements(self) -> tuple[PlannedMeasurement, ...]:
+        """The marginals that are known ahead."""
+        return tuple(s.measurement for s in self.slots if s.reservation.clique is not None)
+
+    @cached_property
+    def reserve(self) -> PlannedCharge | None:
+        """All of the reserve as one charge, of the noise that the accountant is a filter for; None: there is none."""
+        return next(iter(self.of("reserve")), None)
+
+    @property
+    def histogram(self) -> PlannedCharge | None:
+        """The charge for the histogram of records per unit."""
+        return next(iter(self.of("histogram")), None)
+
+    @property
+    def scores(self) -> tuple[PlannedCharge, ...]:
+        """The charges for the noisy scores that decide whether a release is accepted."""
+        return self.of("accept")
+
+    @cached_property
+    def _by_id(self) -> dict[str, PlannedCharge]:
+        return {c.event.id: c for c in self.charges if c.purpose != "reserve"}
 
     @property
     def events(self) -> tuple[Event, ...]:
-        further = [self.histogram.event] if self.histogram else []
-        own = (*(m.event for m in self.measurements), *further, *(s.event for s in self.scores))
-        return (*before(self.discovery), *own)
+        """The worst case of every charge, but for the reserve."""
+        return (*before(self.discovery), *(c.event for c in self._by_id.values()))
 
-    def reserved(self, event: Event) -> Event | None:
-        """The event as the plan has it, whose cost is booked; None if it is not in the plan."""
-        return event if self._by_id.get(event.id) == event else None
-
-    def buys_answers(self, event: Event) -> bool:
-        """Whether the event pays for answers to linear queries over marginals: the histogram and scores do not."""
-        return any(event.id == m.event.id for m in self.measurements)
-
-    @cached_property
-    def _by_id(self) -> dict[str, Event]:
-        return {e.id: e for e in self.events}
-
-    def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
-        """What was charged, as JSON values."""
-        every = [*self.measurements, *([self.histogram.measurement] if self.histogram else [])]
-        measured = [planned_json(m, self.accountant) for m in every if m.event.id in charged]
-        discovered = discovery_receipts(self.discovery, charged)
-        return discovered + measured + score_receipts(self.scores, self.accountant, charged)
+    @property
+    def composed(self) -> tuple[Event, ...]:
+        """The events that the total is made of: all of the reserve is one."""
+        return (*self.events, *([self.reserve.event] if self.reserve else []))
 
     @property
     def loss(self) -> PrivacyLoss:
         return self.accountant.loss(self.composed)
 
+    def reserved(self, event: Event) -> Event | None:
+        """The planned worst case, whose cost is booked; None where no charge admits the event."""
+        if (charge := self._by_id.get(event.id)) is not None:
+            return charge.event if charge.admits(event) else None
+        if self.discovery is not None and (asked := self.discovery.reserved(event)) is not None:
+            return asked
+        return event if self.reserve is not None and event.id.startswith(RESERVE) else None
+
+    def buys_answers(self, event: Event) -> bool:
+        """Whether the event pays for answers to linear queries over marginals, not for a choice or for scores."""
+        if (charge := self._by_id.get(event.id)) is not None:
+            return charge.purpose == "measure"
+        return event.id.startswith(RESERVE) and not event.is_choice and not scores_paid(event.id)
+
+    def measurement_event(self, name: str, part: float, sensitivity: float | None = None) -> NoiseEvent:
+        """A measurement that costs a part of the reserve.
+
+        Args:
+            name: after the prefix that the ledger knows the reserve by.
+            part: above 0, at most 1.
+            sensitivity: in records; None: that of columns of norm 1.
+        """
+        whole, strength = self._of_reserve(part)
+        moved = whole.sensitivity if sensitivity is None else sensitivity
+        return noise_event(whole.kind, f"{RESERVE}{name}", moved, units.round_up(moved / strength))
+
+    def scores_event(self, number: int, part: float, scores: int) -> NoiseEvent:
+        """So many distances under one charge that costs a part of the reserve; its id tells how many.
+
+        Args:
+            number: in the order in which the reserve is spent.
+            part: above 0, at most 1.
+        """
+        whole, strength = self._of_reserve(part)
+        bound = scores_bound(scores, whole.kind, self.neighbouring, self.max_records)
+        name = f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}"
+        return noise_event(whole.kind, name, bound, units.round_up(bound / strength))
+
+    def choice_event(self, name: str, part: float) -> Exponential:
+        """A choice that costs a part of the reserve; arguments as of `measurement_event`."""
+        _, strength = self._of_reserve(part)
+        return Exponential(f"{RESERVE}{name}", self.accountant.choice_epsilon(strength))
+
+    def _of_reserve(self, part: float) -> tuple[NoiseEvent, float]:
+        """The reserve as one event, and how strong (ε_i or μ_i) an event is that costs that part of it."""
+        whole = self.reserve_event
+        strength = self.accountant.strength(part) * whole.sensitivity / whole.scale
+        return whole, strength * (1 - 1e-8)  # the rounding of many events
+
     @property
-    def composed(self) -> tuple[Event, ...]:
-        """The events that the total is made of."""
-        return self.events
+    def reserve_event(self) -> NoiseEvent:
+        """All of the reserve as one event.
+
+        Raises:
+            TypeError: the plan has no reserve.
+        """
+        if self.reserve is None:
+            raise TypeError("the plan has no reserve")
+        return as_noise(self.reserve.event)
+
+    def measurement_slot(self, place: int) -> NoiseEvent:
+        """The worst case of the measurement that a slot is reserved for; TypeError for a choice."""
+        return as_noise(self.slots[place].event)
+
+    def choice_slot(self, place: int) -> Exponential:
+        """The choice that a slot is reserved for; TypeError for a measurement."""
+        return as_choice(self.slots[place].event)
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that the sensitivities of all measurements are taken in."""
+        return next((c.event.norm for c in self.of(*ROUNDS, "reserve") if c.event.norm is not None), "l1")
+
+    def places(self, stage: str) -> list[int]:
+        """The places of a stage's slots."""
+        return [i for i, s in enumerate(self.slots) if s.reservation.stage == stage]
+
+    def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
+        """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
+        paid = [c for c in self.charges if c.event.id in charged and c.purpose != "reserve"]
+        asked = [c.to_json(self.accountant, charged[c.event.id]) for c in paid if c.purpose in ROUNDS]
+        spent = [self._out_of_reserve(e).to_json(self.accountant) for e in charged.values() if e.id.startswith(RESERVE)]
+        beside = [c.to_json(self.accountant) for c in paid if c.purpose not in ROUNDS]
+        return discovery_receipts(self.discovery, charged) + asked + spent + beside
+
+    def _out_of_reserve(self, event: Event) -> PlannedCharge:
+        """An event of the reserve as a charge, with the part of the budget that it took."""
+        whole = self.reserve
+        share = 0.0 if whole is None else self.accountant.share(event, whole.event) * whole.share
+        return PlannedCharge("reserve", event, share, Reservation(RESERVE, None, 0, 0.0, scores_paid(event.id)))
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON values."""
+        """The plan as JSON values: its charges, the budget and the total, and in which terms they hold."""
+        own = self.accountant
         return {
-            "measurements": [planned_json(m, self.accountant) for m in self.measurements],
-            "histogram": histogram_json(self.histogram, self.accountant),
-            "accept": [score_json(s, self.accountant) for s in self.scores],
-            **discovery_json(self.discovery),
-            **promise_json(self),
+            **({"method": dict(self.method)} if self.method else {}),
+            "measurements": [c.to_json(own) for c in self.slots],
+            "histogram": self.histogram and self.histogram.to_json(own),
+            "accept": [c.to_json(own) for c in self.scores],
+            **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
+            **({} if self.discovery is None else {"discovery": self.discovery.to_json()["discovery"]}),
+            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
+            "accountant": own.kind,
+            "conversion": own.conversion,
+            "neighbouring": str(self.neighbouring),
+            "max_records": self.max_records,
         }
 
 
-class Promise(Protocol):
-    """What a plan of any kind keeps to."""
-
-    @property
-    def accountant(self) -> Accountant: ...
-    @property
-    def epsilon(self) -> units.Epsilon: ...
-    @property
-    def delta(self) -> units.Delta: ...
-    @property
-    def neighbouring(self) -> Neighbouring: ...
-    @property
-    def max_records(self) -> int: ...
-    @property
-    def loss(self) -> PrivacyLoss: ...
+def scores_paid(name: str) -> int:
+    """How many distances an event of a reserve pays for, by its id; 0: it pays for something else."""
+    told = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
+    return int(told[1]) if told else 0
 
 
-def promise_json(plan: Promise) -> dict[str, Any]:
-    """The budget and the total of a plan as JSON values, and in which terms they hold."""
-    return {
-        "budget": {"epsilon": plan.epsilon, "delta": plan.delta},
-        "total": {"epsilon": plan.loss.epsilon, "delta": plan.loss.delta},
-        "accountant": plan.accountant.kind,
-        "conversion": plan.accountant.conversion,
-        "neighbouring": str(plan.neighbouring),
-        "max_records": plan.max_records,
-    }
+def scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max_records: int) -> float:
+    """How far that many L1 distances to fixed marginals move together, in records, when one unit changes; rounded up.
 
-
-def discovery_json(discovery: DiscoveryPlan | None) -> dict[str, Any]:
-    """What is charged before all else, as JSON values; nothing where nothing is."""
-    return {} if discovery is None else {"discovery": discovery.to_json()["discovery"]}
-
-
-def planned_json(m: PlannedMeasurement, accountant: Accountant) -> dict[str, Any]:
-    """One charge as JSON values."""
-    return {
-        "id": m.event.id,
-        "clique": list(m.clique),
-        "cells": m.query.columns,
-        "answers": m.query.rows,
-        **m.event.to_facts(),
-        "share": m.share,
-        "cost": accountant.cost(m.event),
-    }
-
-
-def histogram_json(histogram: PlannedHistogram | None, accountant: Accountant) -> dict[str, Any] | None:
-    """The histogram's charge as JSON values."""
-    return None if histogram is None else planned_json(histogram.measurement, accountant)
-
-
-def histogram_charge(question: RecordsPerUnit, kind: NoiseKind, neighbouring: Neighbouring) -> Charge:
-    """What the histogram asks of the budget; its sensitivity follows from what it counts."""
-    bound = question.sensitivity(norm=NOISE_KINDS[kind].norm, neighbouring=neighbouring)
-    return Charge(question.event, kind, bound, question.share)
-
-
-def share_left(
-    histogram: RecordsPerUnit | None, accept: Sequence[Criterion], discovery: DiscoveryPlan | None = None
-) -> float:
-    """The part of the budget that the marginals share.
-
-    Raises:
-        UserError: nothing is left.
+    Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived at
+    `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
     """
-    left = 1 - math.fsum([histogram.share] if histogram else []) - math.fsum(c.share for c in accept)
-    left -= 0.0 if discovery is None else discovery.share
-    if not left > 1e-6:
-        fix = "smaller parts of the budget: accept_share=0.05"
-        raise UserError("nothing is left for the marginals", where="accept_share", fix=fix)
-    return left
-
-
-def planned_histogram(question: RecordsPerUnit, event: Event) -> PlannedHistogram:
-    """The histogram with its calibrated charge."""
-    return PlannedHistogram(
-        question, PlannedMeasurement(question.label, question.query, question.share, as_noise(event))
-    )
-
-
-def make_plan(
-    domain: Domain,
-    requests: Sequence[Request],
-    *,
-    mechanism: str,
-    accountant: str,
-    epsilon: float,
-    delta: float,
-    neighbouring: Neighbouring,
-    max_records: int,
-    histogram: RecordsPerUnit | None = None,
-    accept: Sequence[Criterion] = (),
-    discovery: DiscoveryPlan | None = None,
-) -> Plan:
-    """Split a budget over marginals and calibrate their noise, from public facts alone.
-
-    Shares are in proportion to weight · cells^(2/3), PrivSyn's optimum under zCDP, in the accountant's additive
-    currency: ε (basic), ε² (advanced), ρ (zcdp), μ² (gdp); an accountant that was left open has its own power of the
-    same loads (`shares_power`). One multiplier is then searched such that the accountant's total stays within (ε, δ);
-    the search ends on the noisier side.
-
-    Args:
-        requests: the marginals with their weights.
-        mechanism: a kind of noise, or auto: of all pairs that are left open, the one with the least noise.
-        accountant: basic, advanced, zcdp, gdp, or auto.
-        max_records: C, the largest total weight of one unit.
-        histogram: of records per unit, if it is wanted; the marginals share what it leaves.
-        accept: what decides whether the release is accepted; the marginals share what its scores leave.
-        discovery: what is charged before; the marginals share what it leaves.
-    Raises:
-        UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
-    """
-    eps, dlt = units.epsilon(epsilon), units.delta(delta)
-    if max_records < 1:
-        raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
-    if not requests:
-        raise UserError("no marginals", where="selection", fix="select at least one marginal")
-    left, spent = share_left(histogram, accept, discovery), before(discovery)
-
-    def plan_of(pair: Pair) -> Plan:
-        """The plan under a pair of noise and accountant."""
-        kind, shares = pair.noise, _shares(domain, requests, shares_power(pair, accountant), left)
-        further = [histogram_charge(histogram, kind, neighbouring)] if histogram else []
-        further += score_charges(accept, kind, neighbouring, max_records)
-        law = NOISE_KINDS[kind]
-        slots = 0 if law.pure else len(requests) + len(further)
-        accounting = make_accountant(pair.accountant, delta=delta_left(dlt, spent), slots=slots)
-        names = [f"{i:04d}:{','.join(r.clique)}" for i, r in enumerate(requests)]
-        queries = [Identity(domain.cells(r.clique)) for r in requests]
-        bounds = [sensitivity(q, norm=law.norm, neighbouring=neighbouring, max_records=max_records) for q in queries]
-
-        charges = [Charge(n, kind, b, s) for n, b, s in zip(names, bounds, shares, strict=True)]
-        events = calibrate([*charges, *further], accounting, eps, dlt, before=spent)
-        last = planned_histogram(histogram, events[len(requests)]) if histogram else None
-        scores = planned_scores(accept, events[len(events) - len(accept) :])
-        planned = zip(requests, queries, shares, events[: len(requests)], strict=True)
-        measurements = tuple(PlannedMeasurement(r.clique, q, s, as_noise(e)) for r, q, s, e in planned)
-        done = Plan(measurements, accounting, eps, dlt, neighbouring, max_records, last, scores)
-        return replace(done, discovery=discovery)
-
-    pairs = possible_pairs(mechanism, accountant, delta=dlt, noise_alone=True)
-    most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow
-    loads = [domain.cells(r.clique) * (r.weight / most) ** (1 / POWER) for r in requests]
-    best = _with_least_noise(by_pair(pairs, plan_of), loads)
-    check_scales(best.events)
-    return best
-
-
-def _with_least_noise(plans: Sequence[tuple[Pair, Plan]], loads: Sequence[float]) -> Plan:
-    """The plan with the least Σ load · standard deviation over the marginals (Li et al. 2021b, section 2.5)."""
-    noise = [PairNoise(pair, mean_stddev(loads, [m.event.stddev for m in plan.measurements])) for pair, plan in plans]
-    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
-    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
-
-
-def _shares(domain: Domain, requests: Sequence[Request], power: float, left: float) -> list[float]:
-    """Each marginal's part of the budget, the part that is left for all of them shared out.
-
-    A weight is that of squares: the error of its marginal counts weight^(3/2) times.
-
-    Raises:
-        UserError: a part next to nothing.
-    """
-    loads = [(r.weight ** (power / POWER), domain.cells(r.clique) ** power) for r in requests]
-    total = math.fsum(weight * cells for weight, cells in loads)
-    shares = [left * weight * cells / total for weight, cells in loads]
-    if not math.isfinite(total) or min(shares) < 1e-12:
-        fix = "weights of one order of magnitude"
-        raise UserError("weights so far apart that a marginal gets nothing", where="selection.weights", fix=fix)
-    return shares
-
-
-def check_scales(events: Sequence[Event], maximum: float = units.MAX_SCALE) -> None:
-    """Refuse a plan, before anything is charged, whose noise has no place in the range of answers.
-
-    Raises:
-        UserError: a scale above the maximum, in records.
-    """
-    for event in events:
-        if not event.is_choice:
-            units.check_scale(event.scale, maximum)
+    each = sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
+    return units.joint_sensitivity(each, scores, NOISE_KINDS[noise].norm)

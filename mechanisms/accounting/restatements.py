@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.registered import make_accountant
-from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.currencies import above
 from mechanisms.accounting.events import Event, Laplace
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, delta
@@ -21,14 +21,13 @@ DELTAS = (1e-5, 1e-6, 1e-9)
 GROUPS = (2, 5, 10)
 
 
-def worst_case(plan: AnyPlan) -> tuple[Event, ...]:
+def worst_case(plan: Plan) -> tuple[Event, ...]:
     """What the guarantee of one try composes: all that the plan may charge, whatever part of it a run uses.
 
     A part of it would be no guarantee: how much is charged may depend on answers. With a reserve, or where the plan of
     the rest follows from what was discovered, it is all that the ledger lets through, as one event.
     """
-    reserve = plan.reserve if isinstance(plan, AdaptivePlan) else None
-    if reserve is None and plan.discovery is None:
+    if plan.reserve is None and plan.discovery is None:
         return plan.events
     return all_of_budget(plan.accountant, plan.epsilon, plan.delta, failures(plan.events))
 
@@ -46,7 +45,7 @@ def all_of_budget(accountant: Accountant, epsilon: Epsilon, dlt: Delta, failure:
     return (replace(currency.event("all", {"mu": mu, "rho": rho}[currency.name]), failure=failure),)
 
 
-def guarantee(plan: AnyPlan) -> PrivacyLoss:
+def guarantee(plan: Plan) -> PrivacyLoss:
     """The (ε, δ) of everything that the plan may charge, in all its tries; never more than what the ledger keeps to."""
     loss = plan.accountant.loss(worst_case(plan))
     return plan.selection.total(PrivacyLoss(min(loss.epsilon, plan.epsilon), min(loss.delta, plan.delta)))

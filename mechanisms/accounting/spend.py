@@ -9,9 +9,9 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS
 from mechanisms.accounting.accountants.zcdp import Zcdp
-from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.currencies import MARGIN, Currency, above
 from mechanisms.accounting.events import Event, Laplace
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public import units
 from mechanisms.public.units import Delta, round_up
@@ -58,7 +58,7 @@ def spend_of_pair(epsilon: float, delta: float) -> Spend:
     return Spend(eps, dlt, mu, rho, slack=dlt)
 
 
-def spend_of_plan(plan: AnyPlan) -> Spend:
+def spend_of_plan(plan: Plan) -> Spend:
     """The spend of a run that keeps to its plan; of one with several tries, that of all that there may be.
 
     μ and ρ are the composition of the slots' worst cases: the mechanisms are what they are, whichever accountant
@@ -82,7 +82,7 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
         total = plan.selection.total(PrivacyLoss(epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
-    if not (plan.discovery or (isinstance(plan, AdaptivePlan) and plan.reserve is not None)):
+    if not (plan.discovery or plan.reserve):
         mu, rho = _composed(plan.events)
         return Spend(epsilon, delta, mu, rho)
     currency = plan.accountant.currency
@@ -92,7 +92,7 @@ def spend_of_plan(plan: AnyPlan) -> Spend:
     return Spend(plan.epsilon, delta, *currency.whole_run(plan.epsilon, delta_left(plan.delta, plan.events)), slack)
 
 
-def _own_epsilon(plan: AnyPlan) -> float:
+def _own_epsilon(plan: Plan) -> float:
     """The least ε that accountants of ours know of all that a plan may charge, at its δ."""
     pure = above(math.fsum(e.epsilon_alone for e in plan.composed))
     if not plan.delta:

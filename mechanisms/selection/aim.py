@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.queries.adaptive_grid import subsets

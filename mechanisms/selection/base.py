@@ -10,8 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from mechanisms.accounting.accountants.registered import check_filter, serves_as_filter
-from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.pairs import POWER, possible_pairs
+from mechanisms.accounting.plan import Plan, Reservation
+from mechanisms.accounting.planning import reserve
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -138,7 +139,7 @@ class Schedule:
         slots = [replace(s, weight=factors[s.stage] * s.weight ** (power / POWER)) for s in self.slots]
         return replace(self, slots=slots)
 
-    def plan(self, *, noise: NoiseKind, accountant: str, **options: Any) -> AdaptivePlan:
+    def plan(self, *, noise: NoiseKind, accountant: str, **options: Any) -> Plan:
         """Every charge that the rounds may make, calibrated; options as of `reserve`.
 
         Raises:

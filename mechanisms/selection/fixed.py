@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.rules.mapped import with_pairs
@@ -14,7 +14,18 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, Facts, Method, Schedule, least_count, threshold
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals, given_slots
-from mechanisms.selection.questions import common_values
+from mechanisms.selection.questions import ask_given, common_values
+
+
+@dataclass(frozen=True)
+class Given(Method):
+    """Marginals that public facts give, all at once: nothing is decided, and plans call it by no name."""
+
+    kind: ClassVar[str] = ""
+
+    def run(self, context: Context) -> None:
+        """Every marginal, whole."""
+        ask_given(context, "")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain

@@ -8,7 +8,7 @@ from typing import Any
 from mechanisms.selection.aim import AimSettings
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Method, Selection
-from mechanisms.selection.fixed import Fixed
+from mechanisms.selection.fixed import Fixed, Given
 from mechanisms.selection.mst import MstSettings
 from mechanisms.selection.papers.adagrid import AdagridSettings
 from mechanisms.selection.papers.indif import IndifSettings
@@ -44,4 +44,6 @@ def registered_methods() -> dict[str, type[Method]]:
 
 def method_of(description: Mapping[str, Any]) -> Method:
     """The method that a plan describes; KeyError for one that is not registered."""
+    if not description:
+        return Given()
     return registered_methods()[description["kind"]](**{k: v for k, v in description.items() if k != "kind"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.adaptive_grid import subsets

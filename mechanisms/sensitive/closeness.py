@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.planned_scores import PlannedScore
+from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques
@@ -58,7 +58,7 @@ def _in_units(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
 
 
 def noisy_distance(
-    planned: PlannedScore,
+    planned: PlannedCharge,
     distance: Callable[[], int],
     ledger: Ledger,
     source: NoiseSource,
@@ -76,8 +76,8 @@ def noisy_distance(
     Raises:
         UserError: a kept distance that the ledger does not know, or of another criterion.
     """
-    needed = planned.wanted.sensitivity(neighbouring=neighbouring, max_records=max_records)
-    question = _Distance(path, planned.event, planned.wanted)
+    needed = planned.criterion.sensitivity(neighbouring=neighbouring, max_records=max_records)
+    question = _Distance(path, as_noise(planned.event), planned.criterion)
     answer = leave([question], lambda due: [q.exact(distance(), needed) for q in due], ledger, source)[0]
     return None if answer is None else float(answer["value"])
 

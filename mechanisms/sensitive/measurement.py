@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
@@ -85,7 +84,7 @@ class MarginalQuestion:
         return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)
 
 
-def marginal_question(planned: PlannedMeasurement, plan: AnyPlan | DiscoveryPlan, path: Path) -> MarginalQuestion:
+def marginal_question(planned: PlannedMeasurement, plan: Plan | DiscoveryPlan, path: Path) -> MarginalQuestion:
     """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
     norm, matrix = planned.event.norm, as_matrix(planned.query)
     needed = sensitivity(matrix, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
@@ -129,7 +128,7 @@ def measure(
 def measure_some(
     table: Private,
     planned: Sequence[tuple[int, PlannedMeasurement]],
-    plan: AnyPlan,
+    plan: Plan,
     ledger: Ledger,
     source: NoiseSource,
     *,
@@ -158,7 +157,7 @@ def measure_some(
 
 
 def measure_histogram(
-    table: PrivateTable, plan: AnyPlan, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
+    table: PrivateTable, plan: Plan, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
 ) -> NoisyMarginal | None:
     """The histogram of records per unit, if the plan has one and its answer was not lost.
 
@@ -168,7 +167,7 @@ def measure_histogram(
     """
     if plan.histogram is None:
         return None
-    histogram, planned = plan.histogram.wanted, plan.histogram.measurement
+    histogram, planned = plan.histogram.histogram, plan.histogram.measurement
     if table.histogram is None or table.histogram.size != histogram.max_records:
         raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
     counts = table.histogram << WEIGHT_BITS

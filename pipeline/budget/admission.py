@@ -12,10 +12,10 @@ from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.bookings import SETTING, Book, Refused, Scope, Wanted, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
@@ -39,7 +39,7 @@ DIGITS, LEAST = 3, 1e-3
 
 
 def planned_release(
-    config: Config, schema: Schema, plan: AnyPlan, root: Path, *, unit: PrivacyUnit | None = None
+    config: Config, schema: Schema, plan: Plan, root: Path, *, unit: PrivacyUnit | None = None
 ) -> tuple[PlannedRelease, ...]:
     """The booking of one ordinary run; empty where no ledger is set.
 

@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
 from mechanisms.public.units import Neighbouring

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.private_selection import Verdict
 from mechanisms.public.coded_table import CodedTable
@@ -131,12 +132,12 @@ def _scored(
         return tuple(
             noisy_distance(
                 planned,
-                lambda p=planned: exact_distance(private, table, p.wanted, scale=scale),  # type: ignore[misc]
+                lambda p=planned: exact_distance(private, table, p.criterion, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
                 neighbouring=work.plan.neighbouring,
                 max_records=work.private.max_records,
-                path=attempt.root / f"accept-{planned.wanted.place}.json",
+                path=attempt.root / f"accept-{planned.criterion.place}.json",
             )
             for planned in work.plan.scores
         )
@@ -150,7 +151,7 @@ def _kept_scores(attempt: Attempt) -> tuple[float | None, ...] | None:
 
 def _within(work: Work, scores: tuple[float | None, ...]) -> bool:
     """Whether every noisy score is at most what its criterion says; one that was lost is not."""
-    limits = [s.wanted.at_most for s in work.plan.scores]
+    limits = [s.criterion.at_most for s in work.plan.scores]
     return all(
         limit is None or (score is not None and score <= limit) for score, limit in zip(scores, limits, strict=True)
     )
@@ -177,11 +178,11 @@ def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
     """The noisy scores of a single try against what they had to be: they are part of what it paid for."""
     figures = []
     for planned, score in zip(work.plan.scores, scores, strict=True):
-        limit = planned.wanted.at_most
+        limit = planned.criterion.at_most
         if limit is not None:
             lost = f"was charged and lost, at most {in_records(limit)}"
-            value = lost if score is None else noisy_figure(score, planned.event.stddev, limit)
-            figures.append(f"{planned.wanted.title}: {value}")
+            value = lost if score is None else noisy_figure(score, as_noise(planned.event).stddev, limit)
+            figures.append(f"{planned.criterion.title}: {value}")
     return "; ".join(figures)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mechanisms.accounting.adaptive import AdaptivePlan, Reservation
+from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Domain
@@ -30,7 +31,7 @@ def build_adaptive(
     mapped: Sequence[Mapped] = (),
     accept: Sequence[Criterion] = (),
     discovery: DiscoveryPlan | None = None,
-) -> AdaptivePlan:
+) -> Plan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
@@ -48,7 +49,7 @@ def build_adaptive(
     rounds = replace(schedule, slots=[_with_source(w, domain, mapped) for w in schedule.slots])
     reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
 
-    def plan_of(pair: Pair) -> AdaptivePlan:
+    def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
         power = shares_power(pair, accountant)
         plan = rounds.with_power(power).plan(
@@ -86,7 +87,7 @@ def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapp
     )
 
 
-def _mean_noise(plan: AdaptivePlan, reserved: Sequence[int]) -> float:
+def _mean_noise(plan: Plan, reserved: Sequence[int]) -> float:
     """The mean standard deviation of a cell, in records: what `auto` compares (Li et al. 2021b, section 2.5).
 
     What a reserve will be spent on is not known yet: it counts as one marginal of mean size for each slot of a
@@ -95,7 +96,7 @@ def _mean_noise(plan: AdaptivePlan, reserved: Sequence[int]) -> float:
     Args:
         reserved: cells of the marginals that the reserve may be spent on.
     """
-    slots = [(s.reservation.cells, s.event.stddev) for s in plan.slots if s.reservation.cells]
+    slots = [(s.reservation.cells, as_noise(s.event).stddev) for s in plan.slots if s.reservation.cells]
     if plan.reserve is not None:
         count = max(len(slots), 1)
         part = plan.reserve_event.stddev / plan.accountant.strength(1 / count)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.outcome import plain
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -55,7 +55,7 @@ class Work:
     config: Config
     schema: Schema
     spec: Synthesizer
-    plan: AnyPlan
+    plan: Plan
     private: PrivateTable
     folder: RunFolder
     show: Stages
@@ -121,7 +121,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
     return measurements, ledger
 
 
-def check_answers(measurements: Measurements, plan: AnyPlan, ledger: Ledger, show: Stages) -> None:
+def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: Stages) -> None:
     """Say what was charged and lost; without any answer there is nothing to release."""
     charged = sum(plan.buys_answers(event) for event in ledger.events.values())
     lost = charged - len(measurements.answers)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.candidates import Expected
 from mechanisms.public.domain import Clique, Domain
@@ -72,8 +71,8 @@ class PgmFit:
         return [c for c in fitting if self.last is None or self.last.answerable(c)]
 
 
-def build_fit(synthesis: Synthesizer, plan: AnyPlan, zeros: tuple[Zeros, ...] = ()) -> Fit:
+def build_fit(synthesis: Synthesizer, plan: Plan, zeros: tuple[Zeros, ...] = ()) -> Fit:
     """The model that the plan's method asks for: independent columns, or a graphical model of all answers."""
-    if isinstance(plan, Plan) or not method_of(plan.method).graphical:
+    if not method_of(plan.method).graphical:
         return IndependentFit()
     return PgmFit(synthesis.model_settings, zeros)

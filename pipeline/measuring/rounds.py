@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.accounting.plan import Plan
 from mechanisms.public.release import Measurements
 from mechanisms.selection.selections import method_of
-from mechanisms.sensitive.measurement import measure, measure_histogram
+from mechanisms.sensitive.measurement import measure_histogram
 from pipeline.measuring.fitted_models import Fit
 from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
 
@@ -20,24 +19,8 @@ def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
     Args:
         fit: a model of what is known so far, for methods that choose.
     """
-    run = rounds
-    histogram = measure_histogram(run.table, run.plan, run.ledger, run.source, answers_dir=run.folder)
-    return replace(_marginals(rounds, fit), histogram=histogram)
-
-
-def _marginals(rounds: MeasurementContext, fit: Fit) -> Measurements:
-    plan = rounds.plan
-    if isinstance(plan, Plan):
-        return measure(
-            rounds.table,
-            plan,
-            rounds.ledger,
-            rounds.source,
-            answers_dir=rounds.folder,
-            public_total=rounds.public_total,
-            progress=rounds.progress,
-        )
+    histogram = measure_histogram(rounds.table, rounds.plan, rounds.ledger, rounds.source, answers_dir=rounds.folder)
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
-    steps = AdaptiveRun(rounds, plan, fit)
-    method_of(plan.method).run(steps)
-    return steps.measurements
+    steps = AdaptiveRun(rounds, rounds.plan, fit)
+    method_of(rounds.plan.method).run(steps)
+    return replace(steps.measurements, histogram=histogram)

@@ -12,10 +12,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.events import Exponential, NoiseEvent
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import PlannedMeasurement
+from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -46,7 +45,7 @@ class MeasurementContext:
     """
 
     table: PrivateTable
-    plan: AnyPlan
+    plan: Plan
     ledger: Ledger
     source: NoiseSource
     folder: Path
@@ -69,7 +68,7 @@ class AdaptiveRun:
     """
 
     run: MeasurementContext
-    plan: AdaptivePlan
+    plan: Plan
     model: Fit
     answers: list[NoisyMarginal] = field(default_factory=list, repr=False)
     compared: NoisyDistances | None = None

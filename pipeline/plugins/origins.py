@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
-from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import NOISE_EVENTS, as_noise
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
@@ -29,7 +28,7 @@ _READ: dict[str, Mapping[str, Any]] = {"mechanism": NOISE_EVENTS, "accountant": 
 
 
 def not_ours(
-    selection: Selection, plan: Plan | AdaptivePlan, measurements: Measurements, synthesizer: tuple[str, type]
+    selection: Selection, plan: Plan, measurements: Measurements, synthesizer: tuple[str, type]
 ) -> tuple[dict[str, Any], ...]:
     """What the promise of a release rests on and is not ours: kind, name, module, distribution, version, digest.
 
@@ -44,18 +43,16 @@ def not_ours(
     return _named([*_planned(selection, plan), *asked, ("synthesis", *synthesizer)])
 
 
-def rests_on_others(selection: Selection, plan: Plan | AdaptivePlan) -> bool:
+def rests_on_others(selection: Selection, plan: Plan) -> bool:
     """Whether anything that a plan's cost rests on is not ours."""
     return bool(_named(_planned(selection, plan)))
 
 
-def _planned(selection: Selection, plan: Plan | AdaptivePlan) -> list[tuple[str, str, type]]:
+def _planned(selection: Selection, plan: Plan) -> list[tuple[str, str, type]]:
     parts: list[tuple[str, str, type]] = [("selection", selection.kind, type(selection))]
-    if isinstance(plan, AdaptivePlan):
-        parts.append(("selection", selection.kind, type(method_of(plan.method))))
+    parts.append(("selection", selection.kind, type(method_of(plan.method))))
     parts.append(("accountant", plan.accountant.kind, type(plan.accountant)))
-    every = [*plan.events, *([plan.reserve.event] if isinstance(plan, AdaptivePlan) and plan.reserve else [])]
-    return parts + [("mechanism", e.kind, type(e)) for e in every if not e.is_choice and as_noise(e)]
+    return parts + [("mechanism", e.kind, type(e)) for e in plan.composed if not e.is_choice and as_noise(e)]
 
 
 def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]:

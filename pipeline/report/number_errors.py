@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.numbers.expected_errors import expected_error
@@ -13,7 +12,7 @@ from synthesis.numbers.expected_errors import expected_error
 DAY = 86_400
 
 
-def mean_errors(schema: Schema, plan: AnyPlan, rows: int | None) -> list[dict[str, Any]]:
+def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[dict[str, Any]]:
     """Per column of numbers or dates that noise is cleared from: how many cells, their noise, and the error to expect
     of its mean at `rows` records. Cells are the fine ones, or its codes, where each of them is one value.
 
@@ -21,7 +20,7 @@ def mean_errors(schema: Schema, plan: AnyPlan, rows: int | None) -> list[dict[st
     column's unit (days or seconds of dates) where they do not; `assumed` says what is assumed of the values. Bins are
     measured once more with what marginals of several columns leave, which is not counted in.
     """
-    noise = {} if isinstance(plan, Plan) else _slots(plan)
+    noise = _slots(plan) if plan.method else {}
     errors: list[dict[str, Any]] = []
     for name in schema.shaped:
         cells = schema.fine.get(name, schema.domain[name])
@@ -43,10 +42,9 @@ def mean_errors(schema: Schema, plan: AnyPlan, rows: int | None) -> list[dict[st
     return errors
 
 
-def _slots(plan: Any) -> dict[str, float]:
+def _slots(plan: Plan) -> dict[str, float]:
     """Column → the standard deviation of an answer, of slots for one column."""
-    places = [i for i, s in enumerate(plan.slots) if s.reservation.clique and len(s.reservation.clique) == 1]
-    return {plan.slots[i].reservation.clique[0]: plan.measurement_slot(i).stddev for i in places}
+    return {m.clique[0]: m.event.stddev for m in plan.measurements if len(m.clique) == 1}
 
 
 def said_errors(errors: list[dict[str, Any]]) -> list[str]:

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.accounting.adaptive import RESERVE, AnyPlan
 from mechanisms.accounting.events import describes_choice
-from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import in_records
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
@@ -47,7 +46,7 @@ FIRST, SHOWN = 10, 1_000
 STAGES = {RESERVE: "rounds, in all"}
 
 
-def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) -> dict[str, Any]:
+def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> dict[str, Any]:
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
     unit = build_unit(config)
     return {
@@ -56,7 +55,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
         "max_records": unit.max_records,
         **plan.to_json(),
         **_selection(config, plan),
-        "selected": "" if isinstance(plan, Plan) else method_of(plan.method).in_words,
+        "selected": method_of(plan.method).in_words,
         "compared": [p.to_json() for p in plan.compared],
         "rows": config.plan.rows,
         "candidates": _candidates(config, schema, plan),
@@ -81,7 +80,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: AnyPlan) 
     }
 
 
-def _theory(config: Config, max_records: int, plan: AnyPlan) -> dict[str, Any] | None:
+def _theory(config: Config, max_records: int, plan: Plan) -> dict[str, Any] | None:
     """What the theory says about `plan.rows`; None where it is not given."""
     own, rows = config.privacy, config.plan.rows
     if rows is None:
@@ -92,7 +91,7 @@ def _theory(config: Config, max_records: int, plan: AnyPlan) -> dict[str, Any] |
     )
 
 
-def _selection(config: Config, plan: AnyPlan) -> dict[str, Any]:
+def _selection(config: Config, plan: Plan) -> dict[str, Any]:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
     selection = plan.selection
     if selection.tries == 1:
@@ -105,7 +104,7 @@ def _selection(config: Config, plan: AnyPlan) -> dict[str, Any]:
     }
 
 
-def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str, Any]]:
+def _candidates(config: Config, schema: Schema, plan: Plan) -> list[dict[str, Any]]:
     """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
 
     `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^power;
@@ -115,7 +114,7 @@ def _candidates(config: Config, schema: Schema, plan: AnyPlan) -> list[dict[str,
     if rows is not None and rows < 1:
         raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
     candidates: list[tuple[Clique, float, float]] = []
-    if isinstance(plan, Plan):
+    if not plan.method:
         for m in plan.measurements:
             mean = m.event.mean_abs
             candidates.append(

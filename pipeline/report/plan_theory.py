@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.gaussian_curve import gaussian_mu
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.noise_tails import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring
@@ -21,7 +21,7 @@ ETA = 0.05
 
 
 def theory(
-    plan: AnyPlan, *, epsilon: float, delta: float, rows: int, max_records: int, neighbouring: Neighbouring
+    plan: Plan, *, epsilon: float, delta: float, rows: int, max_records: int, neighbouring: Neighbouring
 ) -> dict[str, Any]:
     """JSON values.
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.pairs import POWER
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.domain import Clique, Domain
@@ -31,7 +30,7 @@ MEDIANS = ("columns", "one_alone", "all_together")
 Noise = tuple[Clique, float, float]
 
 
-def expected_noise(plan: AnyPlan, domain: Domain, *, halved: bool = False) -> list[Noise]:
+def expected_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[Noise]:
     """Of every marginal whose noise is known ahead, or that may be chosen: what its noise alone would make.
 
     Args:
@@ -42,7 +41,7 @@ def expected_noise(plan: AnyPlan, domain: Domain, *, halved: bool = False) -> li
         return math.prod(coarse_size(domain, n) if halved else domain[n].size for n in clique)
 
     strength = plan.accountant.strength
-    if isinstance(plan, Plan):
+    if not plan.method:
         planned = plan.measurements
         part = [cells(m.clique) / domain.cells(m.clique) for m in planned]
         loads = [m.share * p**POWER for m, p in zip(planned, part, strict=True)]
@@ -50,11 +49,10 @@ def expected_noise(plan: AnyPlan, domain: Domain, *, halved: bool = False) -> li
         alone = [m.query.rows * p * m.event.mean_abs * strength(m.share) for m, p in zip(planned, part, strict=True)]
         shares = [load * left for load in loads]
         return [(m.clique, a, a / strength(s)) for m, a, s in zip(planned, alone, shares, strict=True)]
-    given = [s for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique]
     noise: list[Noise] = []
-    for slot in given:
-        own = cells(slot.reservation.clique or ()) * plan.measurement_slot(plan.slots.index(slot)).mean_abs
-        noise.append((slot.reservation.clique or (), own, own))
+    for m in (s.measurement for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique):
+        own = cells(m.clique) * m.event.mean_abs
+        noise.append((m.clique, own, own))
     if (cliques := method_of(plan.method).reported) and plan.reserve is not None:
         each = plan.reserve_event.mean_abs
         loads = [cells(c) ** plan.power for c in cliques]
@@ -73,7 +71,7 @@ def coarse_size(domain: Domain, name: str) -> int:
     return math.ceil(line / 2) + attribute.size - line
 
 
-def expectations(config: Config, schema: Schema, plan: AnyPlan, rows: int) -> dict[str, Any]:
+def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> dict[str, Any]:
     """What to expect at so many rows: which marginals are useful and which drown, and what other settings would buy.
 
     Errors are total variation distances that noise alone makes, at most 1: ½ Σ |noise| / rows.
@@ -129,7 +127,7 @@ def _sorted_out(columns: Sequence[tuple[Clique, float]], limit: float) -> dict[s
     }
 
 
-def _others(config: Config, schema: Schema, plan: AnyPlan, rows: int) -> list[dict[str, Any]]:
+def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[dict[str, Any]]:
     """The same figures at twice ε, at half of C, and with half as many bins; each planned anew."""
     figures = []
     more = copy.deepcopy(config)
@@ -148,7 +146,7 @@ def _others(config: Config, schema: Schema, plan: AnyPlan, rows: int) -> list[di
     return figures
 
 
-def _planned(config: Config, schema: Schema) -> AnyPlan:
+def _planned(config: Config, schema: Schema) -> Plan:
     return build.build_plan(config, build.build_workload(config, schema), schema)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from mechanisms.accounting.adaptive import AnyPlan
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean, one_of
@@ -209,7 +209,7 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
     return Workload(kept, tuple(weight_of[c] for c in kept), workload.left_out, dropped)
 
 
-def build_plan(config: Config, workload: Workload, schema: Schema, discovery: DiscoveryPlan | None = None) -> AnyPlan:
+def build_plan(config: Config, workload: Workload, schema: Schema, discovery: DiscoveryPlan | None = None) -> Plan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read.
 
     Args:
@@ -295,15 +295,13 @@ def usable_synthesizer(config: SynthesisConfig) -> Synthesizer:
     return spec
 
 
-def planned_cells(plan: AnyPlan, domain: Domain) -> list[tuple[str, int]]:
+def planned_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
-    if isinstance(plan, Plan):
-        return [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
-    slots_cells = [(" × ".join(s.reservation.clique), s.reservation.cells) for s in plan.slots if s.reservation.clique]
-    return slots_cells + later_cells(plan, domain)
+    known = [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
+    return known + later_cells(plan, domain)
 
 
-def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int:
+def predicted_memory_bytes(config: Config, schema: Schema, plan: Plan) -> int:
     """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
 
     The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
@@ -311,10 +309,7 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int
     """
     domain = schema.measured
     cells, later = (sum(n for _, n in sizes) for sizes in (planned_cells(plan, domain), later_cells(plan, domain)))
-    if isinstance(plan, Plan):
-        cliques = [m.clique for m in plan.measurements]
-    else:
-        cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
+    cliques = [m.clique for m in plan.measurements]
     rows, most = config.synthesis.rows or config.data.rows or 1_000_000, rows_at_once(config, schema)
     rows = rows if most is None else min(rows, most)
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
@@ -327,17 +322,14 @@ def predicted_memory_bytes(config: Config, schema: Schema, plan: AnyPlan) -> int
     return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
 
 
-def planned_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | None:
+def planned_model_cells(config: Config, schema: Schema, plan: Plan) -> int | None:
     """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
     if build_synthesizer(config.synthesis).max_model_cells is None:
         return None
-    if isinstance(plan, Plan):
-        return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
-    cliques = [s.reservation.clique for s in plan.slots if s.reservation.clique]
-    return model_cells(schema.measured, [*cliques, *(c for c, _ in schema.zeros)])
+    return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
 
 
-def grown_model_cells(config: Config, schema: Schema, plan: AnyPlan) -> int | None:
+def grown_model_cells(config: Config, schema: Schema, plan: Plan) -> int | None:
     """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
     limit = build_synthesizer(config.synthesis).max_model_cells
     return None if limit is None else grown_cells(plan, schema.measured, limit) or None
@@ -384,7 +376,7 @@ def check_rows(
         raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
 
 
-def check_memory(config: Config, schema: Schema, plan: AnyPlan) -> None:
+def check_memory(config: Config, schema: Schema, plan: Plan) -> None:
     """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
     needed, limit = predicted_memory_bytes(config, schema, plan), memory_limit_bytes(config.limits.memory_gb)
     if needed > limit:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.plan import Plan
 from mechanisms.selection.selections import method_of
 from pipeline.folders import RunFolder
@@ -25,7 +24,7 @@ def bound_settings(config: Config) -> dict[str, Any]:
     return settings
 
 
-def post_processing(config: Config, plan: AnyPlan, folder: RunFolder) -> Callable[[str], bool]:
+def post_processing(config: Config, plan: Plan, folder: RunFolder) -> Callable[[str], bool]:
     """Whether a fact of a run's manifest, by its name, may be another one when the run goes on.
 
     Fixed stays whatever enters a charge or reads rows: who is set aside for scores, a public start (which is compared
@@ -34,7 +33,7 @@ def post_processing(config: Config, plan: AnyPlan, folder: RunFolder) -> Callabl
     looked at: another one from the same answers would be a choice by scores, also where it is gone by now. Its papers
     stay as they are while it is there.
     """
-    between = not isinstance(plan, Plan) and method_of(plan.method).graphical
+    between = method_of(plan.method).graphical
 
     def may_change(name: str) -> bool:
         group, _, setting = name.removeprefix("settings.").partition(".")

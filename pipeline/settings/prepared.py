@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluation.metrics import ScoreSpec
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.autodp_check import check_with_autodp
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.errors import UserError
@@ -26,7 +26,7 @@ class Prepared:
     """
 
     schema: Schema
-    plan: AnyPlan
+    plan: Plan
     scoring: ScoreSpec | None
     places: tuple[str, str] | None
     left_out: tuple[str, ...]

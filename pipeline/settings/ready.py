@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import check_share
@@ -36,7 +36,7 @@ class Ready:
     signer: Signer | None
 
 
-def ready(config: Config, schema: Schema, plan: AnyPlan, root: Path) -> Ready:
+def ready(config: Config, schema: Schema, plan: Plan, root: Path) -> Ready:
     """What the settings ask for beside the plan, looked up and checked.
 
     Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
+from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY

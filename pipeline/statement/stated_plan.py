@@ -10,8 +10,8 @@ from typing import Any
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, make_accountant
-from mechanisms.accounting.adaptive import RESERVE
 from mechanisms.accounting.events import Event, Exponential, Laplace
+from mechanisms.accounting.plan import RESERVE
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import all_of_budget

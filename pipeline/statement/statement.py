@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.adaptive import AnyPlan
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import (
     DELTAS,
@@ -103,7 +103,7 @@ def declared(config: Config, start: Start | None = None) -> Declared:
 def make_statement(
     schema: Schema,
     unit: PrivacyUnit,
-    plan: AnyPlan,
+    plan: Plan,
     ledger: Ledger,
     measurements: Measurements,
     noise_seed: int | None,
@@ -192,7 +192,7 @@ def declared_fields(
     }
 
 
-def discovered_here(plan: AnyPlan) -> tuple[tuple[str, ...], int | None]:
+def discovered_here(plan: Plan) -> tuple[tuple[str, ...], int | None]:
     """Columns of which the plan's own charges discovered something; and the largest C that they might, or None."""
     if plan.discovery is None:
         return (), None

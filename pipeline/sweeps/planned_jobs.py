@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.parts import check_table_files
@@ -78,7 +78,7 @@ class CheckedSettings:
 
     memory: dict[str, int] = field(default_factory=dict)
     scores: set[str] = field(default_factory=set)
-    plans: dict[str, tuple[Schema, AnyPlan]] = field(default_factory=dict)
+    plans: dict[str, tuple[Schema, Plan]] = field(default_factory=dict)
 
 
 Load = Callable[[Sequence[str]], DictConfig]

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import norm
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS, make_accountant
-from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
-from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.accounting.plan import Reservation
+from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Mu, Neighbouring

@@ -9,8 +9,8 @@ from mpmath import mp, mpf
 
 from mechanisms.accounting.events import Gaussian, event_of
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.accounting.planned_discovery import plan_discovery
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import epsilon_at, group_loss, guarantee, original, worst_case
 from mechanisms.accounting.spend import spend_of_plan

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, check_filter
-from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import POWER, Pair, possible_pairs, ranked_pairs, shares_of
-from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.accounting.plan import Reservation
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import OWN_KINDS

@@ -297,13 +297,12 @@ def questions() -> set[str]:
 def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
     """What one case ran, in the words of `registered`; but for the questions, which its tape tells."""
     s, config, tries = case.settings, _composed(_overrides(case, folder)), plan.selection
-    method = getattr(plan, "method", None)
     kind = "of one try" if tries.tries == 1 else f"of the {'first' if tries.threshold else 'best'} try"
     return {
         "selection": {config.selection.kind},
         "synthesizer": {config.synthesis.kind},
-        "method": set() if method is None else {method["kind"]},
-        "slot": {s.reservation.stage for s in getattr(plan, "slots", ())},
+        "method": {plan.method["kind"]} if plan.method else set(),
+        "slot": {s.reservation.stage for s in plan.slots},
         "event": {type(e).__name__ for e in plan.events},
         "mechanism": {case.mechanism},
         "accountant": {case.accountant, plan.accountant.kind},
@@ -311,7 +310,7 @@ def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
         "clip": {s.clip} if s.column else set(),
         "missing unit": {s.missing} if s.column else set(),
         "schema": {case.schema},
-        "acceptance": {f"by the {score.wanted.over}" for score in plan.scores} | ({kind} if plan.scores else set()),
+        "acceptance": {f"by the {score.criterion.over}" for score in plan.scores} | ({kind} if plan.scores else set()),
     }
 
 

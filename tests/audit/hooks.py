@@ -70,7 +70,7 @@ POINTS = {
     "distance's sensitivity": "mechanisms.public.criterion:Criterion.sensitivity",
     "open ledger": "mechanisms.accounting.ledger:Ledger.open",
     "answer fits": "mechanisms.sensitive.measurement:MarginalQuestion.fits",
-    "reserved": "mechanisms.accounting.adaptive:AdaptivePlan.reserved",
+    "reserved": "mechanisms.accounting.plan:Plan.reserved",
     "draft": "mechanisms.public.drafts.draft:draft_schema",
     "guess of texts": "mechanisms.public.drafts.column_guess:_texts",
     "loss of a column": "mechanisms.public.tables.losses:loss_of",

@@ -144,10 +144,10 @@ def threshold_by_the_exact_number_of_rows(original: Any) -> Any:
     def within(work: Any, scores: Any) -> bool:
         share = work.private.coded.rows / 20
         moved = [
-            replace(s, wanted=replace(s.wanted, at_most=None if s.wanted.at_most is None else s.wanted.at_most * share))
+            replace(s, asked=replace(s.criterion, at_most=None if (at := s.criterion.at_most) is None else at * share))
             for s in work.plan.scores
         ]
-        return bool(original(replace(work, plan=replace(work.plan, scores=tuple(moved))), scores))
+        return bool(original(replace(work, plan=replace(work.plan, charges=tuple(moved))), scores))
 
     return within
 

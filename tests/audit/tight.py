@@ -20,7 +20,8 @@ from scipy.stats import beta, norm
 
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import parse_schema

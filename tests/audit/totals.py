@@ -15,7 +15,6 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
 from mechanisms.accounting.events import Exponential
-from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import epsilon_at, guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
@@ -189,7 +188,7 @@ def _gaussian(events: Sequence[Any]) -> bool:
 
 def reserves(plan: Any, rng: random.Random) -> Iterator[list[Any]]:
     """All events that the plan may charge: a reserve as one, and as random parts for choices and measurements."""
-    if isinstance(plan, Plan) or plan.reserve is None:
+    if plan.reserve is None:
         yield list(plan.events)
         return
     yield [*plan.events, plan.reserve.event]
@@ -244,7 +243,7 @@ def check_tries(plan: Any, config: Any) -> None:
         raise Broken(f"{tries} tries of ({plan.epsilon}, {plan.delta}) each, out of ({float(epsilon)}, {float(delta)})")
     spend, loss = spend_of_plan(plan), guarantee(plan)
     claims = [("all tries", plan.selection.total(one)), ("booked", spend)]
-    claims += [("stated", loss)] if isinstance(plan, Plan) else []
+    claims += [("stated", loss)] if not plan.method else []
     for what, claim in claims:
         if Fraction(claim.epsilon) < factor * Fraction(one.epsilon) * (1 - _TINY):
             raise Broken(f"{what}: ε = {claim.epsilon} for {tries} tries of {one.epsilon}")

@@ -26,7 +26,7 @@ from mechanisms.accounting.bookings import (
 from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.running_total import running_total
 from mechanisms.accounting.spend import spend_of_pair
 from mechanisms.public.domain import Attribute, Domain

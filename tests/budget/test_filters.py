@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 from mechanisms.accounting.accountants.gdp import Gdp
-from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.currencies import zcdp_epsilon, zcdp_rho
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.filters import Filter, Limit
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan, Reservation
+from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.accounting.spend import Spend, spend_of_pair, spend_of_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -46,7 +46,7 @@ def plan(epsilon: float = 1.0, delta: float = 1e-9, accountant: str = "gdp", mec
     )
 
 
-def with_reserve(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> AdaptivePlan:
+def with_reserve(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> Plan:
     wanted = [Reservation("one-way", (n,), SMALL[n].size, 0.1) for n in SMALL.names]
     pure = accountant == "basic"
     method = Indif((("a", "b"),)) if pure else Aim((("a", "b"), ("b", "c")), (1.0, 1.0), 0.9, 10, 1000)

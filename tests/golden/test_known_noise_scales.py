@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring

@@ -526,7 +526,7 @@ def test_what_a_sampler_of_others_fails_to_draw_was_charged_before_and_is_never_
 TWIN = """
 from dataclasses import dataclass
 from typing import ClassVar
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.queries import query_matrices
 from mechanisms.selection.base import GIVEN, Method, Schedule, Selection
 class Identity(query_matrices.Identity):

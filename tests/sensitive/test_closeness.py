@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Attribute, Domain
@@ -138,7 +138,7 @@ def test_a_distance_is_kept_charged_once_and_never_drawn_again(tmp_path):
     assert first == again()
     assert list(ledger.events) == ["accept:0"]
     with pytest.raises(UserError, match="does not follow"):
-        again(replace(planned, wanted=criterion(at_most=6.0)))
+        again(replace(planned, asked=criterion(at_most=6.0)))
     kept = json.loads(path.read_text())
     path.write_text(json.dumps({**kept, "value": None}))
     with pytest.raises(UserError, match="does not follow"):

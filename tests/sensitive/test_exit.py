@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.plan import Request, make_plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -11,7 +11,8 @@ from scipy import stats
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.plan import Plan, PlannedMeasurement, Request, make_plan
+from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -98,7 +99,7 @@ def test_no_bit_of_a_fractional_answer_stays_as_it_is(tmp_path):
     """Answers to entries in multiples of 2^-16 lie on a finer lattice: its lowest bits must be noise too."""
     query = SparseQuery.of(np.full((20_000, 1), 2.0**-MATRIX_BITS))  # each answer: one lowest bit
     planned = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 1.0, 5.0))
-    which = replace(plan(), measurements=(planned,), max_records=1)
+    which = replace(plan(), max_records=1)
     answer = answered(np.array([1]), planned, which, Free(), SeededNoise(1), tmp_path)
     lowest = np.rint(answer.values * 2.0 ** (WEIGHT_BITS + MATRIX_BITS)).astype(np.int64) % 16
     counts = np.bincount(lowest, minlength=16)
@@ -192,7 +193,7 @@ def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(
     honest = plan()
     first = honest.measurements[0]
     event = replace(first.event, l2_sensitivity=1.0)
-    lying = replace(honest, measurements=(replace(first, event=event), *honest.measurements[1:]))
+    lying = replace(honest, charges=(replace(honest.charges[0], event=event), *honest.charges[1:]))
     ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
     with pytest.raises(RuntimeError, match="above the planned"):
         measure(Town(), lying, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
@@ -210,7 +211,7 @@ def test_adaptive_grids_answer_a_million_million_records(records, tmp_path):
     """The product of counts and entries has more than 63 bits: it once failed, after the charge."""
     query = half_grid()
     planned = PlannedMeasurement(("a", "b"), query, 1.0, Gaussian("x", 2.0, 5.0))
-    which = replace(plan(), measurements=(planned,))
+    which = plan()
     exact = np.full(2000, records * 2**WEIGHT_BITS // 2000)
     answer = answered(exact, planned, which, Free(), SeededNoise(1), tmp_path)
     noise = answer.values - query.answer(exact * 2.0**-WEIGHT_BITS)

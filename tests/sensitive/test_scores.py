@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mechanisms.accounting.adaptive import AdaptivePlan, reserve
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planning import reserve
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -51,7 +52,7 @@ def scores(table, expected, neighbouring):
     return np.array([found.values[p] for p in PAIRS]) * 2.0 ** -(WEIGHT_BITS + SCORE_BITS), found
 
 
-def plan_of(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> AdaptivePlan:
+def plan_of(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> Plan:
     method = Indif(PAIRS)
     slots, share = method.slots(SMALL, [1, 1, 8])
     accountant = "gdp" if noise == "gaussian" else "basic"

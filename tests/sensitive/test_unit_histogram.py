@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
-from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan, Reservation
+from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mechanisms.accounting.adaptive import Reservation
+from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.workload import Workload

@@ -12,7 +12,8 @@ from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.pairs import PairNoise, possible_pairs, ranked_pairs
-from mechanisms.accounting.plan import Plan, Request, make_plan
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.noise_kinds import AUTO, possible_kinds
 from mechanisms.public.workload import Workload
