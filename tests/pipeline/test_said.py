@@ -100,16 +100,6 @@ def test_a_choice_that_was_charged_and_lost_is_not_called_answered(selection, ki
     assert after[event] is False
 
 
-def test_the_statement_says_what_counts_as_one_unit_and_what_as_none(town):
-    unit = ["privacy.unit=person", "privacy.max_records=3", "privacy.missing_unit_values=[nobody]"]
-    assert command("run", *FAST, *unit, "hydra.run.dir=out") == 0
-    said = statement(town / "out")["unit_ids"]
-    assert "upper and lower case" in said and "white space" in said and "leading zeros" in said
-    assert "'nobody'" in said
-    assert command("run", *FAST, *unit, "privacy.unit_id_rules=[]", "hydra.run.dir=exact") == 0
-    assert statement(town / "exact")["unit_ids"].startswith("ids are one where their texts are equal")
-
-
 def test_a_weak_budget_is_warned_about_everywhere(town, capsys):
     weak = ["privacy.epsilon=20", "privacy.delta=0.01", "plan.format=json"]
     assert command("plan", *FAST, *weak) == 0
