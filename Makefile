@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup run test slow flaky bench lint types docs audit clean
+.PHONY: help setup run test quick slow flaky bench lint types docs audit clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -30,14 +30,19 @@ JAVA := $(shell java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' && 
 # The tests start a hundred commands: bytecode is kept for these, whatever the shell says.
 test: .venv/ready .venv/spark-ready .venv/docs-ready ## lint, types, documentation and tests (minutes)
 	$(MAKE) --jobs=3 --output-sync lint types docs
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+
+QUICK := tests/test_architecture.py tests/accounting tests/public tests/selection tests/synthesis
+
+quick: .venv/ready ## the laws of the mechanisms and of synthesis, no commands (a minute)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(QUICK)
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: .venv/ready ## mypy, strict on mechanisms
+types: .venv/ready ## mypy --strict
 	$(BIN)/mypy mechanisms synthesis evaluation pipeline
 
 .venv/docs-ready: .venv/ready requirements-docs.txt
@@ -48,7 +53,7 @@ docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those that draw fresh noise, 30 times over (an hour)
 	$(BIN)/python -m tests.flaky --times 30

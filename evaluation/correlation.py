@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
 from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends

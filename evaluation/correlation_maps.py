@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.correlation import BUCKETS, cramers_v
 from evaluation.products import inner
 from mechanisms.public.coded_table import CodedTable

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import bucketed
+from evaluation.accuracy.anita_buckets import bucketed
 from evaluation.counts import pairs_looked_at
 from evaluation.lost_dependence import Change, change
 from evaluation.readings.pair_ends import DependenceEnds

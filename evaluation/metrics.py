@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evaluation.anita.anita_privacy_metric import PRIVACY
-from evaluation.anita.anita_sequences_metric import SEQUENCES
-from evaluation.anita.n_way_metrics import N_WAY
+from evaluation.accuracy.n_way_metrics import N_WAY
 from evaluation.attacks.attribute_inference_metric import ATTRIBUTE_INFERENCE
 from evaluation.attacks.linkage_metric import LINKAGE
 from evaluation.attacks.membership_metric import MEMBERSHIP
 from evaluation.attacks.singling_out_metric import SINGLING_OUT
-from evaluation.challenges.density_metric import DENSITY
-from evaluation.challenges.gini_metric import GINI
-from evaluation.challenges.pie_chart_metrics import INVERSE_PIE, PIE_CHART
-from evaluation.challenges.range_2018_metric import RANGE_2018
-from evaluation.challenges.range_query_metric import RANGE_QUERY
-from evaluation.challenges.sdnist_metric import SDNIST
-from evaluation.challenges.sprint2_metric import SPRINT2
-from evaluation.challenges.sprint3_metric import SPRINT3
 from evaluation.correlation_metric import CORRELATION
 from evaluation.coverage.outlier_coverage_metric import OUTLIER_COVERAGE
 from evaluation.dependence_metric import DEPENDENCE
@@ -26,7 +16,17 @@ from evaluation.learning.tstr_metric import TSTR
 from evaluation.learning.two_sample_auc_metric import TWO_SAMPLE_AUC
 from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
 from evaluation.mgd.mgd_metric import MGD
-from evaluation.ncript.ncript_metric import NCRIPT
+from evaluation.papers.anita.anita_privacy_metric import PRIVACY
+from evaluation.papers.anita.anita_sequences_metric import SEQUENCES
+from evaluation.papers.challenges.density_metric import DENSITY
+from evaluation.papers.challenges.gini_metric import GINI
+from evaluation.papers.challenges.pie_chart_metrics import INVERSE_PIE, PIE_CHART
+from evaluation.papers.challenges.range_2018_metric import RANGE_2018
+from evaluation.papers.challenges.range_query_metric import RANGE_QUERY
+from evaluation.papers.challenges.sdnist_metric import SDNIST
+from evaluation.papers.challenges.sprint2_metric import SPRINT2
+from evaluation.papers.challenges.sprint3_metric import SPRINT3
+from evaluation.papers.ncript.ncript_metric import NCRIPT
 from evaluation.tvd_metric import TVD
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_accuracy import expected_tvd
-from evaluation.anita.anita_privacy import Privacy
 from evaluation.cube import map_cubes
 from evaluation.dependence import Dependence
 from evaluation.map_columns import MapColumns
 from evaluation.metric import Options
-from evaluation.ncript.combined_loss import Ncript
-from evaluation.ncript.ncript_metric import NCRIPT
 from evaluation.outcome import plain
+from evaluation.papers.anita.anita_privacy import Privacy
+from evaluation.papers.ncript.combined_loss import Ncript
+from evaluation.papers.ncript.ncript_metric import NCRIPT
+from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable

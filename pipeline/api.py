@@ -18,9 +18,9 @@ from evaluation.mgd.marginal_difference import mgd as score_mgd
 from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
 from evaluation.mgd.targets import Targets
 from evaluation.score import Scorecard
-from mechanisms.public.designs.itemsets import frequent_itemsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.selection.papers.itemsets import frequent_itemsets
 from pipeline import synth_again as other
 from pipeline.comparison.compared_tables import score_several, tables_by_name
 from pipeline.comparison.several_tables import Comparison

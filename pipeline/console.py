@@ -13,7 +13,7 @@ CONSOLE = ("terminal", "always", "never")
 #: Said where they are not printed.
 NOT_SAID = "what saw rows is not printed here (console=always prints it)"
 #: What a run prints at its end, at most.
-LINES, WIDTH = 14, 110
+LINES, WIDTH = 14, 100
 #: Where the words of a line begin.
 INDENT = 12
 

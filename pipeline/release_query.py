@@ -114,7 +114,11 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
     Raises:
         UserError: another word, or too many cells.
     """
-    from synthesis.maxent import MaxentSpec, fit_maxent, solution_named  # not loaded by what asks for no solution
+    from synthesis.papers.maxent import (  # not loaded by what asks for no solution
+        MaxentSpec,
+        fit_maxent,
+        solution_named,
+    )
 
     spec = MaxentSpec(solution=solution_named(solution))
     model = fit_maxent(for_synthesis(measurements, schema), spec, zeros=schema.zeros)

@@ -60,8 +60,9 @@ from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication
 from pipeline.statement.signing import Signer
-from pipeline.statement.start_words import start_in
+from pipeline.statement.start_table import start_in
 from pipeline.statement.statement import declared, make_statement
+from pipeline.statement.words import words_of
 from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
@@ -104,9 +105,9 @@ class Run:
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
     def _repr_html_(self) -> str:
-        said = self.statement
-        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {said.unit}"
-        rows = [("private", kept if said.private else f"NO: {'; '.join(said.reasons_not_private)}")]
+        said, words = self.statement, words_of(self.statement.to_json())
+        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {words['unit']}"
+        rows = [("private", kept if said.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         rows += [
             ("table", f"{self.table}, {self.rows:,} rows"),
             ("noisy marginals", f"{len(self.measurements.answers):,}"),
@@ -123,6 +124,7 @@ def run(
     hydra_files: Mapping[str, str] | None = None,
     quiet: bool = False,
     shared: Path | None = None,
+    kept: bool = True,
 ) -> Run:
     """A table in; a private synthetic table, its privacy statement and its scores out.
 
@@ -134,6 +136,7 @@ def run(
         hydra_files: name → content, kept under internal/hydra.
         quiet: show no progress.
         shared: a closed folder where the jobs of a sweep keep the encoded table; who made it deletes it.
+        kept: whether the folder stays; if not, no line names a file in `internal/`.
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
@@ -162,7 +165,7 @@ def run(
             spec = started(spec, config.synthesis, first, start)
             opened = partial(open_source, config=config, folder=folder)
             check_public(config, first, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-            losses = look_before_spending(private, source, first, config, folder, show)
+            losses = look_before_spending(private, source, first, config, folder, show, kept=kept)
         total, note = admission.entered(booked)
         ask = partial(discovered, source=source, engine=engine, folder=folder, show=show, key=key, holdout=aside)
         config, made, private, found = _concrete(config, made, private, partial(ask, note=note), read, show)

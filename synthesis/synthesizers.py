@@ -5,10 +5,10 @@ from __future__ import annotations
 from synthesis.auto_model import AutoSpec
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.mcf import McfSpec
 from synthesis.independent import IndependentSpec
-from synthesis.maxent import MaxentSpec
-from synthesis.mbi_extra import MbiSpec
+from synthesis.papers.maxent import MaxentSpec
+from synthesis.papers.mbi_extra import MbiSpec
+from synthesis.papers.mcf import McfSpec
 from synthesis.pgm.pgm_settings import PgmSpec
 
 #: A contract test runs over all of them.

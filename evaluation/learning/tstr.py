@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.learning.features import features, numbers_in, one_hot, rows_at, some_rows, unordered
 from evaluation.learning.tstr_models import (
     MODELS,

@@ -112,7 +112,7 @@ def _density(schema: Schema, spec: PresetSpec) -> Targets:
     The marginals are those that the metric `density` draws from the same seed; one drawn twice weighs twice. Between
     tables of as many records the score is the mean L1 distance of that metric.
     """
-    from evaluation.challenges.density import draw_schemas
+    from evaluation.papers.challenges.density import draw_schemas
 
     drawn = Counter(draw_schemas(schema.domain.names, schemas=spec.max_marginals, seed=spec.seed))
     marginals = [target(schema, c, weights={}, delta=0.0, weight=float(n)) for c, n in drawn.items()]

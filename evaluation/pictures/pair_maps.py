@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_accuracy import expected_tvd
-from evaluation.anita.anita_buckets import apart_edges
+from evaluation.accuracy.anita_buckets import apart_edges
+from evaluation.readings.distance_ends import expected_tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques

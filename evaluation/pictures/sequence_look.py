@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 

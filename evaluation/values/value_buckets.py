@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.anita.anita_buckets import apart_edges
+from evaluation.accuracy.anita_buckets import apart_edges
 from evaluation.values.value_tables import ValueColumn, Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.schema.column import Column

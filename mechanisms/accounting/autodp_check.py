@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from mechanisms.accounting.events import Event
 from mechanisms.accounting.plugin_costs import ACCOUNTANT, blamed, of_plugins
 from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import MIN_DELTA
 
 #: How far two correct computations of one ε may lie apart: relative, and for a tiny ε absolute.
 TOLERANCE = 1e-6
@@ -35,10 +37,11 @@ def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: Pr
     kinds = [type(e) for e in events]
     with blamed(accountant, kinds):
         parts = [ExactGaussianMechanism(sigma=1 / mu) for mu in sizes]
-        exact = float(ComposeGaussian()(parts, list(sizes.values())).get_approxDP(delta_left(claim.delta, events)))
-    slack = TOLERANCE * exact + TINY
+        composed, left = ComposeGaussian()(parts, list(sizes.values())), delta_left(claim.delta, events)
+        exact = float(composed.get_approxDP(left)) if left >= MIN_DELTA else math.inf
+    slack = TOLERANCE * min(exact, claim.epsilon) + TINY  # no ε is enough at δ = 0
     tight = accountant.is_exact and sum(sizes.values()) == len(events)
-    if claim.epsilon < exact - slack or (tight and claim.epsilon > exact + slack):
+    if not claim.epsilon >= exact - slack or (tight and claim.epsilon > exact + slack):
         what = f"ε = {claim.epsilon!r} at δ = {claim.delta!r} by {accountant.kind}, but {exact!r} by autodp"
         if theirs := of_plugins(accountant, kinds):
             fix = f"an accountant and noise of ours: {', '.join(a.kind for a in OWN_ACCOUNTANTS)}"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mechanisms.selection.adagrid import AdagridSettings
 from mechanisms.selection.aim import AimSettings
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Method, Selection
 from mechanisms.selection.fixed import Fixed, Given
-from mechanisms.selection.indif import IndifSettings
 from mechanisms.selection.mst import MstSettings
-from mechanisms.selection.mwem import MwemSettings
-from mechanisms.selection.privbasis import PrivBasisSettings
-from mechanisms.selection.priview import PriViewSettings
-from mechanisms.selection.public_table import PublicSettings
-from mechanisms.selection.weak_groups import GroupsSettings
+from mechanisms.selection.papers.adagrid import AdagridSettings
+from mechanisms.selection.papers.indif import IndifSettings
+from mechanisms.selection.papers.mwem import MwemSettings
+from mechanisms.selection.papers.privbasis import PrivBasisSettings
+from mechanisms.selection.papers.priview import PriViewSettings
+from mechanisms.selection.papers.public_table import PublicSettings
+from mechanisms.selection.papers.weak_groups import GroupsSettings
 
 #: The selections by name; a contract test runs over all of them.
 SELECTIONS: dict[str, type[Selection]] = {

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.challenges.pie_chart import pie_chart_counts
 from evaluation.cube import cubes_from_arrays
-from evaluation.ncript.combined_loss import Ncript, ncript
+from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.code_labels import code_names
 from pipeline.experiments.experiment_settings import MapSettings, RowSpec, Source, rows_of, settings_of

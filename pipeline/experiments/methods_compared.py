@@ -16,8 +16,8 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.settings import build
 from pipeline.settings.config import SynthesisConfig
 from synthesis.contract import Synthesizer
-from synthesis.multiplicative_weights import WeightsSpec
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
+from synthesis.papers.multiplicative_weights import WeightsSpec
 from synthesis.synthesize import synthesize_recorded
 
 #: Synthesizers that an experiment knows beside those that a run may use.

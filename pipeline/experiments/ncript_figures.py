@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from evaluation.cube import cubes_from_arrays
-from evaluation.ncript.combined_loss import ncript
-from evaluation.ncript.ncript_rows import heavy_hitters, jsd
+from evaluation.papers.ncript.combined_loss import ncript
+from evaluation.papers.ncript.ncript_rows import heavy_hitters, jsd
 from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole

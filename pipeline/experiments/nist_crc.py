@@ -21,7 +21,7 @@ from pipeline.experiments.findings import FILES, Findings, summary, told, write_
 from pipeline.folders import claimed, logged
 from pipeline.settings import build
 from pipeline.settings.config import Config
-from pipeline.statement.statement import who_is_protected
+from pipeline.statement.words import unit_in_words
 
 #: Where the table is to be had; the experiment says so where it runs without.
 WHERE = (
@@ -118,7 +118,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
         inside = folder.root / FOLDER
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
-        who = who_is_protected(build.build_unit(config))
+        who = unit_in_words(build.build_unit(config))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
         first = next(iter(made.values()))

@@ -77,7 +77,7 @@ def fit(
         kinds = write_frame(frame, path, facts, _further(config, facts))
         config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
-        done = run(config, root, quiet=quiet)
+        done = run(config, root, quiet=quiet, kept=folder is not None)
         return read(done.folder.release, kinds, config.synthesis)
 
 

@@ -57,17 +57,17 @@ class Decided:
         if not self.pairs:
             return ""
         line = f"{self.measured:,} of {self.pairs:,} measured"
-        line += f" ({self.coarse:,} over coarser or adaptive values)" if self.coarse else ""
-        line += "" if self.noise is None else f", noise misplaces about {self.noise:.1%} of a pair's records"
+        line += f" ({self.coarse:,} coarsened)" if self.coarse else ""
+        line += "" if self.noise is None else f"; noise misplaces about {self.noise:.1%} of a pair's records"
         others = self.pairs - self.measured
+        follow = f"follow{'s' * (others == 1)}"
         if others and self.left is None:
-            line += (
-                f"; the other {others:,} follow from what was measured" if self.measured else "; no answer tells of any"
-            )
+            told_by = f"the other {others:,} {follow} from what was measured"
+            line += f"; {told_by}" if self.measured else "; no answer tells of any"
         elif others:
             depend = f"{self.shown:,} depend{'s' * (self.shown == 1)}" if self.shown else "none depends"
             judged = f"{self.judged:,} of the other {others:,}" if self.judged < others else f"the other {others:,}"
-            line += f"; {judged} compared: {depend} beyond noise, at most {self.left:.1%} misplaced in the mean"
+            line += f"; {judged} compared: {depend} beyond noise (mean at most {self.left:.1%})"
         return line
 
 

@@ -78,14 +78,14 @@ def in_words(relations: Sequence[Relation]) -> str:
         return ""
     named = [f"{' × '.join(r.pair)} {r.share:.0%}{_said(r, first=not i)}" for i, r in enumerate(relations)]
     least = "at least: " if relations[0].least else ""
-    return f"{least}{', '.join(named)} of the records lie where unrelated columns would not put them"
+    return f"{least}{', '.join(named)} of the records beyond what unrelated columns have"
 
 
 def _said(relation: Relation, *, first: bool) -> str:
     if relation.kept is None:
         return ""
     lost = ", lost" if relation.kept < LOST * relation.share else ""
-    return f" ({'synthetic table: ' if first else ''}{relation.kept:.0%}{lost})"
+    return f" ({'table: ' if first else ''}{relation.kept:.0%}{lost})"
 
 
 def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> Iterator[Found]:

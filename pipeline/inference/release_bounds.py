@@ -30,6 +30,7 @@ from pipeline.report.answer_noise import coverage
 from pipeline.settings import machine_limits
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
+from pipeline.statement.format_2 import as_fields
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000
@@ -184,7 +185,7 @@ def estimate_of(
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(schema, measurements, question)
-    if question.sampling and statement.get("max_records", 1) != 1:
+    if question.sampling and as_fields(statement)["unit"]["max_records"] != 1:
         frame.attrs["notes"].append(TOGETHER)
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)

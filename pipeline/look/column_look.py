@@ -20,6 +20,7 @@ from mechanisms.public.tables.text_forms import (
     GAPS,
     Reading,
     date_forms,
+    day_and_month,
     either_way,
     gap_words,
     misspelt,
@@ -127,7 +128,12 @@ def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
     if forms:
         read = f"{percent(1 - loss.share)} are read as declared, or missing"
         more = ", ".join(f"{percent(share)} look like {form}" for form, share in shares)
-        hints.append(f"{read}; {more}: formats: {listed([*known, *(f for f, _ in forms)])}")
+        cure = f"formats: {listed([*known, *(f for f, _ in forms)])}"
+        if twins := [f for f, _ in forms if day_and_month(f) in known]:
+            kept = [f for f in known if f not in map(day_and_month, twins)]
+            instead = f"formats: {listed([*kept, *(f for f, _ in forms)])} instead?"
+            cure = f"{instead} Beside each other, the first of the two reads each day that may be either"
+        hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
     return hints + _gaps(column, rest, numbers=True)
 
@@ -197,7 +203,7 @@ def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> lis
 
 
 def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:
-    """Questions about values that are placed: constants, gaps among numbers, wide bins, spellings, ids.
+    """Questions about values that are placed: constants, wide bins, spellings, ids.
 
     Args:
         counts: rows per code.
@@ -208,7 +214,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
-    hints += _far_bounds(column, seen) + _codes_among_numbers(column, seen) + _listed_gaps(column)
+    hints += _far_bounds(column, seen) + _listed_gaps(column)
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
@@ -269,8 +275,16 @@ def _far_bounds(column: Column, seen: Seen) -> list[str]:
     return []
 
 
+def gaps_among_numbers(column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
+    """Numbers such as -999 that lie apart from all others, or a 9 above answers from 1 to 5.
+
+    Args:
+        counts: rows per code.
+    """
+    return _codes_among_numbers(column, seen) + _nine(column, counts[: column.value_codes])
+
+
 def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
-    """Numbers such as -999 that lie apart from all others."""
     if not seen.codes or seen.low is None or seen.high is None:
         return []
     gaps = []
@@ -284,6 +298,15 @@ def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
         return []
     few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps)
     return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in gaps)])}"]
+
+
+def _nine(column: Column, values: NDArray[np.int64]) -> list[str]:
+    """A 9 that stands apart above a scale of answers, as 1 to 5."""
+    grid = column.grid
+    single = column.kind == "integer" and isinstance(grid, IntegerGrid) and len(grid.starts) == len(values) > 3
+    if not single or column.labels[len(values) - 1] != "9" or values[-2] or values[-1] < OFTEN:
+        return []
+    return [f"9 ({int(values[-1]):,} times), and no 8: a gap? missing: {listed([*column.missing_texts, '9'])}"]
 
 
 def _listed_gaps(column: Column) -> list[str]:

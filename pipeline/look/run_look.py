@@ -29,11 +29,19 @@ LOG = logging.getLogger("pipeline")
 MOST_ROWS = 20_000_000
 #: What stands for a look that was not made, or could not be.
 TOO_LARGE = f"more than {MOST_ROWS:,} rows: python -m pipeline check data.path=… data.schema=… looks at them"
+NOT_KEPT = 'console="always" shows the warnings, folder=PATH keeps them in internal/check.txt (both NOT private)'
 FAILED = "the table could not be looked at (run.log says why): python -m pipeline check data.path=… data.schema=…"
 
 
 def look_before_spending(
-    private: PrivateTable, source: Source, schema: Schema, config: Config, folder: RunFolder, show: Stages
+    private: PrivateTable,
+    source: Source,
+    schema: Schema,
+    config: Config,
+    folder: RunFolder,
+    show: Stages,
+    *,
+    kept: bool = True,
 ) -> tuple[Loss, ...]:
     """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
 
@@ -41,6 +49,9 @@ def look_before_spending(
     that fails stops no run.
 
     Guarantee: none; what stands in a log follows from settings alone, a refusal aside.
+    Args:
+        kept: as of `run`.
+
     Raises:
         UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
     """
@@ -63,7 +74,8 @@ def look_before_spending(
         except Exception as error:
             lines, more = not_made(error), []
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
-        show.note("" if show.tells else f"what the schema does to the rows: {folder.look} (NOT private)")
+        where = f"{folder.look} (NOT private)" if kept else NOT_KEPT
+        show.note("" if show.tells else f"what the schema does to the rows: {where}")
         warned += more
     for line in warned:
         LOG.warning(line)

@@ -41,6 +41,7 @@ from pipeline.look.column_look import (
     ColumnLook,
     Seen,
     cures_of_lost,
+    gaps_among_numbers,
     hints_on_values,
     listed,
     lone_hint,
@@ -49,6 +50,7 @@ from pipeline.look.column_look import (
     two_notations,
     unlisted_hint,
 )
+from pipeline.look.number_look import compact_days, mixed_units, per_cent
 from pipeline.look.unit_look import units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -189,6 +191,7 @@ def _column(
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
+    warnings += gaps_among_numbers(column, counts, seen) if column.discover is None else []
     hints = lone_hint(report.lone.get(column.name, 0), unit)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
@@ -267,7 +270,8 @@ def _other_way(source: Source, index: int, column: Column) -> str:
 
 def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
     """In which way the column may be read as something else than it means."""
-    warnings = two_notations(column, seen) + _day_or_month(source, column) + _per_cent(source, column)
+    warnings = two_notations(column, seen) + _day_or_month(source, column)
+    warnings += per_cent(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
     if seen.alike and not (seen.plain or seen.other) and Reading(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
@@ -296,17 +300,6 @@ def _day_or_month(source: Source, column: Column) -> list[str]:
         read, both = engine.execute(sql).fetchall()[0]
     same = f"each of the {read:,} days is one as {listed([t for t in twins if t])} too"
     return [f"{same}: which comes first, the day or the month?"] if read and read == both else []
-
-
-def _per_cent(source: Source, column: Column) -> list[str]:
-    """That some numbers have a per cent sign, which is taken out, and others have none."""
-    if "%" not in column.strip or source.typed(index := source.names.index(column.name)):
-        return []
-    number, marked = number_sql(source, index, column), f"contains({source.text(index)}, '%')"
-    with source.connect() as engine:
-        sql = f"SELECT count({number}) FILTER ({marked}), count({number}) FILTER (NOT {marked}) FROM {source.relation}"
-        signed, bare = engine.execute(sql).fetchall()[0]
-    return [f"{bare:,} of {signed + bare:,} numbers have no %: are they per cent too?"] if signed and bare else []
 
 
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

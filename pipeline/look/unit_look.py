@@ -69,7 +69,33 @@ def units_look(
         f"privacy.missing_unit_values={listed([*unit.missing_values, text])}"
         for text in gap_words(texts, numbers=False)
     ]
+    warned += _one_person(counted.field("values"), unit)
     lost = beyond + (without if unit.missing == "drop" else 0)
     if lost > at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
+
+
+def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
+    """Ids that are others but for marks in them, or letters before their digits: ID-1234, 12 34 and 1234."""
+    marks = pc.replace_substring_regex(ids, r"[\pL\pN]+", "")
+    bare = pc.replace_substring_regex(ids, r"[^\pL\pN]+", "")
+    bare = pc.replace_substring_regex(bare, r"^0+([0-9]+)$", r"\1")
+    digits = pc.replace_substring_regex(bare, r"^\pL+0*([0-9]+)$", r"\1")
+    numbers = pc.unique(bare.filter(pc.match_substring_regex(bare, "^[0-9]+$")))
+    lettered = pc.and_(pc.not_equal(digits, bare), pc.is_in(digits, value_set=numbers))
+    letters = pc.if_else(lettered, pc.replace_substring_regex(bare, r"[0-9]+$", ""), "")
+    form = pc.binary_join_element_wise(marks, letters, "\x00")
+    told = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
+    told = told.filter(pc.not_equal(told["person"], ""))
+    kept = told.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
+    split = kept.filter(pc.greater(kept["form_count_distinct"], 1))
+    if not split.num_rows:
+        return []
+    ids_of_one = sorted(split["id_list"][0].as_py(), key=len)
+    n, persons = pc.sum(split["id_count"]).as_py(), split.num_rows
+    return [
+        f"unit {unit.column!r}: {n:,} ids are {persons:,} but for marks in them, or letters before their digits, as "
+        f"{ids_of_one[-1]!r} and {ids_of_one[0]!r} are: one person? The promise then holds for each id, not for the "
+        "person: write each id in one way"
+    ]

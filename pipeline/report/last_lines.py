@@ -17,7 +17,8 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
-from pipeline.statement.start_words import start_named
+from pipeline.statement.format_2 import start_named
+from pipeline.statement.words import words_of
 
 if TYPE_CHECKING:
     from pipeline.stages import Run
@@ -29,7 +30,11 @@ REHEARSAL = "rehearsal.csv"
 #: Lines of the promise; the statement has it whole.
 PROMISE = 2
 #: The accuracies whose mean is the accuracy of a table, and of which columns each is.
-WAYS = {"anita_1way": "single columns", "anita_2way": "pairs", "anita_3way": "triples"}
+WAYS = {"anita_2way": "pairs", "anita_1way": "single columns", "anita_3way": "triples"}
+#: Said where nothing can tell whether the table knows its rows.
+UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
+#: Noise that misplaces this share of a pair's records is worth a setting.
+MISPLACED = 0.05
 
 
 def summary(card: Scorecard) -> str:
@@ -74,12 +79,16 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
 
 
 def _accuracy(card: Scorecard) -> list[str]:
-    """The accuracy of single columns, pairs and triples, how each reads, and what a second sample would get."""
+    """The accuracy of pairs, single columns and triples, that of a second sample in brackets, and how each reads."""
     known = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
-    own = [f"{words} {o.score:.1%}{_label(o).replace(';', '')}" for words, o in known.items()]
     ends = [None if o.reading is None else o.reading.ends.honest for o in known.values()]
-    chance = "" if None in ends else f" (a second sample's: {', '.join(f'{e:.1%}' for e in ends)})"
-    return [f"accuracy: {', '.join(own)}{chance}"] if own else []
+    named = zip(known.items(), ends, strict=True)
+    own = [
+        f"{words} {o.score:.1%}{'' if end is None else f' ({end:.1%})'}{_label(o).replace(';', '')}"
+        for (words, o), end in named
+    ]
+    baseline = " (sampling baseline)" if set(ends) - {None} else ""
+    return [f"accuracy{baseline}: {', '.join(own)}"] if own else []
 
 
 def _label(outcome: Outcome) -> str:
@@ -110,34 +119,43 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     from pipeline.report.answer_noise import coverage, said_drowned
 
     statement, folder = done.statement, done.folder
+    words = words_of(statement.to_json())
     epsilon, delta = statement.guarantee["epsilon"], statement.guarantee["delta"]
     promise = (
-        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {statement.unit} ({statement.neighbouring})"
+        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {words['unit']} ({statement.neighbouring})"
         if statement.private
-        else "NOT PRIVATE: " + "; ".join(statement.reasons_not_private)
+        else "NOT PRIVATE: " + "; ".join(words["reasons_not_private"])
     )
-    covered = coverage(done.measurements, done.schema, start=start_named(statement.public_facts))
+    covered = coverage(done.measurements, done.schema, start=start_named(statement.to_json()))
+    pairs = decided(done.measurements)
+    table = f"release/{done.table.name} ({done.rows:,} rows), and release/statement.html"
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
-    lines += [
-        labelled("publish" if statement.private else "do NOT publish", f"{_here(done.table)} ({done.rows:,} rows)")
-    ]
-    lines += [labelled("read", f"{_here(folder.release / 'statement.html')} (and privacy.json, for programs)")]
-    lines += [] if done.scores is None else [labelled("look at", f"{_here(folder.report)} (NOT private)")]
+    lines += [labelled("folder", _here(folder.root))]
+    lines += [labelled("publish" if statement.private else "do NOT publish", table)]
+    lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
-        ("warning", statement.warnings),
+        ("warning", words["warnings"]),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
+        *(_not_private(done, listed) if tells else ()),
+        ("better", _better(pairs.noise)),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
-        ("pairs", [line for line in [decided(done.measurements).in_words] if line]),
+        ("pairs", [line for line in [pairs.in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),
-        ("budget", [] if statement.running_total is None else [f"as booked: {statement.running_total['sentence']}"]),
+        ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
-        *(_not_private(done, listed) if tells else ()),
     ]
     lines += [line for label, each in parts for words in each for line in folded(label, words)]
     return "\n".join(at_most(lines, "release/statement.html and internal/ have them"))
+
+
+def _better(noise: float | None) -> list[str]:
+    """What would lower the noise of the pairs; a fact of the release, not of the rows."""
+    if noise is None or noise < MISPLACED:
+        return []
+    return ["a larger privacy.epsilon or smaller privacy.max_records; `plan` shows the noise of each"]
 
 
 def rehearsed(done: Run) -> str:
@@ -160,19 +178,20 @@ def rehearsed(done: Run) -> str:
 
 
 def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
-    """What saw rows: values that are lost, and the scores."""
+    """What saw rows: how good the table is, whether an attack was tried, and values that are lost."""
     said = said_losses(done.losses)
     more = [f"{len(said) - LOST_LINES} more columns: python -m pipeline check"] if len(said) > LOST_LINES else []
-    lost = [f"{line} (NOT private)" for line in said[:LOST_LINES]] + more
+    lost = ("lost", [f"{line} (NOT private)" for line in said[:LOST_LINES]] + more)
     if done.scores is None:
-        return [("lost", lost)]
-    untried = done.scores.privacy is None or "holdout" not in done.scores.privacy.rows
-    tried = ["no attack was tried: there is no holdout (evaluation.holdout=0.2 sets one aside)"] if untried else []
-    own = scored_lines(replace(done.scores, privacy=None), listed=listed)
-    verdict = tried if done.scores.privacy is None or untried else list(done.scores.privacy.lines)
-    first = len(own) if listed else 1 if untried else 0
-    own[first:first] = verdict
-    return [("lost", lost), ("scores", [f"(NOT private) {line}" for line in own[:1]]), ("", own[1:])]
+        return [lost]
+    verdict = done.scores.privacy
+    untried = verdict is None or "holdout" not in verdict.rows
+    tried = [UNTRIED] if untried or verdict is None else list(verdict.lines)
+    card = replace(done.scores, privacy=None)
+    quality = scored_lines(card, listed=True) if listed else [*card.said, *_accuracy(card)]
+    first, *others = [*quality, *(() if untried else tried)] if listed else quality or ["no accuracy was asked for"]
+    shown = [("quality", [f"NOT private: {first}"]), ("", others)]
+    return [*shown, *(() if listed and not untried else [("memory", tried)]), lost]
 
 
 def _here(path: Path) -> str:

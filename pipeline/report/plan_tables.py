@@ -22,7 +22,6 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
-from pipeline.console import WIDTH
 from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import expectations, in_words
@@ -39,6 +38,8 @@ from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
 from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.selecting import replaced_choice
 
+#: Of the plan's tables; names of marginals are folded beyond.
+PLAN_WIDTH = 110
 #: So many charges are shown, and at most with details; those behind all measurements always are.
 FIRST, SHOWN = 10, 1_000
 #: What stands in the place of a marginal that is not known yet.
@@ -202,7 +203,7 @@ def _charges(facts: dict[str, Any], shown: int) -> list[str]:
     charges = facts.get("discovery", []) + facts["measurements"]
     for m in [*charges[:shown], *further]:
         table.add_row(*_row(m))
-    Console(width=WIDTH, file=page).print(table)
+    Console(width=PLAN_WIDTH, file=page).print(table)
     more = len(charges) - shown
     said = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
     said += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []

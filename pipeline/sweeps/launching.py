@@ -20,7 +20,7 @@ from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
 
 
-class JobCallbacks(Callback):
+class JobCallbacks(Callback):  # type: ignore[misc]  # Hydra has no types
     """Tells the callbacks of `hydra.callbacks` that a run or a job starts and ends; one that fails is a warning."""
 
     def __init__(self, config: DictConfig) -> None:

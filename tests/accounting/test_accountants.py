@@ -16,7 +16,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Mu, Neighbouring
 from mechanisms.public.units import delta as checked_delta
-from mechanisms.selection.privbasis import PrivBasis
+from mechanisms.selection.papers.privbasis import PrivBasis
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]

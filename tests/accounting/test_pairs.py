@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import OWN_KINDS
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Schedule
-from mechanisms.selection.indif import Indif
+from mechanisms.selection.papers.indif import Indif
 from tests.accounting.test_accountants import true_delta
 
 EVERY = list(itertools.product([law.name for law in OWN_KINDS], [a.kind for a in OWN_ACCOUNTANTS]))

@@ -58,3 +58,11 @@ def test_an_exact_accountant_claims_no_more_than_the_exact_total():
     with pytest.raises(ArithmeticError, match="disagree"):
         check_with_autodp(accountant, NOISE, more)
     check_with_autodp(accountant, MIXED, more)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-320])
+def test_gaussian_noise_costs_a_delta_whatever_an_accountant_says(delta):
+    accountant = make_accountant("zcdp", delta=DELTA, slots=0)
+    with pytest.raises(ArithmeticError, match="disagree"):
+        check_with_autodp(accountant, NOISE, PrivacyLoss(accountant.loss(NOISE).epsilon, delta))
+    check_with_autodp(accountant, MIXED[3:], PrivacyLoss(0.2, 0.0))

@@ -23,11 +23,13 @@ import pyarrow.parquet as pq
 import yaml
 from numpy.typing import NDArray
 
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.bookings import load_book
+from mechanisms.accounting.events import Gaussian
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.tables.scan import open_table
-from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.public.units import Delta, Neighbouring, Norm
 from mechanisms.sensitive.exact_answers import ExactAnswers
 from pipeline import stages
 from pipeline.budget import admission
@@ -302,9 +304,18 @@ def check_plugins() -> int:
             raise Broken(f"a plugin's query that moves by {least:g} is charged {moved:g} ({norm}, {relation})")
     if ExactAnswers.of(bold, counts).whole.tolist() != [500, 0, 200]:
         raise Broken("a plugin's query answers to whole tables otherwise than its columns say")
+    saved = {"data": [-128], "indices": [0], "indptr": [0, 1], "shape": [1, 1], "bits": [0]}
+    narrow = current("query of a file")("SparseQuery", {k: np.array(v, np.int8) for k, v in saved.items()})
+    if narrow.largest_column_norm("l1") != 128:
+        raise Broken("a saved matrix of one entry of -128 in bytes moves by nothing")
+    gaussian = [Gaussian("a", 1.0, 9.0)]
+    total = make_accountant("zcdp", delta=Delta(1e-9), slots=0)
+    with suppress(ArithmeticError):
+        current("second opinion")(total, gaussian, replace(total.loss(gaussian), delta=0.0))
+        raise Broken("an accountant of a plugin may say that Gaussian noise costs no delta")
     if hasattr(AdaptiveRun(None, None, None).known, "append"):  # type: ignore[arg-type]
         raise Broken("a selection may put in answers that nobody paid for")
-    return len(cases) + 2
+    return len(cases) + 4
 
 
 def check_drafts(folder: Path) -> int:

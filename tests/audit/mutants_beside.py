@@ -12,6 +12,7 @@ import numpy as np
 
 from mechanisms.accounting.bookings import load_book
 from mechanisms.public.drafts import column_facts
+from mechanisms.public.queries.stored_queries import QUERIES
 from tests.audit.mutants import mutant
 from tests.audit.on_spark import why_not
 
@@ -92,6 +93,23 @@ def sensitivity_of_a_plugin_by_hand(original: Any) -> Any:
 def answers_that_nobody_paid_for(original: Any) -> Any:
     """A selection is handed the list of answers itself, and may put in more."""
     return property(lambda steps: steps.answers)
+
+
+@mutant(PLUGINS, "query of a file")
+def matrix_in_numbers_that_run_over(original: Any) -> Any:
+    """The norm of a saved matrix is computed in the numbers that hold it: an entry of -128 in bytes counts as 0."""
+    return lambda name, arrays: QUERIES[name](arrays)
+
+
+@mutant(PLUGINS, "second opinion")
+def gaussian_noise_without_a_delta(original: Any) -> Any:
+    """A total at δ = 0 is compared with an infinite ε less an infinite slack, which is no number, and stands."""
+
+    def check(accountant: Any, events: Any, claim: Any) -> None:
+        if claim.delta:
+            original(accountant, events, claim)
+
+    return check
 
 
 @mutant("beside drafts", "guess of texts")

@@ -177,6 +177,10 @@ def test_choosing_is_booked_in_full_and_shows_nothing(folder):
     assert check_hidden(folder) == 6 and check_booked(folder) == 3
 
 
+def test_the_readme_states_how_many_known_faults_there_are():
+    assert f"plants {len(MUTANTS)} faults" in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 def test_the_whole_audit_holds(tmp_path):
     assert main([str(tmp_path / "AUDIT.md")]) == 0

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.anita.anita_accuracy import n_way
-from evaluation.anita.anita_privacy import privacy
+from evaluation.accuracy.anita_accuracy import n_way
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
-from evaluation.ncript.ncript_series import horizontal_correlation
 from evaluation.outcome import compute
+from evaluation.papers.anita.anita_privacy import privacy
+from evaluation.papers.ncript.ncript_series import horizontal_correlation
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema

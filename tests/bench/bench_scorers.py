@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.challenges.pie_chart import pie_chart_counts
-from evaluation.challenges.sprint2 import EDGES as SURVEY
-from evaluation.challenges.sprint2 import sprint2_table
-from evaluation.challenges.sprint3 import EDGES, PLACE, TIME, TO, UNIT, sprint3_table
+from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.challenges.sprint2 import EDGES as SURVEY
+from evaluation.papers.challenges.sprint2 import sprint2_table
+from evaluation.papers.challenges.sprint3 import EDGES, PLACE, TIME, TO, UNIT, sprint3_table
 from tests.bench.clock import timed
 from tests.evaluation import transcribed
 

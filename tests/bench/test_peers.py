@@ -16,6 +16,7 @@ from tests.bench.peers.limits import Limits, run_limited
 from tests.bench.peers.measure import DRIVERS, Terms
 from tests.bench.peers.results import Kept, Measured, Summary, summary
 from tests.bench.peers.tables import Table
+from tests.bench.peers.tables_apart import parted
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are watched through /proc")
 SLEEPER = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
@@ -167,6 +168,15 @@ def test_a_call_on_some_peers_leaves_the_other_sections_and_versions_as_they_are
         "## Versions\n\n- X: one 9\n- Y: two 2\n\n## Our own cases\n\n1\n"
     )
     assert refreshed(old, old) == old
+
+
+def test_long_tables_are_files_and_what_is_a_link_already_stays(tmp_path):
+    cells = "### Every cell\n\n| a | b |\n| --- | --- |\n| x, y | 1 ± 2 |\n\n"
+    page = f"# B\n\n{cells}## Our own cases\n\nBy hand.\n\n| c |\n| - |\n"
+    made = parted(page, tmp_path)
+    assert (tmp_path / "cells.csv").read_text(encoding="utf-8") == 'a,b\n"x, y",1 ± 2\n'
+    assert f"### Every cell\n\n[1 lines]({(tmp_path / 'cells.csv').as_posix()})\n\n## Our own cases\n\nBy hand." in made
+    assert "|" not in made and parted(made, tmp_path) == made
 
 
 def test_of_scoring_everyone_runs_after_all_of_ours_on_both_tables():

@@ -25,7 +25,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Delta, Neighbouring
 from mechanisms.selection.aim import Aim
-from mechanisms.selection.indif import Indif
+from mechanisms.selection.papers.indif import Indif
 
 LIMIT = Limit(3.0, 1e-6)
 KINDS = ("gdp", "zcdp", "basic")

@@ -21,7 +21,7 @@ from pipeline.budget.admission import check
 from pipeline.experiments.experiments import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import look_first
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, worded
 
 ROOT = Path(__file__).parents[2]
 FAST = [*TOWN, "synthesis=independent", "evaluation.enabled=false"]
@@ -94,7 +94,7 @@ def test_a_mistyped_name_is_told_as_a_new_ledger(town, capsys):
     said = capsys.readouterr()
     assert "budget.ledger=poeple.json is a NEW ledger" in said.err
     assert "beside it are ledgers for 'table' too: people.json" in said.err
-    told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"]["sentence"] for r in "abc"]
+    told = [worded(town / r / "release")["running_total"] for r in "abc"]
     assert ["the first in this ledger" in t for t in told] == [True, False, True]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.anita.anita_accuracy import draw_sets, expected_tvd, n_way
-from evaluation.anita.anita_buckets import bucket_tables, quantile_edges
-from evaluation.anita.anita_sequences import Sequences, flat_pairs, sequential_accuracy
+from evaluation.accuracy.anita_accuracy import draw_sets, expected_tvd, n_way
+from evaluation.accuracy.anita_buckets import bucket_tables, quantile_edges
+from evaluation.papers.anita.anita_sequences import Sequences, flat_pairs, sequential_accuracy
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 

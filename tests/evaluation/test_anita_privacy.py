@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.anita.anita_compare import compare
-from evaluation.anita.anita_distances import TILE, matches, nearest
-from evaluation.anita.anita_privacy import privacy
+from evaluation.papers.anita.anita_compare import compare
+from evaluation.papers.anita.anita_distances import TILE, matches, nearest
+from evaluation.papers.anita.anita_privacy import privacy
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 

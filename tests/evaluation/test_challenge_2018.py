@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.challenges.density import density, draw_schemas
-from evaluation.challenges.gini import gini_index, gini_score
-from evaluation.challenges.range_2018 import answer, draw_query, range_score
+from evaluation.papers.challenges.density import density, draw_schemas
+from evaluation.papers.challenges.gini import gini_index, gini_score
+from evaluation.papers.challenges.range_2018 import answer, draw_query, range_score
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -7,13 +7,19 @@ import numpy as np
 import pytest
 
 from evaluation.cube import count_cubes, cubes_from_arrays
-from evaluation.ncript.combined_loss import ncript, total_loss
-from evaluation.ncript.ncript_metric import NcriptSettings, prepared
-from evaluation.ncript.ncript_rows import bias_penalty, heavy_hitter_violations, heavy_hitters, jaccard_distance, jsd
-from evaluation.ncript.ncript_series import horizontal_correlation, vertical_correlation
-from evaluation.ncript.ncript_spec import NcriptSpec
-from evaluation.ncript.strong_pairs import kept_pairs, mean_changes, strong_pairs, unit_series
-from evaluation.ncript.type_losses import order_kept
+from evaluation.papers.ncript.combined_loss import ncript, total_loss
+from evaluation.papers.ncript.ncript_metric import NcriptSettings, prepared
+from evaluation.papers.ncript.ncript_rows import (
+    bias_penalty,
+    heavy_hitter_violations,
+    heavy_hitters,
+    jaccard_distance,
+    jsd,
+)
+from evaluation.papers.ncript.ncript_series import horizontal_correlation, vertical_correlation
+from evaluation.papers.ncript.ncript_spec import NcriptSpec
+from evaluation.papers.ncript.strong_pairs import kept_pairs, mean_changes, strong_pairs, unit_series
+from evaluation.papers.ncript.type_losses import order_kept
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.challenges import pie_chart as module
-from evaluation.challenges.pie_chart import pie_chart, pie_chart_counts
+from evaluation.papers.challenges import pie_chart as module
+from evaluation.papers.challenges.pie_chart import pie_chart, pie_chart_counts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

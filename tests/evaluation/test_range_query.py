@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.challenges.range_query import (
+from evaluation.papers.challenges.range_query import (
     answerable_queries,
     draw_queries,
     occupied,

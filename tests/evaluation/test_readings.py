@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.anita.anita_accuracy import n_way
+from evaluation.accuracy.anita_accuracy import n_way
 from evaluation.correlation import correlation_difference
 from evaluation.dependence import dependence_kept
 from evaluation.learning.two_sample_auc import two_sample_auc

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.anita.anita_accuracy import n_way
+from evaluation.accuracy.anita_accuracy import n_way
 from evaluation.correlation import correlation_difference, cramers_v
 from evaluation.correlation_maps import COLUMNS, RECORDS, correlation_maps
 from evaluation.learning.tstr import tstr

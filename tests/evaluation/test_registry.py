@@ -11,9 +11,9 @@ import pytest
 from evaluation.map_columns import TimeAndPlace
 from evaluation.metric import Inputs, Metric, MetricSettings, Options, column, columns, declared, scored, setting
 from evaluation.metrics import METRICS, declared_settings, find, register
-from evaluation.ncript.ncript_metric import Prepared
-from evaluation.ncript.ncript_spec import NcriptSpec
 from evaluation.outcome import compute
+from evaluation.papers.ncript.ncript_metric import Prepared
+from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

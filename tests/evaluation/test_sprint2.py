@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.challenges.kmarginal import draw_marginals
-from evaluation.challenges.sprint2 import BY, EDGES, binned, sprint2, sprint2_coded, sprint2_table
+from evaluation.papers.challenges.kmarginal import draw_marginals
+from evaluation.papers.challenges.sprint2 import BY, EDGES, binned, sprint2, sprint2_coded, sprint2_table
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.challenges.sprint3 import EDGES, PLACE, TIME, TO, UNIT, binned, sprint3, sprint3_coded, sprint3_table
+from evaluation.papers.challenges.sprint3 import (
+    EDGES,
+    PLACE,
+    TIME,
+    TO,
+    UNIT,
+    binned,
+    sprint3,
+    sprint3_coded,
+    sprint3_table,
+)
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

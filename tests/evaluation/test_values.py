@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.anita.anita_buckets import apart_edges
-from evaluation.anita.anita_distances import matches
-from evaluation.challenges.gini import gini_score
+from evaluation.accuracy.anita_buckets import apart_edges
 from evaluation.correlation import correlation_difference, cramers_v
+from evaluation.papers.anita.anita_distances import matches
+from evaluation.papers.challenges.gini import gini_score
 from evaluation.values.subjects import NOBODY, numbered
 from evaluation.values.value_buckets import BUCKETS, bucketed
 from evaluation.values.value_kinds import kind_of

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.anita.anita_accuracy import n_way
-from evaluation.anita.anita_buckets import bucket_tables
-from evaluation.anita.anita_privacy import privacy
+from evaluation.accuracy.anita_accuracy import n_way
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute
+from evaluation.papers.anita.anita_privacy import privacy
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain

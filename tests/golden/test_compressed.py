@@ -9,7 +9,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.merged_values import merged_values, rare_zeros
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.mcf import McfSpec
+from synthesis.papers.mcf import McfSpec
 from synthesis.synthesize import synthesize
 
 TYPES = Domain((Attribute("type", 6), Attribute("unit", 2)))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.challenges.density import density
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
@@ -16,6 +15,7 @@ from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
 from evaluation.mgd.presets import PresetSpec, preset_targets
 from evaluation.mgd.targets import Targets, target
+from evaluation.papers.challenges.density import density
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema

@@ -7,7 +7,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.multiplicative_weights import WeightsSpec, updated, weights_table
+from synthesis.papers.multiplicative_weights import WeightsSpec, updated, weights_table
 from synthesis.synthesize import synthesize
 
 TWO = Domain((Attribute("a", 2), Attribute("b", 2)))

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.challenges.pie_chart import pie_chart_counts
 from evaluation.cube import cubes_from_arrays
 from evaluation.ncript import strong_pairs
-from evaluation.ncript.combined_loss import ncript, total_loss
-from evaluation.ncript.ncript_rows import bias_penalty, heavy_hitter_violations, heavy_hitters, jaccard_distance, jsd
-from evaluation.ncript.ncript_series import horizontal_correlation
-from evaluation.ncript.ncript_spec import NcriptSpec
+from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.ncript.combined_loss import ncript, total_loss
+from evaluation.papers.ncript.ncript_rows import (
+    bias_penalty,
+    heavy_hitter_violations,
+    heavy_hitters,
+    jaccard_distance,
+    jsd,
+)
+from evaluation.papers.ncript.ncript_series import horizontal_correlation
+from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
 from pipeline.experiments.ncript_figures import (

@@ -14,7 +14,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
 from synthesis.consistency.agree import Target, Targets
-from synthesis.maxent import SOLUTIONS, MaxentSpec, ViewModel, largest_entropy, least_norm, linear_programme
+from synthesis.papers.maxent import SOLUTIONS, MaxentSpec, ViewModel, largest_entropy, least_norm, linear_programme
 from synthesis.synthesize import synthesize
 
 SHAPE = (2, 3, 2)

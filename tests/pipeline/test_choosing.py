@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.designs.covering import PRECISE, strength
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
-from mechanisms.selection.priview import PriViewSettings
-from mechanisms.selection.unit_noise import unit_noise, unit_stddev
+from mechanisms.selection.papers.covering import PRECISE, strength
+from mechanisms.selection.papers.priview import PriViewSettings
+from mechanisms.selection.papers.unit_noise import unit_noise, unit_stddev
 from pipeline import api, load
 from tests.pipeline.conftest import TOWN, command, people
 
@@ -138,7 +138,7 @@ def test_a_public_table_chooses_free_of_cost(town):
         said = json.loads((town / selection / "release" / "privacy.json").read_text())
         cliques = {tuple(e["clique"]) for e in said["events"]}
         assert any({"age", "job"} <= set(c) for c in cliques)
-        assert any("selection.public" in fact for fact in said["public_facts"])
+        assert {"fact": "public_table", "name": "public.csv"} in said["public_facts"]
         assert all(e["mechanism"] != "exponential" for e in said["events"])
 
 

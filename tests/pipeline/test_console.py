@@ -56,7 +56,7 @@ def test_a_log_gets_nothing_that_saw_rows_and_few_lines(lossy, capsys):
     assert not [word for word in SEEN if word in said.out + said.err], said
     lines = said.out.splitlines()
     assert len(lines) <= LINES and max(map(len, lines)) <= max(WIDTH, len(str(lossy)) + 60)
-    assert "publish" in said.out and "out/internal/report.html (NOT private)" in said.out
+    assert "publish" in said.out and "keep      internal/report.html (NOT private)" in said.out
 
 
 def test_the_mean_of_a_column_stands_in_no_log_and_in_the_scores(lossy, capsys):
@@ -70,14 +70,14 @@ def test_the_mean_of_a_column_stands_in_no_log_and_in_the_scores(lossy, capsys):
 def test_asked_for_it_is_printed_everywhere_and_forbidden_nowhere(lossy, capsys):
     assert command(*RUN, "console=always") == 0
     said = capsys.readouterr()
-    assert "column 'sex': 60 of 600" in " ".join(said.err.split()) and "accuracy: " in said.out
+    assert "column 'sex': 60 of 600" in " ".join(said.err.split()) and "accuracy (sampling baseline): pairs" in said.out
     assert len(said.out.splitlines()) <= LINES
 
 
 @pytest.mark.parametrize(("console", "told"), [("terminal", True), ("never", False)])
 def test_a_terminal_is_told_unless_it_is_forbidden(console, told, lossy):
     said = on_a_terminal(*RUN, f"console={console}")
-    assert ("accuracy: single columns" in said) is told and ("values are outside" in said) is told
+    assert ("accuracy (sampling baseline): pairs" in said) is told and ("values are outside" in said) is told
     assert "publish" in said
 
 

@@ -57,11 +57,11 @@ def test_dependence_that_is_left_is_told_and_independence_is_not_called_dependen
 
 def test_words_about_pairs_that_were_not_measured_speak_of_those_that_were_compared():
     every = release()
-    assert "; the other 3 compared: 1 depends beyond noise, at most " in decided(every).in_words
+    assert "; the other 3 compared: 1 depends beyond noise (mean at most " in decided(every).in_words
     given = every.distances
     fewer = replace(given, cliques=given.cliques[1:], whole=given.whole[1:], values=given.values[1:])
     said = decided(replace(every, distances=fewer)).in_words
-    assert "; 2 of the other 3 compared: none depends beyond noise, at most " in said and "in the mean" in said
+    assert "; 2 of the other 3 compared: none depends beyond noise (mean at most " in said
 
 
 def test_the_mean_distance_of_what_is_left_is_bounded_in_95_of_100():
@@ -95,7 +95,7 @@ def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
     halves = MergedQuery((np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])))
     coarse = decided(release(1, 2.0, answer(("a", "b"), 5.0, 1, halves)))
     assert (coarse.measured, coarse.coarse, coarse.noise) == (1, 1, None)
-    assert "over coarser or adaptive values" in coarse.in_words
+    assert "coarsened" in coarse.in_words
     bare = decided(Measurements(FOUR, release().answers))
     assert (bare.judged, bare.left) == (0, None)
     assert bare.in_words == "0 of 3 measured; no answer tells of any"

@@ -49,8 +49,8 @@ def test_columns_that_nobody_asked_for_alone_are_no_relation_by_being_uneven():
 def test_a_relation_that_the_synthetic_table_lacks_is_called_lost():
     measured = release(1, 2.0, answer(("a", "b"), 2.0, 1))
     (kept,), (lost,) = strongest(measured, rows(TRUTH)), strongest(measured, rows(UNRELATED))
-    assert "(synthetic table: 70%)" in in_words([kept])
-    assert "(synthetic table: 0%, lost)" in in_words([lost])
+    assert "(table: 70%)" in in_words([kept])
+    assert "(table: 0%, lost)" in in_words([lost])
 
 
 def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_with():

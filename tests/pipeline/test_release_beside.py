@@ -84,7 +84,7 @@ def test_a_statement_that_nothing_binds_to_the_table_is_not_taken(made, tmp_path
     elif how == "no manifest":
         (tmp_path / "release" / "manifest.json").unlink()
     elif how == "damaged":
-        statement.write_text('{"version": 2, "guarantee": {"epsilon": "much", "delta": 0}}')
+        statement.write_text('{"version": 3, "guarantee": {"epsilon": "much", "delta": 0}}')
         rebound(tmp_path / "release")
     else:
         statement.write_text(statement.read_text().replace('"epsilon": 1', '"epsilon": 0.1'))

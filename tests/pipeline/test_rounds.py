@@ -10,7 +10,6 @@ from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.designs.covering import covering
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -19,17 +18,18 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import closure
-from mechanisms.selection.adagrid import Adagrid
 from mechanisms.selection.aim import Aim
 from mechanisms.selection.auto import Auto
 from mechanisms.selection.base import Schedule
 from mechanisms.selection.fixed import Merge
 from mechanisms.selection.given import given_slots
-from mechanisms.selection.indif import Indif
 from mechanisms.selection.mst import Mst
-from mechanisms.selection.mwem import Mwem
-from mechanisms.selection.privbasis import PrivBasis
-from mechanisms.selection.priview import PriView
+from mechanisms.selection.papers.adagrid import Adagrid
+from mechanisms.selection.papers.covering import covering
+from mechanisms.selection.papers.indif import Indif
+from mechanisms.selection.papers.mwem import Mwem
+from mechanisms.selection.papers.privbasis import PrivBasis
+from mechanisms.selection.papers.priview import PriView
 from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.fitted_models import build_fit

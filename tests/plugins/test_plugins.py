@@ -14,7 +14,7 @@ from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
 from pipeline.plugins import plugin_discovery
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
-from tests.pipeline.conftest import TOWN, command, rebound
+from tests.pipeline.conftest import TOWN, command, rebound, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
 
 RAISES = "raise RuntimeError('imported')\n"
@@ -333,7 +333,7 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
     said = statement("c")
     assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
-    assert "1 of them rest on parts of plugins" in said["running_total"]["sentence"]
+    assert "1 of them rest on parts of plugins" in worded(Path("c/release"))["running_total"]
     assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None]
     capsys.readouterr()
     assert command("budget", "b.json") == 0

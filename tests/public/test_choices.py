@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.designs.covering import covering, random_views
 from mechanisms.public.designs.dense import combined, dense, noise_error, tradeoff
-from mechanisms.public.designs.groups import grouped, within
-from mechanisms.public.designs.itemsets import bases, frequent_itemsets
-from mechanisms.public.designs.planes import FIELDS, lines
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.selection.papers.covering import covering, random_views
+from mechanisms.selection.papers.groups import grouped, within
+from mechanisms.selection.papers.itemsets import bases, frequent_itemsets
+from mechanisms.selection.papers.planes import FIELDS, lines
 
 
 def domain(*sizes):

@@ -219,3 +219,11 @@ def test_a_rule_may_not_name_a_column_of_which_something_is_discovered() -> None
     content = {"columns": {"a": {"kind": "flag"}, "b": COLUMNS["job"]}, "impossible": [{"a": "true", "b": "baker"}]}
     with pytest.raises(UserError, match="names 'b'"):
         parse_schema(content, where="t")
+
+
+def test_where_no_column_has_a_value_the_message_says_that_nothing_was_found():
+    facts = schema(
+        job={"kind": "categorical", "values": "discover"}, town={"kind": "categorical", "values": "discover"}
+    )
+    with pytest.raises(UserError, match="no value of job, town was found beyond the noise: nothing is left to measure"):
+        discovered_schema(facts, {"job": [], "town": None}, kind="gaussian", scales={"job": 1.0, "town": 1.0})

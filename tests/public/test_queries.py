@@ -94,3 +94,30 @@ def test_a_query_matrix_survives_being_saved(query):
 def test_an_unknown_query_matrix_is_refused():
     with pytest.raises(ValueError, match="no query matrix"):
         query_of("Pickle", {})
+
+
+#: A matrix with one entry that is its own absolute value in numbers of its width, and the entry in records.
+LOWEST = {"indices": np.array([0]), "indptr": np.array([0, 1]), "shape": np.array([1, 2]), "bits": np.array([4])}
+
+
+@pytest.mark.parametrize("width", [np.int8, np.int16, np.int32])
+def test_a_saved_matrix_moves_by_its_entries_however_narrow_the_numbers_that_hold_them(width):
+    query = query_of("SparseQuery", {**LOWEST, "data": np.array([np.iinfo(width).min], width)})
+    entry = -float(np.iinfo(width).min) / 16
+    assert sensitivity(query, norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=1) == entry
+    assert sensitivity(query, norm="l2", neighbouring=Neighbouring.REPLACE, max_records=1) >= entry
+
+
+@pytest.mark.parametrize("kind", ["SparseQuery", "GridQuery"])
+def test_a_saved_matrix_of_numbers_that_may_be_too_large_is_refused(kind):
+    grid = {"shape": np.array([2]), "settings": np.array([2, 4]), "fine_0": np.array([0, 1], np.uint64)}
+    arrays = grid if kind == "GridQuery" else {**LOWEST, "data": np.array([1], np.uint64)}
+    with pytest.raises(ValueError, match="rows of whole numbers"):
+        query_of(kind, arrays)
+
+
+@pytest.mark.parametrize("entries", [[-(2**63), 1], [2**52, 2**52]])
+def test_entries_whose_sums_run_over_are_refused_and_get_no_smaller_norm(entries):
+    matrix = sparse.csr_array(np.array([entries], np.int64))
+    with pytest.raises(UserError, match="entries of a query matrix are too large"):
+        SparseQuery(matrix)

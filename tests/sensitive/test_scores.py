@@ -20,7 +20,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import SparseQuery
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.base import SCORES
-from mechanisms.selection.indif import Indif
+from mechanisms.selection.papers.indif import Indif
 from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import SCORE_BITS, Candidate, PrivateCounts, distance_scores

@@ -18,10 +18,10 @@ from synthesis.consistency.agree import Target, Targets, consistent
 from synthesis.gum.gradual_update import Work, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
-from synthesis.gum.mcf import McfSpec, fewest_changes
 from synthesis.gum.passes import gum_rows
 from synthesis.impossible import mended
-from synthesis.maxent import MaxentSpec, ViewModel, fit_maxent
+from synthesis.papers.maxent import MaxentSpec, ViewModel, fit_maxent
+from synthesis.papers.mcf import McfSpec, fewest_changes
 from synthesis.synthesize import synthesize, synthesize_recorded
 from synthesis.synthesizers import SYNTHESIZERS
 

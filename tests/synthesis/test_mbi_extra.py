@@ -9,7 +9,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.mbi_extra import MbiSpec, mbi_rows
+from synthesis.papers.mbi_extra import MbiSpec, mbi_rows
 
 THERE = importlib.util.find_spec("mbi") is not None
 TOWN = Domain((Attribute("a", 2), Attribute("b", 3)))

@@ -44,6 +44,8 @@ def discovered_schema(
     Args:
         answers: column → noisy counts of its leaf tree, or its values; None where they were charged and lost.
         kind, scales: of the noise, by column, in records.
+    Raises:
+        UserError: every column is one of values, and none was found.
     """
     content = schema.to_fields()
     for column in schema.to_discover:
@@ -53,6 +55,10 @@ def discovered_schema(
             if column.discover is not None and column.discover.values
             else _with_range(column, None if answer is None else np.asarray(answer), kind, scales[column.name])
         )
+    if all(fields.get("kind") == "constant" for fields in content["columns"].values()):
+        what = f"no value of {', '.join(c.name for c in schema.to_discover)} was found beyond the noise"
+        fix = "another run, out of a budget of its own, with a larger ε or a column that is publicly known"
+        raise UserError(f"{what}: nothing is left to measure; the charge stays spent", where=schema.name, fix=fix)
     return parse_schema(content, where=f"{schema.name}, as discovered")
 
 

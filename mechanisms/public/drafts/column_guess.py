@@ -8,7 +8,7 @@ from calendar import monthrange
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.drafts.column_facts import MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers, few_units
+from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers, few_units
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
@@ -102,7 +102,8 @@ def _ids(look: Look, index: int, facts: Facts) -> Guess | None:
 def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     """Numbers as they are, with a few words among them."""
     odd = facts.filled - facts.plain.count
-    if facts.padded or odd > FEW_WORDS * facts.filled:
+    days = facts.dated > COMPACT * facts.filled and not look.source.typed(index)
+    if facts.padded or odd > FEW_WORDS * facts.filled or days:
         return None
     if CODE_NAME.search(look.source.names[index]) and facts.plain.wholes == facts.plain.count:
         return None
@@ -146,6 +147,8 @@ def _of_numbers(
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
+    if high == 9 and 3 < facts.distinct <= high - low and seen.wholes == seen.count:
+        doubt += "; is 9 a value, or a gap?"
     missing = sorted({*facts.gaps, *gaps, *taken})
     odd = "cannot be read" in doubt
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from mechanisms.public.drafts.column_guess import FEW_IDS
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME
 
 #: What the setting says where each row is a unit, and where the column is guessed.
 RECORD, GUESS = "record", "guess"
-#: Ids that are persons by their name; others are taken where they have at least this share of the rows as values.
-PERSONS = re.compile(
-    r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
-)
+#: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
 SHARE = 0.02
 #: With a value in more than this share of the rows they number rows, not persons.
 ROW_SHARE = 0.95
@@ -32,7 +28,7 @@ def guess_unit(source: Source, engine: Any) -> str | None:
     parts = ", ".join(f"approx_count_distinct({source.text(i)})" for i in named)
     ((rows, *values),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
     ids = [(n, source.names[i]) for i, n in zip(named, values, strict=True) if n > FEW_IDS]
-    persons = [(n, name) for n, name in ids if PERSONS.search(name)]
+    persons = [(n, name) for n, name in ids if PERSON_NAME.search(name)]
     return min(persons or [(n, name) for n, name in ids if SHARE * rows <= n <= ROW_SHARE * rows], default=(0, None))[1]
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # loaded by the first sparse query
 MATRIX_BITS = 16
 #: Up to so many entries the exact distance of columns is computed; beyond, twice the norm stands for it.
 MAX_DENSE = 4_000_000
+#: The entries of a sparse matrix, in multiples of 2**-bits, add up to less: no sum of them leaves the whole numbers.
+MAX_SUM = 2.0**53
 #: A matrix of a plugin's class is asked for so many columns, and entries, at most.
 MAX_COLUMNS, MAX_ENTRIES = 10_000, 50_000_000
 #: Classes of ours, whose norms are proved and audited; what another class says of its own norms is not asked.
@@ -136,10 +138,17 @@ class SparseQuery:
     Attributes:
         scaled: the matrix times 2**bits, whole numbers, `rows` × `columns`.
         bits: how fine the entries are; the noise lies on a lattice of 2**-(WEIGHT_BITS + bits) records.
+    Raises:
+        UserError: entries that add up to MAX_SUM.
     """
 
     scaled: sparse.csr_array
     bits: int = MATRIX_BITS
+
+    def __post_init__(self) -> None:
+        if not float(np.abs(self.scaled.data.astype(np.float64)).sum()) < MAX_SUM:
+            fix = "entries of a few records at most: no norm of larger ones is exact"
+            raise UserError("the entries of a query matrix are too large", where="plugins", fix=fix)
 
     @classmethod
     def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:

@@ -25,11 +25,12 @@ QUERIES: dict[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
 
 def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
     """The query matrix of that class name from its arrays; ValueError for an unknown name or arrays that are none."""
-    if any(a.dtype.kind not in "iu" or a.ndim != 1 for key, a in arrays.items() if key != "values"):
+    whole = {key: a for key, a in arrays.items() if key != "values"}
+    if any(a.dtype.kind not in "iu" or a.dtype == np.uint64 or a.ndim != 1 for a in whole.values()):
         raise ValueError("a query matrix is saved as rows of whole numbers")
     if name not in QUERIES:
         raise ValueError(f"no query matrix is called {name!r}; known are {', '.join(QUERIES)}")
-    return QUERIES[name](arrays)
+    return QUERIES[name]({key: a.astype(np.int64) for key, a in whole.items()})  # narrow ones would run over
 
 
 def check_stored(query: QueryMatrix) -> None:

@@ -56,6 +56,10 @@ ID_NAME = re.compile(
     r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)$)"
     r"|[a-z](Id|Nr|No|Number)$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
 )
+#: Ids that are persons by their name.
+PERSON_NAME = re.compile(
+    r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
+)
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.

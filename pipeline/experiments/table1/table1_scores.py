@@ -11,10 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.challenges.pie_chart import pie_chart_counts
-from evaluation.challenges.range_query import RangeQueries, answerable_queries, occupied, range_answers, relative_error
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
+from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.challenges.range_query import (
+    RangeQueries,
+    answerable_queries,
+    occupied,
+    range_answers,
+    relative_error,
+)
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from pipeline.experiments.experiment_settings import MapSettings, settings_of

@@ -14,6 +14,7 @@ from tests.bench.peers.document import document, machine, refreshed
 from tests.bench.peers.measure import Terms, measure
 from tests.bench.peers.results import Kept, Measured
 from tests.bench.peers.tables import Table, tables
+from tests.bench.peers.tables_apart import parted, plots
 
 #: A contestant whose first run took longer, in wall seconds, is not repeated.
 FAST = 300.0
@@ -111,6 +112,8 @@ def main(arguments: list[str]) -> int:
     page = document(kept, sizes, said, Path("build/bench.json"), Path("build/grid/page.md"))
     if given.part and given.output.is_file():
         page = refreshed(given.output.read_text(encoding="utf-8"), page)
+    page = parted(page, given.output.parent / "docs/figures/grid")
+    plots(page, given.output.parent / "docs/figures/grid")
     given.output.write_text(page, encoding="utf-8")
     print(f"written: {given.output}" + (f"; {left} runs are left: call again to go on" if left else ""))
     return 0

@@ -1,0 +1,1 @@
+"""The n-way accuracy of a table in buckets (ANITA), and the buckets."""

@@ -1,0 +1,188 @@
+"""ANITA's accuracy (Platzer 2020, section 2): distances of all or many n-way tables over few buckets per attribute."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.counts import DENSE_CELLS, batches, occupied_cells
+from evaluation.readings.distance_ends import DistanceEnds, Floats, expected_tvd
+from evaluation.readings.reading import Ends
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
+
+#: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
+MOST_TABLES, MOST_LOOKUPS = 10_000, 1_000_000_000
+COLUMNS = ("attributes", "cells", "l1d", "tvd", "hellinger", "floor")
+
+
+@dataclass(frozen=True, eq=False)
+class NWay:
+    """The distances of the n-way tables of one n.
+
+    Attributes:
+        n: attributes per table.
+        frame: one row per table: attributes, cells that occur, l1d, tvd, hellinger, and floor: the TVD that two samples
+            of these sizes from the real distribution are expected to have (normal approximation).
+        possible: how many n-way tables there are.
+        reason: why there are no distances.
+        ends: what the accuracy may be read against, and its interval.
+    """
+
+    n: int
+    frame: pd.DataFrame
+    possible: int
+    reason: str = ""
+    ends: Ends | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """1 − mean TVD: 1 is perfect, 0 is no overlap."""
+        return None if self.frame.empty else 1 - _mean(self.frame["tvd"])
+
+    def worst(self, k: int = 10) -> pd.DataFrame:
+        """The k tables with the largest TVD."""
+        return self.frame.sort_values("tvd", ascending=False, kind="stable").head(k).reset_index(drop=True)
+
+    def matrix(self, column: str = "tvd") -> pd.DataFrame:
+        """Two-way distances as a symmetric matrix of the attributes; undrawn pairs and the diagonal are NaN."""
+        if self.n != 2:
+            raise ValueError("only two-way tables make a matrix")
+        names = list(dict.fromkeys(name for pair in self.frame["attributes"] for name in pair))
+        matrix = pd.DataFrame(np.nan, index=names, columns=names)
+        for (a, b), value in zip(self.frame["attributes"], self.frame[column], strict=True):
+            matrix.loc[a, b] = matrix.loc[b, a] = value
+        return matrix
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
+        out: dict[str, Any] = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
+        if self.reason or self.frame.empty:
+            return out | {"reason": self.reason or "no tables of so many attributes"}
+        means = {f"mean_{c}": _mean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}
+        worst = self.worst()
+        listed = [
+            {"attributes": list(a), "tvd": float(t)} for a, t in zip(worst["attributes"], worst["tvd"], strict=True)
+        ]
+        out |= means | {"floor_tvd": _mean(self.frame["floor"]), "worst": listed}
+        if self.n <= 2:
+            shown = self.frame.drop(columns="floor").assign(attributes=self.frame["attributes"].map(list))
+            out["all"] = shown.to_dict(orient="records")
+        return out
+
+
+def affordable_tables(rows: int) -> int:
+    """How many n-way tables of so many rows are counted in seconds; never fewer than 100."""
+    return max(100, min(MOST_TABLES, MOST_LOOKUPS // max(rows, 1)))
+
+
+def draw_sets(names: Sequence[str], n: int, *, limit: int, seed: int) -> list[Clique]:
+    """All sets of n names, or a seeded random `limit` of them (each set once)."""
+    possible = math.comb(len(names), n)
+    if possible <= limit:
+        return list(itertools.combinations(names, n))
+    rng = np.random.default_rng(seed)
+    if possible <= 2_000_000:
+        every = list(itertools.combinations(range(len(names)), n))
+        chosen = {every[i] for i in rng.choice(possible, limit, replace=False)}
+    else:
+        chosen = set()
+        while len(chosen) < limit:
+            chosen.add(tuple(int(i) for i in np.sort(rng.choice(len(names), n, replace=False))))
+    return [tuple(names[i] for i in places) for places in sorted(chosen)]
+
+
+def n_way(
+    real: CodedTable,
+    synthetic: CodedTable,
+    n: int,
+    *,
+    m: int | None = 10,
+    limit: int = MOST_TABLES,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+) -> NWay:
+    """Distances of n-way tables of the real and the synthetic records over at most m buckets per attribute.
+
+    Goal: every n attributes together are distributed as in the real table. Range: TVD in [0, 1], L1D = 2 TVD, Hellinger
+    in [0, 1]; 0 is perfect. Reference: `floor`, what a second sample of the same people would score.
+    Edge cases: a table without records has no distances; fewer than n attributes make none.
+
+    Args:
+        m: buckets per attribute; None to compare the codes as they are.
+        limit: at most so many tables, drawn with `seed` (section 2: a random subset beyond few attributes).
+        columns: those to compare; None for all.
+    """
+    if n < 1:
+        raise UserError(f"got {n}", where="n", fix="at least 1 attribute")
+    names = tuple(real.domain.names if columns is None else columns)
+    possible = math.comb(len(names), n)
+    empty = pd.DataFrame({name: [] for name in COLUMNS})
+    if real.rows == 0 or synthetic.rows == 0:
+        return NWay(n, empty, possible, "a table without records has no distribution")
+    if m is not None:
+        real, synthetic = bucket_tables(real, [synthetic], m=m)
+    sets = [real.domain.canonical(s) for s in draw_sets(names, n, limit=limit, seed=seed)]
+    ends = DistanceEnds(real, synthetic, sets, (real.rows, synthetic.rows), seed=seed) if sets else None
+    frame = table_distances(real, synthetic, sets, ends)
+    return NWay(n, frame, possible, ends=None if ends is None else _turned(ends.ends(_mean(frame["tvd"]))))
+
+
+def _turned(ends: Ends) -> Ends:
+    """Of an accuracy, 1 − TVD."""
+    honest, poor, low, high = (None if v is None else 1 - v for v in (ends.honest, ends.poor, ends.high, ends.low))
+    return replace(ends, honest=honest, poor=poor, low=low, high=high)
+
+
+def table_distances(
+    real: CodedTable, synthetic: CodedTable, sets: Sequence[Clique], ends: DistanceEnds | None = None
+) -> pd.DataFrame:
+    """The distances of these marginals of two tables with records, one row each, in the columns of `NWay.frame`.
+
+    Cost: one pass over the rows of both tables per batch of marginals; very large ones are sorted.
+
+    Args:
+        ends: is told of each marginal.
+    """
+    rows = [row for batch in batches(real.domain, sets) for row in _batch(real, synthetic, batch, ends)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _batch(
+    real: CodedTable, synthetic: CodedTable, sets: list[Clique], ends: DistanceEnds | None
+) -> list[tuple[object, ...]]:
+    domain = real.domain
+    if domain.cells(sets[0]) > DENSE_CELLS:
+        counted = [occupied_cells(real, synthetic, sets[0])]
+    else:
+        with ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(lambda table: count_cliques(table, sets), (synthetic, real)))
+        counted = [(np.arange(p.size), p, q) for p, q in zip(*both, strict=True)]
+    rows = []
+    for clique, (ids, synthetic_counts, real_counts) in zip(sets, counted, strict=True):
+        p, q = synthetic_counts / synthetic_counts.sum(), real_counts / real_counts.sum()
+        if ends is not None:
+            ends.add(clique, domain.shape(clique), ids, p, q)
+        rows.append(_row(clique, q, p, real.rows, synthetic.rows))
+    return rows
+
+
+def _row(clique: Clique, q: Floats, p: Floats, n_real: int, n_synthetic: int) -> tuple[object, ...]:
+    l1d = float(np.abs(q - p).sum())
+    hellinger = math.sqrt(max(0.0, 1.0 - float(np.sqrt(q * p).sum())))
+    cells = int(np.count_nonzero((q > 0) | (p > 0)))
+    return clique, cells, l1d, l1d / 2, hellinger, expected_tvd(q, n_real, n_synthetic)
+
+
+def _mean(values: pd.Series) -> float:
+    return math.fsum(values) / len(values)

@@ -1,1 +1,0 @@
-"""ANITA: accuracy over buckets, and distances to the closest records (Platzer 2020)."""

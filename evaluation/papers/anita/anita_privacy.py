@@ -1,0 +1,232 @@
+"""ANITA's privacy (Platzer 2020, section 3): DCR and NNDR of synthetic against holdout records, matches, a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.papers.anita.anita_compare import Comparison, Estimate, clustered_variance, compare, estimate
+from evaluation.papers.anita.anita_distances import Kind, Matches, Nearest, matches, nearest, project
+from mechanisms.public.coded_table import CodedTable
+
+#: A holdout with fewer records is not split for the real-against-real reference.
+SPLIT_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Closer:
+    """Is a synthetic record nearer to the training table or to a holdout of the same size?
+
+    Attributes:
+        training, tie, holdout: shares of the synthetic records; they add up to 1.
+        share: training + ½ tie, with interval and test against what real records score.
+        real: the same share of one half of the holdout, nearer to training or to the other half; None if too small.
+    """
+
+    training: float
+    tie: float
+    holdout: float
+    share: Estimate
+    real: Estimate | None
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "closer_to_training": self.training,
+            "tie": self.tie,
+            "closer_to_holdout": self.holdout,
+            "share": self.share.to_json(),
+            "real_against_real": None if self.real is None else self.real.to_json(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Privacy:
+    """How near synthetic records come to the training records, beside how near unseen real ones come.
+
+    Attributes:
+        columns: the columns compared.
+        kind: how distances are measured.
+        rows: of training, synthetic and holdout, among which equal records are looked for.
+        measured: the same for the distances.
+        dcr, nndr: distances to the closest record, and ratios of the nearest to the second nearest.
+        closer: shares nearer to training, tied, nearer to the holdout; None without a holdout.
+        synthetic_matches, holdout_matches: records that equal a training record, wholly or but for one attribute.
+        warnings: what the reader must know.
+        reason: why nothing could be computed.
+    """
+
+    columns: tuple[str, ...]
+    kind: Kind
+    rows: dict[str, int]
+    dcr: Comparison | None = None
+    nndr: Comparison | None = None
+    closer: Closer | None = None
+    synthetic_matches: Matches | None = None
+    holdout_matches: Matches | None = None
+    warnings: tuple[str, ...] = ()
+    reason: str = ""
+    measured: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool | None:
+        """The paper's verdict: neither DCR nor NNDR is systematically smaller than the holdout's.
+
+        None if unknown, and where a warning says that the holdout is of no use.
+        """
+        if self.warnings:
+            return None
+        parts = [c.passed for c in (self.dcr, self.nndr) if c is not None and c.passed is not None]
+        return all(parts) if parts else None
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the verdict first."""
+        parts = {
+            "dcr": self.dcr,
+            "nndr": self.nndr,
+            "closer": self.closer,
+            "synthetic_matches": self.synthetic_matches,
+            "holdout_matches": self.holdout_matches,
+        }
+        return {
+            "passed": self.passed,
+            **({"reason": self.reason} if self.reason else {}),
+            "distance": self.kind,
+            "columns": list(self.columns),
+            "rows": self.rows,
+            "distance_rows": self.measured,
+            **{name: None if part is None else part.to_json() for name, part in parts.items()},
+            "warnings": list(self.warnings),
+        }
+
+
+def privacy(
+    training: CodedTable,
+    synthetic: CodedTable,
+    holdout: CodedTable | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    m: int | None = None,
+    kind: Kind = "hamming",
+    max_rows: int | None = None,
+    distance_rows: int | None = None,
+    seed: int = 0,
+) -> Privacy:
+    """DCR, NNDR and matches of synthetic records against training records, judged by a holdout.
+
+    Goal: synthetic records are no nearer to training records than unseen real records are. Range: DCR from 0 to the
+    number of columns, NNDR in [0, 1]. Reference: the holdout's own values; a share of ½ closer to training.
+    Edge cases: zero distances are values (two zeros have ratio 1); ties are counted apart; one training record leaves
+    NNDR undefined; without a holdout there is no verdict.
+
+    Args:
+        columns: those to compare; None for all.
+        m: buckets per attribute for the distances, as in the paper's example; None to compare the codes as they are.
+        max_rows: random samples of at most so many rows of each table; None for all rows.
+        distance_rows: of these, at most so many for the distances, whose cost is rows × rows; None for all of them.
+    """
+    names = training.domain.canonical(training.domain.names if columns is None else columns)
+    tables = {"training": training, "synthetic": synthetic, **({} if holdout is None else {"holdout": holdout})}
+    rng = np.random.default_rng(seed)
+    cut = {k: _sample(project(t, names), max_rows or t.rows, rng) for k, t in tables.items()}
+    rows = {k: t.rows for k, t in cut.items()}
+    if min(rows.values()) == 0:
+        return Privacy(names, kind, rows, reason="a table without records has no distances")
+    matched = matches(cut["synthetic"], cut["training"])
+    held = None if holdout is None else matches(cut["holdout"], cut["training"])
+    warnings = () if held is None else overlap_warning(cut["training"], held)
+    cut = {k: _sample(t, distance_rows or t.rows, rng) for k, t in cut.items()}
+    measured = {k: t.rows for k, t in cut.items()}
+    if m is not None:
+        cut = dict(zip(cut, bucket_tables(cut["training"], list(cut.values())[1:], m=m), strict=True))
+    nearest_records = nearest(cut["synthetic"], cut["training"], kind=kind)
+    if holdout is None:
+        parts = [compare(x, None) for x in (nearest_records.first, nearest_records.ratio)]
+        return Privacy(names, kind, rows, parts[0], parts[1], None, matched, measured=measured)
+    unseen = nearest(cut["holdout"], cut["training"], kind=kind)
+    dcr = compare(nearest_records.first, unseen.first, clusters=nearest_records.index)
+    nndr = compare(nearest_records.ratio, unseen.ratio, clusters=nearest_records.index)
+    nearer = closer(
+        cut["training"], cut["synthetic"], cut["holdout"], kind=kind, rng=rng, nearest_records=nearest_records
+    )
+    return Privacy(names, kind, rows, dcr, nndr, nearer, matched, held, warnings, measured=measured)
+
+
+def closer(
+    training: CodedTable,
+    synthetic: CodedTable,
+    holdout: CodedTable,
+    *,
+    kind: Kind,
+    rng: np.random.Generator,
+    nearest_records: Nearest | None = None,
+) -> Closer:
+    """The share of synthetic records nearer to training than to the holdout, both cut to the same size.
+
+    Args:
+        nearest_records: the nearest training records, used where training need not be cut.
+    """
+    size = min(training.rows, holdout.rows)
+    seen, unseen = _sample(training, size, rng), _sample(holdout, size, rng)
+    to_seen = (
+        nearest_records
+        if nearest_records is not None and seen.rows == training.rows
+        else nearest(synthetic, seen, kind=kind)
+    )
+    share, variance, parts = _share(to_seen, nearest(synthetic, unseen, kind=kind))
+    if holdout.rows < SPLIT_ROWS:
+        return Closer(*parts, estimate(share, variance), None)
+    order = rng.permutation(holdout.rows)
+    asked, other = (_rows(holdout, half) for half in np.array_split(order, 2))
+    fair = min(other.rows, training.rows)
+    distances = [nearest(asked, _sample(t, fair, rng), kind=kind) for t in (training, other)]
+    real, real_variance, _ = _share(*distances)
+    test = estimate(share, variance, null=real, null_variance=real_variance)
+    return Closer(*parts, test, estimate(real, real_variance))
+
+
+def _share(seen: Nearest, unseen: Nearest) -> tuple[float, float, tuple[float, float, float]]:
+    gap = np.asarray(unseen.first - seen.first)
+    score = np.where(np.abs(gap) < 1e-9, 0.5, np.where(gap > 0, 1.0, 0.0))
+    parts = tuple(float((score == x).mean()) for x in (1.0, 0.5, 0.0))
+    # Records with the same nearest record on either side are not independent: clusters in two ways.
+    one, two = (clustered_variance(score, x.index) for x in (seen, unseen))
+    alone = clustered_variance(score, np.arange(score.size))
+    return float(score.mean()), max(one + two - alone, alone), (parts[0], parts[1], parts[2])
+
+
+def overlap_warning(training: CodedTable, held: Matches) -> tuple[str, ...]:
+    """A warning where far more holdout records than training records have an equal among the (other) training ones."""
+    twins = _twin_share(training)
+    share = held.exact / held.rows
+    error = np.sqrt(max(twins * (1 - twins), 1e-4) * (1 / held.rows + 1 / training.rows))
+    if share - twins > max(0.02, 6 * error):
+        return (
+            f"{share:.1%} of the holdout records equal a training record, where {twins:.1%} of the training records "
+            "equal another one: the holdout seems to overlap the training table, and the verdict means nothing",
+        )
+    return ()
+
+
+def _twin_share(table: CodedTable) -> float:
+    rng = np.random.default_rng(0)
+    sums = np.zeros(table.rows, np.uint64)
+    for attribute, column in zip(table.domain.attributes, table.columns, strict=True):
+        sums += rng.integers(0, 2**64, attribute.size, np.uint64)[column]
+    _, inverse, counts = np.unique(sums, return_inverse=True, return_counts=True)
+    return float((counts[inverse] > 1).mean())
+
+
+def _sample(table: CodedTable, rows: int, rng: np.random.Generator) -> CodedTable:
+    if rows >= table.rows:
+        return table
+    return _rows(table, np.sort(rng.choice(table.rows, rows, replace=False)))
+
+
+def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
+    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))

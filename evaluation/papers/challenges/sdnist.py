@@ -1,0 +1,207 @@
+"""SDNist's k-marginal score (Collaborative Research Cycle): all pairs of columns, in each area where one is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.counts import paired_cells, pairs_looked_at
+from evaluation.learning.features import numbers_in, rows_at
+from evaluation.papers.challenges.sdnist_matches import Matches, matches
+from evaluation.readings.reading import Ends
+from evaluation.values.value_tables import Values
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
+
+Floats = NDArray[np.float64]
+
+#: A number of more real values than this is put in so many bins of about equally many real records.
+BINS = 20
+#: Shares of the real rows whose random samples SDNist scores; the second is its baseline.
+SUBSAMPLES = (0.1, 0.4, 0.9)
+#: Columns in bins of fixed edges: those of the largest density in the data dictionary, 52,864.7, and 500.
+EDGES = {"DENSITY": np.array([150.0, *np.geomspace(10.0, 53364.7, 21)[8:-1]])}
+#: Columns that no pair has: their codes are too many.
+LEFT_OUT = ("INDP",)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances of all pairs of two tables.
+
+    Attributes:
+        score: 1000 · (1 − mean total variation distance).
+        columns: column → the same mean over its pairs.
+        areas: code of an area → the same inside of it, by the area's real records; at least 0.
+        pairs: how many.
+    """
+
+    score: float
+    columns: dict[str, float]
+    areas: dict[int, float]
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Sdnist:
+    """The score, and the tables of SDNist's report that are counted from rows.
+
+    Attributes:
+        distances: of the synthetic table; None with a reason.
+        by: the column that is added to each pair; empty where none is.
+        subsamples: share → the score of a random sample of so many of the real rows.
+        independent: the score of the real columns, shuffled each for itself.
+        areas: each area's name, its score and that of the baseline's sample, the worst first.
+        matches: real records that the synthetic table shows.
+        reason: why there is no score.
+    """
+
+    distances: Distances | None
+    by: str = ""
+    subsamples: Mapping[float, float] | None = None
+    independent: float | None = None
+    areas: Sequence[tuple[str, float, float]] = ()
+    matches: Matches | None = None
+    reason: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """Of 1,000."""
+        return None if self.distances is None else self.distances.score
+
+    @property
+    def ends(self) -> Ends | None:
+        """NIST's own baseline, and columns that know nothing of each other."""
+        if self.subsamples is None:
+            return None
+        return Ends(self.subsamples[SUBSAMPLES[1]], None, self.independent, honest_is="40 % of the real rows")
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        if self.distances is None or self.subsamples is None:
+            return {"score": None, "reason": self.reason}
+        worst = sorted(self.distances.columns.items(), key=lambda item: item[1])
+        return {
+            "score": self.score,
+            "by": self.by,
+            "pairs": self.distances.pairs,
+            "subsamples": [{"share": share, "score": score} for share, score in self.subsamples.items()],
+            "independent": self.independent,
+            "columns": [{"column": name, "score": score} for name, score in worst],
+            "areas": [dict(zip(("area", "score", "baseline"), area, strict=True)) for area in self.areas],
+            "matches": None if self.matches is None else self.matches.to_json(),
+        }
+
+
+def sdnist(
+    real: CodedTable, synthetic: CodedTable, *, by: str | None = None, values: Values | None = None, seed: int = 0
+) -> Sdnist:
+    """SDNist's score of the synthetic table, its floor, and who of the real records is seen again.
+
+    Goal: every two columns, in every area, are distributed as in the real table. Range: [0, 1000]; 1000 is perfect.
+    Reference: random samples of 10, 40 and 90 % of the real rows; independent columns.
+    Edge cases: fewer than two columns beside the area make no pair; what is missing is a value.
+
+    Args:
+        by: the column that is added to each pair (PUMA); None for pairs alone.
+        values: what the codes mean, where they are known.
+        seed: of the samples and of the shuffle.
+    """
+    rng, n = np.random.default_rng(seed), real.rows
+    chosen = [np.sort(rng.choice(n, max(1, round(share * n)), replace=False)) for share in SUBSAMPLES]
+    binned_real, binned = in_bins(real, synthetic, values)
+    if len(_features(binned_real.domain, by)) < 2:
+        return Sdnist(None, reason="fewer than two columns beside the area: no pairs")
+    known = [distances(binned_real, t, by) for t in (binned, *(rows_at(binned_real, rows) for rows in chosen))]
+    shuffled = CodedTable(binned_real.domain, tuple(rng.permutation(c) for c in binned_real.columns))
+    mine, baseline = known[0], known[2]
+    label = None if values is None or by is None else values[by].label
+    areas = [
+        (str(code) if label is None else label(code), score, baseline.areas[code])
+        for code, score in sorted(mine.areas.items(), key=lambda item: item[1])
+    ]
+    return Sdnist(
+        mine,
+        by or "",
+        {share: each.score for share, each in zip(SUBSAMPLES, known[1:], strict=True)},
+        distances(binned_real, shuffled, by).score,
+        areas,
+        matches(real, synthetic),
+    )
+
+
+def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> tuple[CodedTable, CodedTable]:
+    """Both tables with numbers of many values in SDNist's bins."""
+    attributes, pairs = [], []
+    for attribute, *codes in zip(real.domain.attributes, real.columns, synthetic.columns, strict=True):
+        numbers = _numbers(real, attribute, values)
+        edges = None if numbers is None else _edges(attribute.name, numbers[codes[0]])
+        if numbers is None or edges is None:
+            attributes.append(attribute)
+            pairs.append(codes)
+            continue
+        bins = np.where(np.isnan(numbers), len(edges) + 1, np.searchsorted(edges, numbers, side="left"))
+        attributes.append(Attribute(attribute.name, len(edges) + 2))
+        pairs.append([bins.astype(code_dtype(len(edges) + 2))[c] for c in codes])
+    domain = Domain(tuple(attributes))
+    one, other = (CodedTable(domain, tuple(pair[i] for pair in pairs)) for i in (0, 1))
+    return one, other
+
+
+def _numbers(table: CodedTable, attribute: Attribute, values: Values | None) -> Floats | None:
+    """The number of each code; None for a column of other values. Texts are read for columns with fixed edges alone."""
+    if attribute.ordered:
+        known = {} if values is None else values.numbers(table.domain)
+        every = CodedTable(Domain((attribute,)), (np.arange(attribute.size, dtype=code_dtype(attribute.size)),))
+        return numbers_in(every, attribute.name, known)
+    if values is None or attribute.name not in EDGES:
+        return None
+    return np.array([_number(values[attribute.name].label(code)) for code in range(attribute.size)])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _edges(name: str, real: Floats) -> Floats | None:
+    """The largest number of each bin but the last: parts of the real numbers' mean ranks; None where there are few."""
+    if name in EDGES:
+        return EDGES[name]
+    distinct, counts = np.unique(real[~np.isnan(real)], return_counts=True)
+    if len(distinct) <= BINS:
+        return None
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    part = np.minimum((BINS * ranks / counts.sum()).astype(int), BINS - 1)
+    return np.asarray(distinct[:-1][np.diff(part) > 0], np.float64)
+
+
+def _features(domain: Domain, by: str | None) -> list[str]:
+    return [n for n in sorted(domain.names) if n != by and n not in LEFT_OUT]
+
+
+def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Distances:
+    """The distances of all pairs of columns (of more than 200 columns 20,000 seeded pairs), the area added to each."""
+    domain, pairs = real.domain, pairs_looked_at(_features(real.domain, by))
+    cliques = [domain.canonical(pair if by is None else (by, *pair)) for pair in pairs]
+    per_column: dict[str, list[float]] = {}
+    inside = np.zeros(1 if by is None else domain[by].size)
+    for pair, clique, cells in zip(pairs, cliques, paired_cells(real, synthetic, cliques), strict=True):
+        apart = np.abs(cells.p / cells.p.sum() - cells.q / cells.q.sum()) / 2
+        for name in pair:
+            per_column.setdefault(name, []).append(float(apart.sum()))
+        if by is not None:
+            area = np.unravel_index(cells.ids, cells.shape)[clique.index(by)]
+            inside += np.bincount(area, apart, minlength=len(inside))
+    total = math.fsum(math.fsum(each) for each in per_column.values()) / 2
+    columns = {name: 1000 * (1 - math.fsum(each) / len(each)) for name, each in per_column.items()}
+    shares = inside * 0 if by is None else np.bincount(real.column(by), minlength=len(inside)) / real.rows
+    areas = {int(a): max(0.0, 1000 * (1 - inside[a] / shares[a] / len(pairs))) for a in np.flatnonzero(shares)}
+    return Distances(1000 * (1 - total / len(pairs)), columns, areas, len(pairs))

@@ -1,0 +1,279 @@
+"""The official scorer of sprint 3 (taxi trips): k-marginal, pickup to dropoff, and higher-order conjunction."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
+from evaluation.papers.challenges.sprint2 import SprintScore, by_epsilon, mean_score
+from evaluation.values.subjects import NOBODY
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
+
+PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
+FEATURES = ("company_id", TO, "payment_type", "fare", "tips", "trip_total", "trip_seconds", "trip_miles")
+SEED, DRAWS, CUTOFF = 123456, 50, 250
+NO_UNIT = "the third part, the conjunction, needs the subject of every row"
+WIDTHS = (5, 51)
+#: Lower ends of the intervals [lo, hi); one more reaches to −∞.
+EDGES: dict[str, NDArray[np.float64]] = {
+    **{name: np.arange(0.0, 91, 10) for name in ("fare", "tips", "trip_total", "trip_miles")},
+    "trip_seconds": np.arange(0.0, 1_801, 200),
+}
+
+
+@dataclass(frozen=True)
+class Sprint3:
+    """The three parts for one table.
+
+    Attributes:
+        score: 1000 times the mean of the parts; None where one is undefined.
+        k_marginal, spatial, conjunction: the parts, in [0, 1], 1 is perfect; None where undefined.
+        details: of the k-marginal.
+        reason: why a part is undefined.
+    """
+
+    score: float | None
+    k_marginal: float | None
+    spatial: float | None
+    conjunction: float | None
+    details: KMarginal
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; the score first."""
+        return {
+            "score": self.score,
+            **({"reason": self.reason} if self.reason else {}),
+            "k_marginal": self.k_marginal,
+            "pickup_dropoff": self.spatial,
+            "higher_order_conjunction": self.conjunction,
+            "details": self.details.to_json(),
+        }
+
+
+def binned(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the scorer's intervals [lo, hi) as codes in place of the five numbers; −1 falls in the first."""
+    cut = {
+        name: pd.Series(np.searchsorted(edges, frame[name].to_numpy(float), side="right"), index=frame.index)
+        for name, edges in EDGES.items()
+        if name in frame.columns
+    }
+    return frame.assign(**{name: codes.where(frame[name].notna(), -1) for name, codes in cut.items()})
+
+
+def sprint3(
+    real: pd.DataFrame, submission: pd.DataFrame, *, epsilons: Sequence[float] | None = None, seed: int = SEED
+) -> SprintScore:
+    """The official score of a submission with an `epsilon` column against the true trips, both with raw values.
+
+    Goal: the mix of trips at every place and time, the flows, and the kinds of taxis. Range: [0, 1000]; 1000 is
+    perfect. Reference: 1 %, 10 % and 50 % of the real rows score 472-547, 703-721 and 887-889.
+    Edge cases: those of `sprint3_table`; without an `epsilon` column nothing is selected, which scores 0.
+
+    Args:
+        epsilons: the budgets expected; None for those of the submission.
+    """
+    parts = by_epsilon(submission, epsilons)
+    return mean_score([(epsilon, sprint3_table(real, part, seed=seed)) for epsilon, part in parts])
+
+
+def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED, strict: bool = True) -> Sprint3:
+    """The official score of one table (one ε), both with raw values.
+
+    Args:
+        strict: refuse a truth that does not show all 21 shifts and 78 areas, as the original does.
+
+    Edge cases: an empty table scores 0 in all parts (the original divides by zero in the last). Trips without a taxi_id
+    take part in all but the conjunction, as there. Where the submission
+    lacks a number that is both a shift and an area in the truth (as a shift, or as an area), the original's join names
+    the other one's column differently and drops its counts to 0: so do we.
+    """
+    pooled = pool_frames(binned(real), binned(synthetic), [PLACE, TIME, UNIT, *FEATURES])
+    return sprint3_parts(pooled, _Names(PLACE, TIME, TO, UNIT), FEATURES, seed=seed, strict=strict)
+
+
+def sprint3_coded(
+    real: CodedTable,
+    synthetic: CodedTable,
+    *,
+    place: str = PLACE,
+    time: str = TIME,
+    to: str = TO,
+    unit: NDArray[np.int64] | None = None,
+    synthetic_unit: NDArray[np.int64] | None = None,
+    seed: int = SEED,
+    cutoff: float = CUTOFF,
+    as_published: bool = True,
+) -> Sprint3:
+    """The same score of any two tables of codes: their discretization stands for the scorer's bins.
+
+    Args:
+        place, time, to: the columns that stand for pickup area, shift and dropoff area.
+        unit, synthetic_unit: a number per row for the subject, NOBODY for none; without them there is no conjunction
+            and no total. Their order is that of the original's ids: centres are drawn in it.
+        as_published: drop counts of numbers that are both a shift and an area as the original does.
+    """
+    pooled = pool_tables(real, synthetic)
+    features = [n for n in real.domain.names if n not in (place, time)]
+    if unit is not None and synthetic_unit is not None:
+        ids = np.concatenate([unit, synthetic_unit]).astype(np.int64)
+        numbers, values = pd.factorize(ids, sort=True)
+        pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
+        pooled.labels[""] = list(values)
+    return sprint3_parts(
+        pooled,
+        _Names(place, time, to, ""),
+        features,
+        seed=seed,
+        strict=False,
+        cutoff=cutoff,
+        as_published=as_published,
+    )
+
+
+@dataclass(frozen=True)
+class _Names:
+    place: str
+    time: str
+    to: str
+    unit: str
+
+
+def sprint3_parts(
+    pooled: Pooled,
+    names: _Names,
+    features: Sequence[str],
+    *,
+    seed: int,
+    strict: bool,
+    cutoff: float = CUTOFF,
+    as_published: bool = True,
+) -> Sprint3:
+    """The three parts and their mean."""
+    pairs = tuple(itertools.combinations(features, 2))
+    marginal = k_marginal(pooled, (names.place, names.time), pairs, cutoff=cutoff)
+    k = None if marginal.score is None else marginal.score / 1000
+    if pooled.truth in (0, len(pooled.weights)):
+        if pooled.truth == 0:
+            return Sprint3(None, k, None, None, marginal, "the true table is empty")
+        return Sprint3(0.0, k, 0.0, 0.0, marginal)
+    spatial = 1 - _l1(pooled, (names.place, names.to)) / 2
+    if names.unit not in pooled.columns:
+        return Sprint3(None, k, spatial, None, marginal, NO_UNIT)
+    columns = (names.place, names.time, names.unit)
+    both = conjunction_counts(pooled, *columns, strict=strict, as_published=as_published)
+    if not len(both[0]):
+        return Sprint3(None, k, spatial, None, marginal, "no true row has a subject")
+    h = higher_order_conjunction(*both, seed=seed)
+    scores = (0.0 if k is None else k, spatial, h)
+    return Sprint3(1000 * math.fsum(scores) / 3, k, spatial, h, marginal)
+
+
+def _l1(pooled: Pooled, names: tuple[str, ...]) -> float:
+    """L1 distance of the shares of the whole tables."""
+    key, split = flat_key(pooled, names), pooled.truth
+    size = int(key.max(initial=0)) + 1
+    q, p = (np.bincount(key[s], pooled.weights[s], size) for s in (slice(split), slice(split, None)))
+    return float(np.abs(q / q.sum() - p / p.sum()).sum())
+
+
+def conjunction_counts(
+    pooled: Pooled, place: str, time: str, unit: str, *, strict: bool = True, as_published: bool = True
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Trips per shift and per area of each taxi, true and synthetic, in the columns of the truth (sorted)."""
+    halves = (slice(pooled.truth), slice(pooled.truth, None))
+    sides = [_profile(pooled, half, place, time, unit, as_published) for half in halves]
+    (truth, counts), (other, synthetic) = sides
+    if strict and len(truth) != 99:
+        fix = "a truth that shows all 21 shifts and all 78 areas"
+        raise UserError(f"{len(truth)} shifts and areas in the true table, not 99", where="sprint 3", fix=fix)
+    place_of = {label: i for i, label in enumerate(other)}
+    aligned = np.zeros((len(synthetic), len(truth)), np.int32)
+    for i, label in enumerate(truth):
+        if label in place_of:
+            aligned[:, i] = synthetic[:, place_of[label]]
+    return counts, aligned
+
+
+def _profile(
+    pooled: Pooled, part: slice, place: str, time: str, unit: str, as_published: bool
+) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
+    """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
+    nobody = [code for code, label in enumerate(pooled.labels[unit]) if _absent(label)]
+    known = ~np.isin(pooled.columns[unit][part], nobody)
+    ids, rows = np.unique(pooled.columns[unit][part][known], return_inverse=True)
+    by_label = sorted(range(len(ids)), key=lambda i: _sort_key(pooled.labels[unit][int(ids[i])]))
+    rank = np.empty(len(ids), np.int64)
+    rank[by_label] = np.arange(len(ids))
+    taxis = rank[rows]
+    labels: list[tuple[str, object]] = []
+    present = {n: _present(pooled, n, pooled.columns[n][part][known]) for n in (time, place)}
+    times, places = ({v for _, v in present[n]} for n in (time, place))
+    shared = times & places if as_published else times | places
+    table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
+    for name, suffix in ((time, ""), (place, "p")):
+        width = len(present[name])
+        column = np.zeros(pooled.sizes[name], np.int64)
+        column[[code for code, _ in present[name]]] = np.arange(width)
+        cells = taxis * width + column[pooled.columns[name][part][known]]
+        counts = np.bincount(cells, minlength=len(ids) * width).reshape(len(ids), width)
+        table[:, len(labels) : len(labels) + width] = counts
+        labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
+    return labels, table
+
+
+def _absent(label: Any) -> bool:
+    """Whether a row with this label has no subject."""
+    return bool(pd.isna(label) or label == NOBODY or label == "")
+
+
+def _present(pooled: Pooled, name: str, column: NDArray[np.int64]) -> list[tuple[int, object]]:
+    codes = np.unique(column)
+    return sorted(((int(c), pooled.labels[name][int(c)]) for c in codes), key=lambda x: _sort_key(x[1]))
+
+
+def _sort_key(value: Any) -> tuple[int, Any]:
+    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
+
+
+def higher_order_conjunction(
+    real: NDArray[np.int32], synthetic: NDArray[np.int32], *, seed: int = SEED, draws: int = DRAWS
+) -> float:
+    """1 − the mean difference of the shares of subjects near a random true one; 1 is perfect.
+
+    Args:
+        real, synthetic: counts, one row per subject, with the same columns.
+        seed: 0 means 123456.
+    """
+    rng = np.random.RandomState(seed or SEED)
+    (low, high), apart = WIDTHS, []
+    for _ in range(draws):
+        centre = real[rng.randint(0, len(real))]
+        widths = np.asarray(rng.randint(low, high, size=real.shape[1]))
+        near = [_near(np.ascontiguousarray(t), centre, widths) / len(t) for t in (real, synthetic)]
+        apart.append(abs(near[0] - near[1]))
+    return 1 - math.fsum(apart) / draws
+
+
+@compiled
+def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[np.integer]) -> int:
+    """How many rows are within the widths of the centre in every column."""
+    count = 0
+    for i in range(table.shape[0]):
+        inside = True
+        for j in range(table.shape[1]):
+            if abs(table[i, j] - centre[j]) > widths[j]:
+                inside = False
+                break
+        count += inside
+    return count

@@ -1,0 +1,1 @@
+"""Selections that repeat a paper, and their designs; the core stands without them."""

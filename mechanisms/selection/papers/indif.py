@@ -1,0 +1,128 @@
+"""PrivSyn's choice of pairs by their distance from independence (Zhang et al. 2021; Li et al. 2021b, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.candidates import Expected
+from mechanisms.public.designs.dense import combined, dense, tradeoff
+from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.workload import Workload
+from mechanisms.selection.base import Facts, Method, Schedule, Selection, edges, large_pairs, least_count, threshold
+from mechanisms.selection.context import Context, once
+from mechanisms.selection.papers.groups import grouped, within
+from mechanisms.selection.questions import ask_given, common_values, share_out
+from mechanisms.selection.scored_pairs import ScoredPairs, combining
+
+
+@dataclass(frozen=True)
+class Indif(ScoredPairs):
+    """One-way marginals; noisy distances of all pairs; DenseMarg on these; the marginals chosen, by cells^(2/3).
+
+    Attributes:
+        candidates, combine_cells: as in `ScoredPairs`.
+        groups: the largest number of attributes in a group of dependent ones (pairs across groups are left out); 0:
+            no groups.
+        rare, floor: values with a noisy count below max(rare · σ, floor) are one value in all that comes after the
+            one-way marginals (Li et al. 2021b, section 5.3); 0 and 0: none.
+    """
+
+    kind: ClassVar[str] = "indif"
+    groups: int = 0
+    rare: float = 0.0
+    floor: float = 0.0
+
+    def run(self, context: Context) -> None:
+        """Where no pair is worth its noise, the one-way marginals are measured once more with what is left.
+
+        Where the scores were charged and lost, every pair counts as equally far from independence.
+        """
+        ones = ask_given(context)
+        expected = once(context.fit)
+        merged = common_values(context, self.rare, self.floor)
+        chosen = self._chosen(context, expected(), merged) if self.candidates else []
+        if any(int(own.max()) + 1 < own.size for own in merged.values()) and chosen:
+            share_out(context, chosen, lambda c: merged_query(context.domain, c, merged), whole=False)
+        else:
+            share_out(context, chosen or ones)
+
+    def _chosen(self, context: Context, expected: Expected, merged: Mapping[str, NDArray[np.int64]]) -> list[Clique]:
+        queries = {c: merged_query(context.domain, c, merged) for c in self.candidates}
+        same = all(isinstance(q, Identity) for q in queries.values())
+        candidates = self.candidates
+        gaps = context.distances(candidates, lambda: expected, None if same else queries)
+        if gaps is None:
+            gaps = np.full(len(candidates), float(np.sum(expected(candidates[0]))))
+        if self.groups:
+            parts = grouped(context.domain.names, candidates, gaps.tolist(), self.groups)
+            inside = within(candidates, parts)
+            candidates, gaps = tuple(candidates[i] for i in inside), gaps[inside]
+        if not candidates:
+            return []
+        values = [queries[c].answer(expected(c)) for c in candidates]
+        table = tradeoff(_real(gaps), values, context.reserve_noise, context.power)
+        shrunken = Domain(tuple(Attribute(a.name, int(merged[a.name].max()) + 1) for a in context.domain.attributes))
+        return combined(shrunken, [candidates[i] for i in dense(table)], self.combine_cells, counted=context.domain)
+
+
+def _real(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances are not negative, whatever the noise says."""
+    return np.maximum(gaps, 0.0)
+
+
+@dataclass(frozen=True)
+class IndifSettings(Selection):
+    """Settings.
+
+    Attributes:
+        max_cells: larger pairs are no candidates.
+        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
+        split: parts of the budget for one-way marginals, distances and the chosen marginals.
+        groups: a number: columns fall into groups of at most so many, and pairs across groups are left out.
+        merge: values with a noisy count below so many standard deviations stand as one in pairs; None: none.
+        floor: and those with a noisy count below so many records.
+    """
+
+    kind: ClassVar[str] = "indif"
+    methods: ClassVar[tuple[type[Method], ...]] = (Indif,)
+    max_cells: int = 20_000
+    combine_cells: int = 1_000
+    split: list[float] = field(default_factory=lambda: [1.0, 0.5, 8.5])
+    groups: int | None = None
+    merge: float | None = None
+    floor: float = 0.0
+
+    @property
+    def whole_pairs(self) -> str | None:
+        return None if self.merge is None else "selection.merge"
+
+    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
+        return large_pairs(facts, self.max_cells)
+
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
+        """Distances of all small pairs of joint columns."""
+        candidates = edges(facts.domain, facts.joint, self.max_cells)
+        floor = least_count(self.floor, self.merge)
+        rare = None if self.merge is None else threshold(self.merge, "selection.merge")
+        limits = (0.0, 0.0) if rare is None else (rare, floor)
+        method = Indif(candidates, combining(self.combine_cells), self.group_size(facts.domain), *limits)
+        return Schedule(method, *method.slots(facts.domain, self.split))
+
+    def group_size(self, domain: Domain) -> int:
+        """The most columns in a group; 0: no groups."""
+        return 0 if self.groups is None else size_of_group(self.groups)
+
+
+def size_of_group(size: int) -> int:
+    """selection.groups, checked."""
+    if size < 1:
+        raise UserError(f"got {size}", where="selection.groups", fix="the most columns in one group, or null")
+    return size

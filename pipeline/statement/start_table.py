@@ -1,0 +1,65 @@
+"""A public table from whose rows the synthetic ones start: which it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.errors import UserError
+from pipeline.settings.config import SynthesisConfig
+from pipeline.statement.digests import file_digest
+
+#: The setting that names it.
+START = "synthesis.public"
+
+
+@dataclass(frozen=True)
+class Start:
+    """The table.
+
+    Attributes:
+        name: of its file; digest: SHA-256 of its bytes.
+    """
+
+    name: str
+    digest: str
+
+    @classmethod
+    def of(cls, path: str) -> Start:
+        """The table in this file.
+
+        Raises:
+            UserError: no file that can be read.
+        """
+        try:
+            return cls(Path(path).name, file_digest(Path(path).expanduser()))
+        except OSError as error:
+            fix = "a table of the same columns that is public; or leave it out"
+            raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
+
+    @property
+    def fact(self) -> dict[str, Any]:
+        """Its entry among the public facts of a statement."""
+        return {"fact": "public_start", "name": self.name, "sha256": self.digest}
+
+
+def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | None:
+    """The table that the settings name.
+
+    Args:
+        discovering: whether bounds or values of the schema are open still.
+    Raises:
+        UserError: no file that can be read; a schema that is not whole before the run.
+    """
+    path = start_of(config)
+    if path is not None and discovering:
+        fix = "declare the bounds and values that are to be discovered, or leave it out"
+        raise UserError("a public start needs a schema without discover", where=START, fix=fix)
+    return None if path is None else Start.of(path)
+
+
+def start_of(config: SynthesisConfig) -> str | None:
+    """The file that the settings name, or None."""
+    path = config.options.get("public")
+    return str(path) if path else None

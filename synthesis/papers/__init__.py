@@ -1,0 +1,1 @@
+"""Synthesizers that repeat a paper; the core stands without them."""

@@ -1,0 +1,111 @@
+"""What `check` warns of before anybody is protected as several persons, or a number published for a day or a cent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+import pipeline
+from tests.pipeline.conftest import command
+
+SCHEMA = "source: a form\nconfirmed_public: true\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checked(capsys, cells: dict[str, list[str]], declared: str, *more: str) -> dict:
+    """What `check` says of a table under these columns."""
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    Path("t.yaml").write_text(f"{SCHEMA}{declared}\n")
+    capsys.readouterr()
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json", *more) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        (["1000014", "ID-1000014", "100 0014", "1000015"], "3 ids are 1 but for marks"),
+        (["x-0071", "71", "72"], "2 ids are 1 but for marks"),
+        (["12-3", "1-23", "A100", "B100", "1.0", "01", "1"], ""),
+        (["anna@a.org", "bob@a.org", "7a", "7b", "-", "--"], ""),
+    ],
+)
+def test_ids_of_one_person_in_several_forms_are_warned_of(ids, says, folder, capsys):
+    cells = {"who": ids * 20, "sex": ["F", "M"] * (10 * len(ids))}
+    columns = "columns: {sex: {kind: categorical, values: [F, M], missing: false}}\nleave_out: [who]"
+    looked = checked(capsys, cells, columns, "privacy.unit=who", "privacy.max_records=20")
+    said = "\n".join(looked["hints"] + looked.get("warnings", []))
+    assert (says in said) if says else "one person?" not in said, said
+
+
+def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_numbers(folder, capsys):
+    days = [f"2021{m:02}{d:02}" for m in range(1, 13) for d in range(1, 29)] * 3
+    cells = {"booked": days, "pay": [str(20210000 + i % 900) for i in range(len(days))]}
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    assert command("schema", "t.csv", "output=s.yaml") == 0
+    drafted = yaml.safe_load(Path("s.yaml").read_text())["columns"]
+    assert (drafted["booked"]["kind"], drafted["booked"]["format"]) == ("date", "%Y%m%d")
+    assert drafted["pay"]["kind"] == "integer"
+    whole = "{kind: integer, min: 20210000, max: 20220000, bins: {count: 5}}"
+    columns = checked(capsys, cells, f"columns: {{booked: {whole}, pay: {whole}}}")["columns"]
+    assert columns["booked"]["status"] == "warning" and columns["pay"]["status"] == "ok"
+    assert 'kind: date, format: "%Y%m%d"' in columns["booked"]["hints"][0]
+
+
+def test_cents_beside_euros_and_gaps_among_answers_are_warned_of(folder, capsys):
+    cells = {"paid": [f"{100 + i % 70}.50" if i % 3 else f"{100 + i % 70}50" for i in range(900)]}
+    cells["fee"] = [f"{100 + i % 70}.50" if i % 3 else f"{100 + i % 70}" for i in range(900)]
+    cells |= {"trust": ["12345"[i % 5] if i % 9 else "9" for i in range(900)]}
+    cells |= {"fair": ["01234"[i % 5] if i % 9 else "-1" for i in range(900)]}
+    cells |= {"grade": ["123456789"[i % 9] for i in range(900)]}
+    amount, answer = "{kind: float, min: 0, max: 20000, bins: {count: 5}}", "{kind: integer, min: -1, max: 9}"
+    declared = {"paid": amount, "fee": amount, "trust": answer, "fair": answer, "grade": answer}
+    columns = checked(capsys, cells, f"columns: {{{', '.join(f'{k}: {v}' for k, v in declared.items())}}}")["columns"]
+    assert {n: c["status"] for n, c in columns.items()} == {
+        "paid": "warning",
+        "fee": "ok",
+        "trust": "warning",
+        "fair": "warning",
+        "grade": "ok",
+    }
+    assert "300 numbers without decimals are about 100 times the 600 with" in columns["paid"]["hints"][0]
+    assert 'missing: ["9"]' in columns["trust"]["hints"][0] and 'missing: ["-1"]' in columns["fair"]["hints"][0]
+    assert command("schema", "t.csv", "output=s.yaml") == 0
+    assert Path("s.yaml").read_text().count("is 9 a value, or a gap?") == 1
+
+
+def test_a_form_with_day_and_month_changed_over_is_named_instead_of_the_declared_one(folder, capsys):
+    """Both beside each other read 03/04 one way, whichever is meant, and nothing is lost any more."""
+    days = [f"{m:02}/{d:02}/2021" for m in range(1, 13) for d in range(1, 29)]
+    day = 'columns: {day: {kind: date, min: 2021-01-01, max: 2021-12-31, bins: month, format: "%d/%m/%Y"}}'
+    hints = checked(capsys, {"day": days}, day, "data.max_unplaced=1")["columns"]["day"]["hints"]
+    assert any('formats: ["%m/%d/%Y"] instead?' in hint for hint in hints), hints
+
+
+def test_the_id_of_a_person_is_named_before_that_of_a_case(folder, capsys):
+    columns = "columns: {sex: {kind: categorical, values: [F, M], missing: false}}\nleave_out: [case_no, client]"
+    Path("t.yaml").write_text(f"{SCHEMA}{columns}\n")
+    assert command("plan", "data=table", "data.schema=t.yaml") == 0
+    out = capsys.readouterr().out
+    assert "'client' looks like an id: privacy.unit=client" in out and "case_no" not in out
+
+
+def test_fit_without_a_folder_names_no_file_that_is_gone_and_shows_the_look_where_asked(folder, capsys):
+    frame = pd.DataFrame({"who": ["1000014", "ID-1000014", "7", "8"] * 50, "sex": ["F", "M"] * 100})
+    columns = {"sex": {"kind": "categorical", "values": ["F", "M"], "missing": False}}
+    schema = {"source": "a form", "confirmed_public": True, "columns": columns, "leave_out": ["who"]}
+    for console, shown in (("terminal", False), ("always", True)):
+        pipeline.fit(frame, schema, epsilon=1, unit="who", max_records=50, console=console)
+        said = " ".join(capsys.readouterr().err.split())
+        assert ("ids are 1 but for marks in them" in said) is shown, said
+        assert ('console="always" shows the warnings' in said) is not shown, said
+        assert "internal/check.txt (NOT private)" not in said
