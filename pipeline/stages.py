@@ -24,7 +24,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
-from mechanisms.public.tables.losses import Loss, losses_of
+from mechanisms.public.tables.losses import ColumnLoss, losses_of
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
@@ -96,7 +96,7 @@ class Run:
     scores: Scorecard | None
     rows: int
     seconds: Mapping[str, float] = field(default_factory=dict)
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[ColumnLoss, ...] = ()
     left_out: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
 

@@ -21,7 +21,7 @@ class ExperimentConfig:
 
 
 @dataclass(frozen=True)
-class Source:
+class ExperimentSource:
     """Where an experiment comes from, and what is reported there.
 
     Attributes:

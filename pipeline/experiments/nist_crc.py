@@ -16,7 +16,7 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words
-from pipeline.experiments.experiment_settings import ExperimentConfig, Source, settings_of
+from pipeline.experiments.experiment_settings import ExperimentConfig, ExperimentSource, settings_of
 from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
 from pipeline.folders import claimed, logged
 from pipeline.settings import build
@@ -33,7 +33,7 @@ SMOKE_SETS = 2
 
 
 @dataclass(frozen=True)
-class CrcSettings(Source):
+class CrcSettings(ExperimentSource):
     """`experiment.*`; the comments stand in conf/experiment.
 
     Attributes:

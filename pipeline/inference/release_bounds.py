@@ -23,7 +23,7 @@ from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.fewer_cells import said_cells
 from pipeline.inference.relations import in_words, strongest
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage
@@ -133,7 +133,7 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
     Args:
         synthetic: rows over the table's columns; their names and codes are those of the measured ones.
     """
-    evidence, rows = Evidence(measurements), max(synthetic.rows, 1)
+    evidence, rows = ReleaseEvidence(measurements), max(synthetic.rows, 1)
     scale = scale_of(evidence)
     start = 0
     while start < len(cliques):
@@ -171,7 +171,7 @@ def chosen_by_score(statement: Mapping[str, Any]) -> bool:
     return accepted or statement.get("selection") is not None
 
 
-def estimate(release: Path, question: estimate_questions.Question) -> pd.DataFrame:
+def estimate(release: Path, question: estimate_questions.EstimateQuestion) -> pd.DataFrame:
     """An estimate for each group from a release folder: see `estimates.estimate`.
 
     Raises:
@@ -181,7 +181,10 @@ def estimate(release: Path, question: estimate_questions.Question) -> pd.DataFra
 
 
 def estimate_of(
-    schema: Schema, statement: Mapping[str, Any], measurements: Measurements, question: estimate_questions.Question
+    schema: Schema,
+    statement: Mapping[str, Any],
+    measurements: Measurements,
+    question: estimate_questions.EstimateQuestion,
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(schema, measurements, question)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
 from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION
@@ -55,10 +55,10 @@ class ReleaseFacts:
         return f"the statement beside the synthetic table says private: {promise}; `verify` checks it"
 
     @property
-    def promise(self) -> Promise | None:
+    def promise(self) -> AttackPromise | None:
         """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
         ready = self.private and self.neighbouring == Neighbouring.ADD_REMOVE
-        return Promise(self.pairs) if ready else None
+        return AttackPromise(self.pairs) if ready else None
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""

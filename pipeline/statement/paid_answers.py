@@ -15,7 +15,7 @@ from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import ASSUMED, UnitSizes
+from mechanisms.public.discovery.unit_sizes import ASSUMED, SizeQuestion
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
@@ -160,7 +160,7 @@ def _of_discovery(
     """How far what was discovered moves, in records, with cells and answers: a tree of counts, or weights of values."""
     norm = NOISE_KINDS[receipt["mechanism"]].norm
     if "cap" in asked:
-        sizes = UnitSizes(whole_number(asked["cap"]))
+        sizes = SizeQuestion(whole_number(asked["cap"]))
         return sizes.sensitivity(norm=norm, neighbouring=relation), (sizes.query.columns, sizes.query.rows)
     if "leaves" not in asked:
         return union_sensitivity(norm, relation), (0, 0)
@@ -193,7 +193,7 @@ def bound_again(receipt: Mapping[str, Any]) -> int:
         raise ValueError("a count of units, or what C costs, is no number")
     if off_lattice(noisy):
         raise ValueError("counts of units that are not on the lattice, or beyond the range of answers")
-    return UnitSizes(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
+    return SizeQuestion(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
 
 
 def bound_receipt(statement: Mapping[str, Any]) -> Mapping[str, Any] | None:

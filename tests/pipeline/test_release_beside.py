@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pipeline
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from pipeline.scores.release_beside import release_beside
 from tests.pipeline.conftest import TOWN, command, people, rebound, write_town
 
@@ -127,7 +127,7 @@ def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
 def test_units_and_promises_are_read_back_as_they_were_stated(made):
     facts, _ = release_beside(made / "persons" / "release" / "synthetic.csv")
     assert facts.of.column == "person" and facts.of.max_records == 4 and facts.of.rules
-    assert isinstance(facts.promise, Promise) and len(facts.promise.pairs) > 1
+    assert isinstance(facts.promise, AttackPromise) and len(facts.promise.pairs) > 1
     assert release_beside(made / "town.csv") == (None, "")
 
 
