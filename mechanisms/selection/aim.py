@@ -16,7 +16,7 @@ from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, LATER, Facts, Method, Schedule
-from mechanisms.selection.context import Context
+from mechanisms.selection.context import Context, Part
 from mechanisms.selection.given import GivenMarginals
 from mechanisms.selection.questions import CAPPED, FULL, ask_given, penalized, small_enough
 
@@ -76,14 +76,14 @@ class Aim(Method):
         expected = context.fit()
         while left > 0:
             part = context.remember(number, left if left < 2 * part else part)
-            noise = context.spent_noise(self.measured * part)
+            noise = context.event(Part(self.measured * part)).mean_abs
             turn = in_turn(self.candidates, number, self.per_round)
             allowed = small_enough(context, turn, round((1 - left + part) * self.max_model_cells))
             scores = penalized(context, {c: weights[c] for c in allowed}, noise, expected, self.penalty)
-            clique = context.choose_of_reserve(number, allowed, (1 - self.measured) * part, scores)
+            clique = context.choose(Part((1 - self.measured) * part, number), allowed, scores)
             before = len(context.known)
             if clique is not None:
-                context.spend([(clique, Identity(context.domain.cells(clique)), self.measured * part)], number)
+                context.ask([(Part(self.measured * part, number), clique, Identity(context.domain.cells(clique)))])
             left, number = left - part if left > part else 0.0, number + 1
             context.advance(1 - left, f"round {number}")
             if clique is None or len(context.known) == before:

@@ -39,7 +39,7 @@ from mechanisms.selection.base import (
     least_count,
     one_way_slots,
 )
-from mechanisms.selection.context import Context, once
+from mechanisms.selection.context import Context, Part, once
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
 from mechanisms.selection.scored_pairs import ScoredPairs, combining
@@ -120,14 +120,14 @@ class Auto(ScoredPairs):
         expected = once(context.fit)()
         queries = self._queries(context, expected, len(given))
         spread = {a.clique: a.stddev for a in context.known}
-        level = LOOK_LEVEL * float(context.reserve_noise(np.array([PAIRS_PART / len(given)]))[0])
+        level = LOOK_LEVEL * float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])
         asked, factor = with_residuals(context.domain, queries, context.bound)
         sides = sides_of(given, tuple(queries))
         view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
         known = _known(context, view, {c: expected(c) for c in given})
         look = _first_look(context, view)
         wanted = NO_PAIRS if look is None else look.wanted
-        shares = allocate(known, wanted, context.reserve_noise, context.power).shares
+        shares = allocate(known, wanted, context.reserve.noise, context.reserve.power).shares
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in wanted.certain if view.pairs[i] in parts}
         every = len(certain) > 0 and len(parts) == len(view.pairs)
@@ -140,7 +140,7 @@ class Auto(ScoredPairs):
         rest = 1 - sum(parts[c] for c in forest)
         part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
         pays = (1 - part) * WHOLE
-        context.spend([(c, asked[c], parts[c] * pays) for c in forest])
+        context.ask([(Part(parts[c] * pays, i), c, asked[c]) for i, c in enumerate(forest)])
         tree = tree_of(context.domain, [a for a in context.known if a.clique in forest], expected)
         wanted = _second_look(context, view, tree, look, others, part)
         left = rest * (1 - part)
@@ -148,7 +148,7 @@ class Auto(ScoredPairs):
             return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
-        plan = allocate(known, wanted, lambda part: context.reserve_noise(part * left), context.power).shares
+        plan = allocate(known, wanted, lambda part: context.reserve.noise(part * left), context.reserve.power).shares
         columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
@@ -163,11 +163,11 @@ class Auto(ScoredPairs):
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
-        noise = float(context.reserve_noise(np.array([PAIRS_PART / columns]))[0])
+        noise = float(context.reserve.noise(np.array([PAIRS_PART / columns]))[0])
         fine = int(min(max(records / noise, FINE_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}
-        fine_ones = [context.clique(place)[0].removesuffix(FINE) for place in context.places(FINE_STAGE)]
+        fine_ones = [slot.clique[0].removesuffix(FINE) for slot in context.slots(FINE_STAGE)]
         for name, enough in [*((n, least) for n in fine_ones), *((n, LEAST_NOISE * noise) for n in self.cleared)]:
             solid[name] = solid_groups(domain[name], ones[name], enough)
         grouped = [(a, solid[a.name]) for a in domain.attributes]
@@ -213,12 +213,13 @@ def _first_look(context: Context, view: PairView) -> _Look | None:
     """Noisy distances of all candidates from independence, beyond noise; None where they were lost."""
     if not view.pairs:
         return None
-    values = context.distances(view.pairs, lambda: view.expected, view.queries, below=view.level)
+    slot = context.slots(SCORES)[0]
+    values = context.distances(slot, view.pairs, lambda: view.expected, view.queries, below=view.level)
     if values is None:
         return None
     cells = [view.cells(c, view.expected(c)) for c in view.pairs]
     more = values - np.array([c.base(view.level) for c in cells])
-    stddev = context.stddev(context.places(SCORES)[0])
+    stddev = context.event(slot).stddev
     wanted = view.wanted(range(len(cells)), cells, more, np.full(more.size, stddev))
     return _Look(cells, more, stddev, wanted)
 
@@ -244,9 +245,10 @@ def _second_look(
     pairs = [view.pairs[others[j]] for j in asked]
     again, number, further = None, len(view.pairs) - len(others), []
     if part:
-        again = context.distances_of_reserve(number, part, pairs, lambda: tree.marginal, view.queries, below=view.level)
+        paid = Part(part, number)
+        again = context.distances(paid, pairs, lambda: tree.marginal, view.queries, below=view.level)
     if again is not None:
-        second = context.distances_stddev(part, count)
+        second = context.event(Part(part), count).stddev
         joined = np.array([bool(tree.path(view.pairs[i])) for i in others])
         before = float(shrunk(more, stddev)[asked] @ joined[asked])
         for j, pair, value in zip(asked, pairs, again.tolist(), strict=True):
@@ -273,9 +275,9 @@ def _second_part(context: Context, view: PairView, others: int) -> float:
     if count == 0:
         return 0.0
     records = float(np.sum(view.expected(view.pairs[0][:1])))
-    whole = context.distances_stddev(1.0, count) / (SECOND_NOISE * records)
-    part = float(np.clip(whole ** (context.power / (1 - context.power)), least, most))
-    return part if context.distances_stddev(part, count) < LARGEST_NOISE else 0.0
+    whole = context.event(Part(1.0), count).stddev / (SECOND_NOISE * records)
+    part = float(np.clip(whole ** (context.reserve.power / (1 - context.reserve.power)), least, most))
+    return part if context.event(Part(part), count).stddev < LARGEST_NOISE else 0.0
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.accountants.accountant import Accountant
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import QueryMatrix
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import NoisyMarginal
 
 
 class Scores(Protocol):
     """Private scores by what is chosen, made where a draw is due; a selection only hands them on."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Paid by a slot of the plan.
+
+    Attributes:
+        place: among all slots.
+        clique: the marginal that it is reserved for; empty where it is chosen later.
+    """
+
+    place: int
+    clique: Clique = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Paid out of the reserve.
+
+    Attributes:
+        share: of the whole reserve, above 0, at most 1.
+        number: of the charge, in the order in which the reserve is spent.
+    """
+
+    share: float
+    number: int = 0
+
+
+#: What pays for an answer, a choice or distances.
+Payment = Slot | Part
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """What the reserve buys.
+
+    Attributes:
+        event: all of it as one measurement.
+        power: its parts are in proportion to cells to this power, where it is shared out.
+        accountant: says how strong a part is.
+    """
+
+    event: NoiseEvent
+    power: float
+    accountant: Accountant
+
+    def noise(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean absolute noise of an answer, in records, from its part of the reserve."""
+        return np.asarray(self.event.mean_abs / self.accountant.strength(parts))
 
 
 class Context(Protocol):
@@ -33,28 +85,23 @@ class Context(Protocol):
         ...
 
     @property
-    def measurements(self) -> Measurements:
-        """The same, for a model."""
+    def reserve(self) -> Reserve:
+        """What the reserve buys; TypeError where the plan has none."""
         ...
 
-    def places(self, stage: str) -> list[int]:
-        """The places of a stage's slots."""
+    def slots(self, stage: str) -> list[Slot]:
+        """The slots of a stage."""
         ...
 
-    def clique(self, place: int) -> Clique:
-        """The marginal that a slot is reserved for; empty where it is chosen later."""
+    def event(self, payment: Payment, scores: int = 0) -> NoiseEvent:
+        """The charge whose noise an answer has, or so many distances out of the reserve; in records."""
         ...
 
-    def noise(self, place: int) -> float:
-        """Mean absolute noise of an answer under a slot, in records."""
-        ...
+    def ask(self, questions: Sequence[tuple[Payment, Clique, QueryMatrix]]) -> None:
+        """Measure one round, each question with the sensitivity of its own matrix.
 
-    def stddev(self, place: int) -> float:
-        """Standard deviation of an answer under a slot, in records."""
-        ...
-
-    def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
-        """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
+        Out of the reserve a residual has the noise of that sensitivity; other matrices that of columns of norm 1.
+        """
         ...
 
     def grid(self, clique: Clique, threshold: float) -> QueryMatrix:
@@ -65,12 +112,13 @@ class Context(Protocol):
         """Scores of what may be chosen, by its name; computed once, and only where a draw is due."""
         ...
 
-    def choose(self, place: int, among: Sequence[Clique], scores: Scores) -> Clique | None:
-        """One of the candidates, under the slot's ε; None where the choice was charged and lost."""
+    def choose(self, payment: Payment, among: Sequence[Clique], scores: Scores) -> Clique | None:
+        """One of the candidates; None where the choice was charged and lost."""
         ...
 
     def distances(
         self,
+        payment: Payment,
         cliques: Sequence[Clique],
         expected: Callable[[], Expected],
         queries: Mapping[Clique, QueryMatrix] | None = None,
@@ -80,56 +128,14 @@ class Context(Protocol):
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
 
         Args:
+            expected: makes the model, where a draw is due: `once(context.fit)`.
             queries: matrices of entries 0 and 1, at most one per column, whose answers are compared; None: all cells.
             below: differences up to so many records in a cell count as none.
         """
         ...
 
-    def distances_of_reserve(
-        self,
-        number: int,
-        part: float,
-        cliques: Sequence[Clique],
-        expected: Callable[[], Expected],
-        queries: Mapping[Clique, QueryMatrix] | None = None,
-        *,
-        below: float = 0.0,
-    ) -> NDArray[np.float64] | None:
-        """The same, out of the reserve."""
-        ...
-
-    def distances_stddev(self, part: float, count: int) -> float:
-        """The standard deviation of so many distances, in records, from their part of the reserve."""
-        ...
-
-    def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:
-        """Measure one round out of the reserve: each question with its part of it, numbered from `first`."""
-        ...
-
-    def choose_of_reserve(self, number: int, among: Sequence[Clique], part: float, scores: Scores) -> Clique | None:
-        """One of the candidates, out of the reserve."""
-        ...
-
     def bound(self, query: QueryMatrix) -> float:
         """The sensitivity of the answers to a matrix, in records."""
-        ...
-
-    def reserve_noise(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean absolute noise of an answer, in records, from its part of the reserve."""
-        ...
-
-    def spent_noise(self, part: float) -> float:
-        """The mean absolute noise of the very event that `spend` would use for a part, in records."""
-        ...
-
-    @property
-    def reserve_stddev(self) -> float:
-        """The standard deviation of an answer that takes the whole reserve, in records."""
-        ...
-
-    @property
-    def power(self) -> float:
-        """Parts of the reserve are in proportion to cells to this power, where it is shared out."""
         ...
 
     def advance(self, done: float, note: str) -> None:

@@ -43,10 +43,10 @@ class Merge(Method):
 
     def run(self, context: Context) -> None:
         """The one-way marginals, then the others with the values merged whose noisy counts are small."""
-        given = [(i, context.clique(i)) for i in context.places(GIVEN)]
-        context.ask([(i, c, Identity(context.domain.cells(c))) for i, c in given if len(c) == 1])
+        given = [(s, s.clique) for s in context.slots(GIVEN)]
+        context.ask([(s, c, Identity(context.domain.cells(c))) for s, c in given if len(c) == 1])
         groups = common_values(context, self.rare, self.floor)
-        context.ask([(i, c, merged_query(context.domain, c, groups)) for i, c in given if len(c) > 1])
+        context.ask([(s, c, merged_query(context.domain, c, groups)) for s, c in given if len(c) > 1])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:
         """All that is given."""

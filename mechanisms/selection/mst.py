@@ -66,7 +66,7 @@ class Mst(Method):
             views = grown_views(context.domain, tree, self.view_cells) or [(n,) for n in context.domain.names]
             share_out(context, views, lambda view: merged_query(context.domain, view, groups))
             return
-        context.ask([(i, edge, queries[edge]) for i, edge in zip(context.places(CHOSEN), tree, strict=False)])
+        context.ask([(s, edge, queries[edge]) for s, edge in zip(context.slots(CHOSEN), tree, strict=False)])
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
         """A view for each edge, at the size that it may grow to."""

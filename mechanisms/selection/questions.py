@@ -15,7 +15,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.queries.merged_cells import rare_groups
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.selection.base import CHOOSE, GIVEN
-from mechanisms.selection.context import Context, Scores
+from mechanisms.selection.context import Context, Part, Scores
 
 #: What is taken off a score: the noise of every cell, or of no cell more than its records may be off by.
 FULL, CAPPED = "noise", "capped"
@@ -27,10 +27,9 @@ LEAST_PART = 1e-6
 
 def ask_given(context: Context, stage: str = GIVEN) -> list[Clique]:
     """Measure the slots of known marginals, whole; their names."""
-    places = context.places(stage)
-    cliques = [context.clique(i) for i in places]
-    context.ask([(i, c, Identity(context.domain.cells(c))) for i, c in zip(places, cliques, strict=True)])
-    return cliques
+    slots = context.slots(stage)
+    context.ask([(s, s.clique, Identity(context.domain.cells(s.clique))) for s in slots])
+    return [s.clique for s in slots]
 
 
 def share_out(
@@ -47,11 +46,11 @@ def share_out(
         whole: the parts follow the cells of the marginals, not the number of answers.
     """
     sizes = [context.domain.cells(c) if whole or query_of is None else query_of(c).rows for c in cliques]
-    loads = np.array(sizes, np.float64) ** context.power
+    loads = np.array(sizes, np.float64) ** context.reserve.power
     parts = loads / loads.sum() * WHOLE
-    questions = zip(cliques, parts.tolist(), strict=True)
     ask = query_of or (lambda clique: Identity(context.domain.cells(clique)))
-    context.spend([(c, ask(c), part) for c, part in questions])
+    paid = zip(cliques, parts.tolist(), strict=True)
+    context.ask([(Part(part, i), c, ask(c)) for i, (c, part) in enumerate(paid)])
 
 
 def spend_together(
@@ -73,14 +72,15 @@ def spend_together(
         first: the number of the round's first charge.
     """
     questions = combined_questions(context.domain, pairs, asked, most) + whole_questions(context.domain, columns)
-    context.spend([(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART], first=first)
+    paid = [(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART]
+    context.ask([(Part(p, i), c, q) for i, (c, q, p) in enumerate(paid, first)])
 
 
 def grow_tree(context: Context, candidates: Sequence[Clique], scores: Scores) -> list[Clique]:
     """Kruskal's tree, each edge by the exponential mechanism among those that join two components."""
     tree: list[Clique] = []
-    for place in context.places(CHOOSE):
-        edge = context.choose(place, joining(candidates, tree), scores)
+    for slot in context.slots(CHOOSE):
+        edge = context.choose(slot, joining(candidates, tree), scores)
         if edge is not None:
             tree.append(edge)
     return tree

@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Exponential, NoiseEvent
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
@@ -25,8 +25,7 @@ from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix, sensitivity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
-from mechanisms.selection.base import SCORES
-from mechanisms.selection.context import Scores, once
+from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot, once
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores
@@ -86,38 +85,36 @@ class AdaptiveRun:
     def measurements(self) -> Measurements:
         return Measurements(self.domain, self.known, self.run.public_total, distances=self.compared)
 
-    def places(self, stage: str) -> list[int]:
-        """The places of a stage's slots."""
-        return self.plan.places(stage)
+    @property
+    def reserve(self) -> Reserve:
+        """What the reserve buys; TypeError where the plan has none."""
+        return Reserve(self.plan.reserve_event, self.plan.power, self.plan.accountant)
 
-    def clique(self, place: int) -> Clique:
-        """The marginal that a slot is reserved for; empty where it is chosen later."""
-        return self.plan.slots[place].reservation.clique or ()
+    def slots(self, stage: str) -> list[Slot]:
+        """The slots of a stage."""
+        return [Slot(i, self.plan.slots[i].reservation.clique or ()) for i in self.plan.places(stage)]
 
-    def noise(self, place: int) -> float:
-        """Mean absolute noise of an answer under a slot, in records."""
-        return self.plan.measurement_slot(place).mean_abs
+    def event(self, payment: Payment, scores: int = 0) -> NoiseEvent:
+        """The charge whose noise an answer has, or so many distances out of the reserve; in records."""
+        if isinstance(payment, Slot):
+            return self.plan.measurement_slot(payment.place)
+        if scores:
+            return self.plan.scores_event(payment.number, payment.share, scores)
+        return self._measured_by(payment)
 
-    def stddev(self, place: int) -> float:
-        """Standard deviation of an answer under a slot, in records."""
-        return self.plan.measurement_slot(place).stddev
+    def _measured_by(self, part: Part, sensitivity: float | None = None) -> NoiseEvent:
+        return self.plan.measurement_event(f"{part.number:04d}:measure", part.share, sensitivity)
 
-    def ask(self, questions: Sequence[tuple[int, Clique, QueryMatrix]]) -> None:
-        """Measure one round: each question under its slot, with the sensitivity of its own matrix."""
-        self._measure([(place, self._planned(place, clique, query)) for place, clique, query in questions])
+    def ask(self, questions: Sequence[tuple[Payment, Clique, QueryMatrix]]) -> None:
+        """Measure one round, each question with the sensitivity of its own matrix.
 
-    def spend(self, questions: Sequence[tuple[Clique, QueryMatrix, float]], first: int = 0) -> None:
-        """Measure one round out of the reserve: each question with its part of it, numbered from `first`.
-
-        A residual has the noise of its own sensitivity; other matrices that of columns of norm 1.
+        Out of the reserve a residual has the noise of that sensitivity; other matrices that of columns of norm 1.
         """
-        planned = []
-        for number, (clique, query, part) in enumerate(questions, first):
-            bound = self.bound(query)
-            own = bound if isinstance(query, ResidualQuery) else None
-            event = self.plan.measurement_event(f"{number:04d}:measure", part, own).with_sensitivity(bound)
-            planned.append((len(self.plan.slots) + number, PlannedMeasurement(clique, query, part, event)))
-        self._measure(planned)
+        self._measure([(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions])
+
+    def _place(self, payment: Payment) -> int:
+        """The number of what is kept of a charge: those of the reserve come after all slots."""
+        return payment.place if isinstance(payment, Slot) else len(self.plan.slots) + payment.number
 
     def _measure(self, planned: list[tuple[int, PlannedMeasurement]]) -> None:
         run = self.run
@@ -125,26 +122,9 @@ class AdaptiveRun:
             run.table, planned, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
-    def reserve_noise(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean absolute noise of an answer, in records, from its part of the reserve."""
-        return np.asarray(self.plan.reserve_event.mean_abs / self.plan.accountant.strength(part))
-
-    def spent_noise(self, part: float) -> float:
-        """The mean absolute noise of the very event that `spend` would use for a part, in records."""
-        return self.plan.measurement_event("", part).mean_abs
-
-    @property
-    def reserve_stddev(self) -> float:
-        """The standard deviation of an answer that takes the whole reserve, in records."""
-        return self.plan.reserve_event.stddev
-
-    @property
-    def power(self) -> float:
-        """Parts of the reserve are in proportion to cells to this power, where it is shared out."""
-        return self.plan.power
-
     def distances(
         self,
+        payment: Payment,
         cliques: Sequence[Clique],
         expected: Callable[[], Expected],
         queries: Mapping[Clique, QueryMatrix] | None = None,
@@ -152,52 +132,29 @@ class AdaptiveRun:
         below: float = 0.0,
     ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
-        place = self.plan.places(SCORES)[0]
-        event = self.plan.measurement_slot(place)
-        values = self._distances(place, event, cliques, expected, queries or {}, below)
-        if values is not None and cliques and isinstance(self.model, IndependentFit):
-            released = _released_distances(self, cliques, queries or {}, values, expected(), event)
+        run, asked, event = self.run, queries or {}, self.event(payment, len(cliques))
+        scores = self.score(lambda: {c: Candidate(c, asked.get(c), below=below) for c in cliques}, expected)
+        path = self._choice_file(self._place(payment))
+        values = noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
+        first = isinstance(payment, Slot) and isinstance(self.model, IndependentFit)
+        if first and values is not None and cliques:
+            released = _released_distances(self, cliques, asked, values, expected(), event)
             self.compared = None if released is None else replace(released, below=below)
         return values
 
-    def distances_of_reserve(
-        self,
-        number: int,
-        part: float,
-        cliques: Sequence[Clique],
-        expected: Callable[[], Expected],
-        queries: Mapping[Clique, QueryMatrix] | None = None,
-        *,
-        below: float = 0.0,
-    ) -> NDArray[np.float64] | None:
-        """The same, out of the reserve."""
-        event = self.plan.scores_event(number, part, len(cliques))
-        return self._distances(len(self.plan.slots) + number, event, cliques, expected, queries or {}, below)
-
-    def distances_stddev(self, part: float, count: int) -> float:
-        """The standard deviation of so many distances, in records, from their part of the reserve."""
-        return self.plan.scores_event(0, part, count).stddev
-
-    def _distances(
-        self,
-        place: int,
-        event: NoiseEvent,
-        cliques: Sequence[Clique],
-        expected: Callable[[], Expected],
-        queries: Mapping[Clique, QueryMatrix],
-        below: float,
-    ) -> NDArray[np.float64] | None:
-        scores = self.score(lambda: {c: Candidate(c, queries.get(c), below=below) for c in cliques}, expected)
-        run = self.run
-        return noisy_scores(cliques, scores, event, run.ledger, run.source, path=self._choice_file(place))
-
-    def _planned(self, place: int, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
-        slot, moved = self.plan.measurement_slot(place), self.bound(query)
+    def _planned(self, payment: Payment, clique: Clique, query: QueryMatrix) -> PlannedMeasurement:
+        moved = self.bound(query)
+        if isinstance(payment, Part):
+            own = moved if isinstance(query, ResidualQuery) else None
+            event = self._measured_by(payment, own).with_sensitivity(moved)
+            return PlannedMeasurement(clique, query, payment.share, event)
+        slot = self.plan.measurement_slot(payment.place)
         if moved > slot.sensitivity and type(query) not in PROVED:
             name = type(query).__name__
             what = f"{name} moves by {moved:g} when one unit changes, and its slot pays for {slot.sensitivity:g}"
             raise UserError(what, where="plugins", fix="a matrix whose columns have norm 1, and are no farther apart")
-        return PlannedMeasurement(clique, query, self.plan.slots[place].share, slot.with_sensitivity(moved))
+        share = self.plan.slots[payment.place].share
+        return PlannedMeasurement(clique, query, share, slot.with_sensitivity(moved))
 
     def bound(self, query: QueryMatrix) -> float:
         """The sensitivity of the answers to a matrix, in records."""
@@ -222,16 +179,13 @@ class AdaptiveRun:
         scores = distance_scores(self.counts, list(candidates.values()), expected, neighbouring=neighbouring)
         return PrivateScores({name: scores.values[c.clique] for name, c in candidates.items()}, scores.sensitivity)
 
-    def choose(self, place: int, among: Sequence[Clique], scores: Scores) -> Clique | None:
-        """One of the candidates, under the slot's ε."""
-        return self._choice(self.plan.choice_slot(place), among, scores, self._choice_file(place))
-
-    def choose_of_reserve(self, number: int, among: Sequence[Clique], part: float, scores: Scores) -> Clique | None:
-        """One of the candidates, out of the reserve."""
-        event = self.plan.choice_event(f"{number:04d}:choose", part)
-        return self._choice(event, among, scores, self.run.folder / f"choice-{number:04d}.json")
-
-    def _choice(self, event: Exponential, among: Sequence[Clique], scores: Scores, path: Path) -> Clique | None:
+    def choose(self, payment: Payment, among: Sequence[Clique], scores: Scores) -> Clique | None:
+        """One of the candidates; None where the choice was charged and lost."""
+        if isinstance(payment, Slot):
+            event, path = self.plan.choice_slot(payment.place), self._choice_file(payment.place)
+        else:
+            event = self.plan.choice_event(f"{payment.number:04d}:choose", payment.share)
+            path = self.run.folder / f"choice-{payment.number:04d}.json"
         build_scores = cast(Callable[[], PrivateScores], scores)  # as `score` made them
         return choose(among, build_scores, event, self.run.ledger, self.run.source, path=path)
 

@@ -536,9 +536,9 @@ class Identity(query_matrices.Identity):
 class Turned(Method):
     kind: ClassVar[str] = "turned"
     def run(self, context):
-        for place in context.places(GIVEN):
-            clique = context.clique(place)
-            context.ask([(place, clique, Identity(context.domain.cells(clique)))])
+        for slot in context.slots(GIVEN):
+            clique = slot.clique
+            context.ask([(slot, clique, Identity(context.domain.cells(clique)))])
 @dataclass(frozen=True)
 class TurnedSettings(Selection):
     kind: ClassVar[str] = "turned"
@@ -613,7 +613,7 @@ def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_w
     text = BOLD.replace("100 * marginal", "self.times() * marginal") + "QUERIES = {'Bold': Bold.from_arrays}\n"
     later = "class Bold(query_matrices.Identity):\n    asked = 0\n    def times(self):\n        Bold.asked += 1\n"
     later += "        return 1 if Bold.asked <= 2 * self.cells else 1000\n"
-    text = text.replace("class Bold(query_matrices.Identity):\n", later).replace("places(GIVEN):", "places(GIVEN)[:1]:")
+    text = text.replace("class Bold(query_matrices.Identity):\n", later).replace("slots(GIVEN):", "slots(GIVEN)[:1]:")
     (shelf / "mine.py").write_text(text)
     assert command("run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out") == 0
     from pipeline.release_folder import read_release
@@ -641,9 +641,7 @@ def test_noise_of_others_that_is_no_draw_for_each_answer_is_never_added(monkeypa
 
 
 def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys):
-    text = TWIN.replace(
-        "context.ask([(place, clique, Identity(", "context.ask([(place, clique, query_matrices.Identity("
-    )
+    text = TWIN.replace("context.ask([(slot, clique, Identity(", "context.ask([(slot, clique, query_matrices.Identity(")
     head = "import numpy as np\nfrom mechanisms.public.release import NoisyMarginal\n"
     (shelf / "mine.py").write_text(
         head

@@ -13,7 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, GIVEN, Facts, Method, Schedule, edges, threshold
-from mechanisms.selection.context import Context, once
+from mechanisms.selection.context import Context, Slot, once
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
 from mechanisms.selection.tree_slots import tree_slots
@@ -44,7 +44,7 @@ class Adagrid(Method):
 
     def run(self, context: Context) -> None:
         """The given marginals; then, where there are candidates, a private tree and its marginals with the targets."""
-        given = [(i, context.clique(i)) for i in context.places(GIVEN)]
+        given = [(s, s.clique) for s in context.slots(GIVEN)]
         self._ask(context, given)
         if not self.candidates:
             return
@@ -54,12 +54,12 @@ class Adagrid(Method):
         tree = grow_tree(context, self.candidates, scores)
         extras: list[Clique] = [(), *subsets(self.targets)]
         new = [domain.canonical((*edge, *extra)) for extra in extras for edge in tree]
-        self._ask(context, list(zip(context.places(CHOSEN), new, strict=False)))
+        self._ask(context, list(zip(context.slots(CHOSEN), new, strict=False)))
 
-    def _ask(self, context: Context, questions: Sequence[tuple[int, Clique]]) -> None:
+    def _ask(self, context: Context, questions: Sequence[tuple[Slot, Clique]]) -> None:
         for order in sorted({len(c) for _, c in questions}):
-            this = [(i, c) for i, c in questions if len(c) == order]
-            context.ask([(i, c, context.grid(c, self.threshold)) for i, c in this])
+            this = [(s, c) for s, c in questions if len(c) == order]
+            context.ask([(s, c, context.grid(c, self.threshold)) for s, c in this])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:
         """A tree's slots are as large as its largest edge."""

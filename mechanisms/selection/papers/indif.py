@@ -16,7 +16,17 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Facts, Method, Schedule, Selection, edges, large_pairs, least_count, threshold
+from mechanisms.selection.base import (
+    SCORES,
+    Facts,
+    Method,
+    Schedule,
+    Selection,
+    edges,
+    large_pairs,
+    least_count,
+    threshold,
+)
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.questions import ask_given, common_values, share_out
@@ -58,7 +68,7 @@ class Indif(ScoredPairs):
         queries = {c: merged_query(context.domain, c, merged) for c in self.candidates}
         same = all(isinstance(q, Identity) for q in queries.values())
         candidates = self.candidates
-        gaps = context.distances(candidates, lambda: expected, None if same else queries)
+        gaps = context.distances(context.slots(SCORES)[0], candidates, lambda: expected, None if same else queries)
         if gaps is None:
             gaps = np.full(len(candidates), float(np.sum(expected(candidates[0]))))
         if self.groups:
@@ -68,7 +78,7 @@ class Indif(ScoredPairs):
         if not candidates:
             return []
         values = [queries[c].answer(expected(c)) for c in candidates]
-        table = tradeoff(_real(gaps), values, context.reserve_noise, context.power)
+        table = tradeoff(_real(gaps), values, context.reserve.noise, context.reserve.power)
         shrunken = Domain(tuple(Attribute(a.name, int(merged[a.name].max()) + 1) for a in context.domain.attributes))
         return combined(shrunken, [candidates[i] for i in dense(table)], self.combine_cells, counted=context.domain)
 

@@ -57,14 +57,14 @@ class Mwem(Method):
         """
         ask_given(context)
         left, cells = list(self.candidates), context.domain.cells
-        for choice, place in zip(context.places(CHOOSE), context.places(CHOSEN), strict=True):
-            noise, expected = context.noise(place), context.fit()
+        for choice, slot in zip(context.slots(CHOOSE), context.slots(CHOSEN), strict=True):
+            noise, expected = context.event(slot).mean_abs, context.fit()
             allowed = small_enough(context, left, self.max_model_cells)
             scores = penalized(context, dict.fromkeys(allowed, 1.0), noise, expected)
             clique = context.choose(choice, allowed, scores)
             if clique is not None:
                 left.remove(clique)
-                context.ask([(place, clique, Identity(cells(clique)))])
+                context.ask([(slot, clique, Identity(cells(clique)))])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:
         """The limit of the model."""

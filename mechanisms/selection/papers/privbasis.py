@@ -78,8 +78,8 @@ def _most_frequent(context: Context, stage: str, among: list[Clique], count: int
         lambda: {c: Candidate(c, _all_present(context.domain, c)) for c in among}, lambda: _nothing(context.domain)
     )
     left, chosen = list(among), []
-    for place in context.places(stage)[:count]:
-        choice = context.choose(place, left, scores)
+    for slot in context.slots(stage)[:count]:
+        choice = context.choose(slot, left, scores)
         if choice is not None:
             left.remove(choice)
             chosen.append(choice)

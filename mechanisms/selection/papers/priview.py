@@ -38,7 +38,7 @@ class PriView(Method):
         """One-way marginals, whose total says which design is precise enough; then its views."""
         ask_given(context)
         rows = float(context.fit()((context.domain.names[0],)).sum())
-        share_out(context, precise_design(context.domain, self.designs, context.reserve_stddev, rows))
+        share_out(context, precise_design(context.domain, self.designs, context.reserve.event.stddev, rows))
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
         """The views of the largest design."""
