@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evaluation.attacks.promise_bounds import Promise
+    from evaluation.attacks.promise_bounds import AttackPromise
     from evaluation.readings.reading import Ends
     from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
@@ -199,7 +199,7 @@ class Options:
     holdout: CodedTable | None = None
     holdout_unit: NDArray[np.integer] | None = None
     values: Values | None = None
-    promise: Promise | None = None
+    promise: AttackPromise | None = None
     private: bool = False
     why: Mapping[str, str] = field(default_factory=dict)
     progress: Progress | None = None

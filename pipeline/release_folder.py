@@ -48,7 +48,8 @@ def write_release(
     """Write `release/`, whole or not at all; returns the synthetic table's path.
 
     Args:
-        statement: the content of privacy.json. One of version 1 is passed on without papers: nothing bound it.
+        statement: the content of privacy.json. One of an older format is passed on without papers; nothing binds
+            one of format 1.
         synthetic: rows of the table's columns (see `undo`).
         form: csv or parquet.
         rng: draws the values inside bins.
@@ -65,7 +66,7 @@ def write_release(
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
-        if statement.get("version") == STATEMENT_VERSION:
+        if statement.get("version", 1) != 1:
             name = f"synthetic.{form}"
             write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer, given=given)
         elif given is not None:
@@ -124,7 +125,7 @@ def _bound_statement(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UserError(f"privacy.json is missing or broken ({error})", where=str(folder), fix=fix) from error
     version = statement.get("version", 1)
-    if version not in (1, STATEMENT_VERSION):
+    if version not in range(1, STATEMENT_VERSION + 1):
         fix = "a newer pipeline, or a release that this one made"
         raise UserError(f"privacy.json is of version {version!r}", where=str(folder), fix=fix)
     if manifest is None and version != 1:

@@ -24,7 +24,7 @@ from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
-from synthesis.query_answers import Estimate, estimate_count, estimate_marginal
+from synthesis.query_answers import CountEstimate, estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
 
@@ -191,7 +191,7 @@ def _of_cells(
     if count.cut:
         low = min(low, count.least[0] - 1.96 * count.least[1])
         high = max(high, count.most[0] + 1.96 * count.most[1])
-    estimate = Estimate(np.array([count.value]), np.array([count.error]), sources)
+    estimate = CountEstimate(np.array([count.value]), np.array([count.error]), sources)
     labels = finest(schema[name]).labels
     row = _rounded(asked, estimate, np.array([low]), np.array([high]))
     row = row.assign(cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
@@ -231,7 +231,7 @@ def _cut_bins(schema: Schema, name: str, weights: Weights) -> list[str]:
     return [labels[i] for i in np.flatnonzero((weights > 0) & (weights < 1))]
 
 
-def _rounded(frame: pd.DataFrame, estimate: Estimate, low: Weights, high: Weights) -> pd.DataFrame:
+def _rounded(frame: pd.DataFrame, estimate: CountEstimate, low: Weights, high: Weights) -> pd.DataFrame:
     numbers = {"count": estimate.values, "standard_error": estimate.errors, "low": low, "high": high}
     result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
     result.attrs["sources"] = [" × ".join(c) for c in estimate.sources]

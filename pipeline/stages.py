@@ -24,7 +24,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
-from mechanisms.public.tables.losses import Loss, losses_of
+from mechanisms.public.tables.losses import ColumnLoss, losses_of
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
@@ -60,8 +60,9 @@ from pipeline.settings.settled import settled
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.publication import Publication
 from pipeline.statement.signing import Signer
-from pipeline.statement.start_words import start_in
+from pipeline.statement.start_table import start_in
 from pipeline.statement.statement import declared, make_statement
+from pipeline.statement.words import words_of
 from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
@@ -95,7 +96,7 @@ class Run:
     scores: Scorecard | None
     rows: int
     seconds: Mapping[str, float] = field(default_factory=dict)
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[ColumnLoss, ...] = ()
     left_out: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
 
@@ -104,9 +105,9 @@ class Run:
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
     def _repr_html_(self) -> str:
-        said = self.statement
-        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {said.unit}"
-        rows = [("private", kept if said.private else f"NO: {'; '.join(said.reasons_not_private)}")]
+        said, words = self.statement, words_of(self.statement.to_json())
+        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {words['unit']}"
+        rows = [("private", kept if said.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         rows += [
             ("table", f"{self.table}, {self.rows:,} rows"),
             ("noisy marginals", f"{len(self.measurements.answers):,}"),

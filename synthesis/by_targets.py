@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.agree import ConsistentTargets, consistent
 from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, rare_zeros
 from synthesis.consistency.residual_parts import completed
 from synthesis.contract import Synthesizer
@@ -55,6 +55,6 @@ class ByTargets(Synthesizer):
 
     @abstractmethod
     def follow(
-        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
         """So many rows over the domain of the targets."""

@@ -16,7 +16,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.by_targets import ByTargets
-from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.agree import ConsistentTargets, consistent
 from synthesis.consistency.merged_values import merged_values
 from synthesis.consistency.projection import product
 from synthesis.convergence import Synthesized
@@ -31,7 +31,7 @@ class IndependentSpec(ByTargets):
     chunked: ClassVar[bool] = True
 
     def follow(
-        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
         """Independent columns."""
         return Synthesized(independent_rows(targets, rows=rows, rng=rng))
@@ -92,7 +92,7 @@ class IndependentColumns:
         return IndependentColumns(self.domain, sides, total)
 
 
-def independent_rows(targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:
+def independent_rows(targets: ConsistentTargets, *, rows: int, rng: np.random.Generator) -> CodedTable:
     """`rows` rows whose columns follow their one-way marginals, independent of each other.
 
     Cost: rows × columns.
@@ -100,7 +100,7 @@ def independent_rows(targets: Targets, *, rows: int, rng: np.random.Generator) -
     return _columns(targets).rows(rows, rng)
 
 
-def _columns(targets: Targets) -> IndependentColumns:
+def _columns(targets: ConsistentTargets) -> IndependentColumns:
     """The one-way marginals of the targets."""
     sides = {a.name: targets.one_way(a.name) for a in targets.domain.attributes}
     return IndependentColumns(targets.domain, sides, targets.total)

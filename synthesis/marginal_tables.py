@@ -12,7 +12,7 @@ from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency.agree import Targets, consistent
+from synthesis.consistency.agree import ConsistentTargets, consistent
 from synthesis.consistency.residual_parts import completed
 
 #: Draws of the noise that the error of the consistent marginals is estimated from.
@@ -72,7 +72,7 @@ def _averaged(answers: list[NoisyMarginal]) -> tuple[NDArray[np.float64], float]
 
 
 def _errors(
-    measurements: Measurements, settled: Targets, draws: int, rng: np.random.Generator
+    measurements: Measurements, settled: ConsistentTargets, draws: int, rng: np.random.Generator
 ) -> dict[Clique, NDArray[np.float64]]:
     """The root mean squared error of each cell if the consistent marginals were the truth."""
     centres = {t.clique: t.values for t in settled.marginals}

@@ -21,7 +21,7 @@ MAX_SOLVED = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class CountEstimate:
     """Estimates of linear counts.
 
     Attributes:
@@ -35,7 +35,7 @@ class Estimate:
     sources: tuple[Clique, ...]
 
 
-def estimate_marginal(measurements: Measurements, clique: Clique) -> Estimate:
+def estimate_marginal(measurements: Measurements, clique: Clique) -> CountEstimate:
     """A marginal from every measured one that contains it, weighted by precision.
 
     Guarantee: post-processing; costs no privacy.
@@ -46,7 +46,7 @@ def estimate_marginal(measurements: Measurements, clique: Clique) -> Estimate:
     return _combined(measurements, clique, None)
 
 
-def estimate_count(measurements: Measurements, weights: dict[str, Values]) -> Estimate:
+def estimate_count(measurements: Measurements, weights: dict[str, Values]) -> CountEstimate:
     """How many records there are where each attribute's codes count as their weights say (1 inside, 0 outside).
 
     Raises:
@@ -59,7 +59,7 @@ def estimate_count(measurements: Measurements, weights: dict[str, Values]) -> Es
     return _combined(measurements, clique, product)
 
 
-def _combined(measurements: Measurements, clique: Clique, weights: Values | None) -> Estimate:
+def _combined(measurements: Measurements, clique: Clique, weights: Values | None) -> CountEstimate:
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
         return _of_parts(rebuilt, weights)
     having = [a for a in measurements.answers if set(clique) <= set(a.clique)]
@@ -81,15 +81,15 @@ def _combined(measurements: Measurements, clique: Clique, weights: Values | None
     precision = np.array([t[1] ** -2 for _, t in usable])
     values = (precision * np.array([t[0] for _, t in usable])).sum(axis=0) / precision.sum(axis=0)
     sources = tuple(dict.fromkeys(c for c, _ in usable))
-    return Estimate(values, precision.sum(axis=0) ** -0.5, sources)
+    return CountEstimate(values, precision.sum(axis=0) ** -0.5, sources)
 
 
-def _of_parts(rebuilt: Rebuilt, weights: Values | None) -> Estimate:
+def _of_parts(rebuilt: Rebuilt, weights: Values | None) -> CountEstimate:
     """Cells, or their weighted sum, of a marginal from its parts."""
     if weights is None:
-        return Estimate(rebuilt.values.ravel(), np.full(rebuilt.values.size, rebuilt.noise.error), rebuilt.sources)
+        return CountEstimate(rebuilt.values.ravel(), np.full(rebuilt.values.size, rebuilt.noise.error), rebuilt.sources)
     value, moved = float((rebuilt.values * weights).sum()), rebuilt.noise.times(weights.reshape(1, -1))
-    return Estimate(np.array([value]), np.array([float(np.linalg.norm(moved))]), rebuilt.sources)
+    return CountEstimate(np.array([value]), np.array([float(np.linalg.norm(moved))]), rebuilt.sources)
 
 
 def _told(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk
-from evaluation.verdict.near_rows import Places, all_distances, places
+from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 from mechanisms.public.coded_table import CodedTable
 
 #: Distances are held for so many targets at a time.
@@ -41,7 +41,7 @@ def _columns(table: CodedTable, names: tuple[str, ...]) -> CodedTable:
     return CodedTable(table.domain.project(names), tuple(table.column(n) for n in names))
 
 
-def _linked(parts: list[Places], targets: NDArray[np.int64], made: NDArray[np.int64]) -> int:
+def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], made: NDArray[np.int64]) -> int:
     """How many targets have a synthetic row that is among the nearest by both parts."""
     known = [part.only(made) for part in parts]
     linked = 0

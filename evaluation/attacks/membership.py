@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.learning.features import features, rows_at
 from evaluation.learning.roc import auc_with_error
 from evaluation.readings.reading import Ends
@@ -73,7 +73,7 @@ class Membership:
     attacks: Mapping[str, Attack]
     units: dict[str, int]
     several: bool
-    promise: Promise | None = None
+    promise: AttackPromise | None = None
     reason: str = ""
 
     @property
@@ -110,7 +110,9 @@ class Membership:
         return out | ({} if self.promise is None else {"bound": self.promise.to_json()})
 
 
-def membership(sides: Sides, attacks: int, rng: np.random.Generator, promise: Promise | None = None) -> Membership:
+def membership(
+    sides: Sides, attacks: int, rng: np.random.Generator, promise: AttackPromise | None = None
+) -> Membership:
     """Membership inference without knowledge of the generator (Houssiau et al. 2022; van Breugel et al. 2023).
 
     One half of the holdout's units is what the attacker knows of the population, the other half are the others.

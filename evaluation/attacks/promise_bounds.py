@@ -11,7 +11,7 @@ STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class Promise:
+class AttackPromise:
     """The promise of a release, for the unit that an attack acts on, where a unit more or less is what it covers.
 
     Attributes:

@@ -20,7 +20,7 @@ from evaluation.mgd.aemc_lp import lp_cost, lp_cost_between_neighbours
 from evaluation.mgd.aemc_path import path_costs
 from evaluation.mgd.aemc_tree import tree_costs, tree_of
 from evaluation.mgd.geometry import Axis, distance_matrix
-from evaluation.mgd.independent_parts import Parts, split
+from evaluation.mgd.independent_parts import FlowParts, split
 from mechanisms.public.errors import UserError, did_you_mean
 
 Solver = Literal["auto", "exact", "flow", "lp"]
@@ -167,7 +167,7 @@ def _note(axes: Sequence[Axis], alpha: float) -> str:
 
 def _solve(
     cells: Cells,
-    parts: Parts,
+    parts: FlowParts,
     moving: tuple[int, ...],
     chosen: NDArray[np.int64],
     axes: Sequence[Axis],
@@ -223,7 +223,7 @@ def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis],
 
 
 def dense_parts(
-    cells: Cells, parts: Parts, chosen: NDArray[np.int64], used: Sequence[Axis]
+    cells: Cells, parts: FlowParts, chosen: NDArray[np.int64], used: Sequence[Axis]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Synthetic and true counts of some parts with the same moving axes, parts × cells."""
     width = math.prod(a.length for a in used)

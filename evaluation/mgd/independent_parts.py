@@ -17,7 +17,7 @@ FEW_LABELS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class FlowParts:
     """The parts of one marginal that hold a cell beyond tolerance; the others cost nothing.
 
     Attributes:
@@ -43,7 +43,7 @@ class Parts:
         return groups
 
 
-def split(cells: Cells, axes: Sequence[Axis], delta: float) -> Parts:
+def split(cells: Cells, axes: Sequence[Axis], delta: float) -> FlowParts:
     """Cells that share the codes on which no mass moves form one part.
 
     Cost: three passes over the occupied cells, and an array over the labels of parts (sorting where they are many).
@@ -60,7 +60,7 @@ def split(cells: Cells, axes: Sequence[Axis], delta: float) -> Parts:
         part, labels = inverse.astype(np.int64) - shift, parts.size - shift
     starts, order, first = _sort(part, labels, cells.p, cells.q, float(delta))
     pattern = _patterns(cells.ids[first], sizes, lengths)
-    return Parts(alone, starts, order, place, pattern)
+    return FlowParts(alone, starts, order, place, pattern)
 
 
 def _patterns(ids: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int16]:

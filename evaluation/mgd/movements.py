@@ -18,7 +18,7 @@ from evaluation.mgd.aemc_flow import Flow, flow_cost
 from evaluation.mgd.aemc_graph import graph_of
 from evaluation.mgd.aemc_path import path_flows
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.independent_parts import Parts, split
+from evaluation.mgd.independent_parts import FlowParts, split
 from mechanisms.public.jit import compiled
 
 #: Masses below this, in records, are rounding; weights are multiples of 2^-20.
@@ -137,7 +137,7 @@ def _path(p: NDArray[np.float64], q: NDArray[np.float64], axis: Axis, delta: flo
 
 
 def _names(
-    cells: Cells, parts: Parts, chosen: NDArray[np.int64], moving: tuple[int, ...], used: Sequence[Axis]
+    cells: Cells, parts: FlowParts, chosen: NDArray[np.int64], moving: tuple[int, ...], used: Sequence[Axis]
 ) -> NDArray[np.int64]:
     """The numbers of all cells of some parts, parts × cells."""
     steps = [math.prod(cells.shape[i + 1 :]) for i in moving]

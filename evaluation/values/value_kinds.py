@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables.text_forms import GAPS, Reading, date_forms, number_reading, spelled_yes_or_no
+from mechanisms.public.tables.text_forms import GAPS, NumberForm, date_forms, number_reading, spelled_yes_or_no
 from mechanisms.public.tables.value_dictionaries import Dictionary
 
 Kind = Literal["number", "date", "category", "flag", "id"]
@@ -27,7 +27,7 @@ WITH_WORDS = 0.8
 #: So many of the most frequent texts tell what the others look like.
 SAMPLED = 1000
 #: Numbers that any program reads as they are.
-PLAIN = Reading()
+PLAIN = NumberForm()
 #: Columns with fewer values are no ids.
 FEW_ROWS = 20
 #: A column of texts is an id where so large a part of its values differ from all others.
@@ -46,7 +46,7 @@ class ValueKind:
     """
 
     kind: Kind
-    reading: Reading = PLAIN
+    reading: NumberForm = PLAIN
     forms: tuple[str, ...] = ()
     column: Column | None = None
 
@@ -136,7 +136,7 @@ def _gaps(texts: NDArray[np.object_]) -> NDArray[np.bool_]:
     return np.fromiter((t.strip() in GAPS or not t.strip() for t in texts), bool, len(texts))
 
 
-def _numbers(texts: NDArray[np.object_], reading: Reading) -> Floats:
+def _numbers(texts: NDArray[np.object_], reading: NumberForm) -> Floats:
     """The number that each text is; NaN where it is none."""
     if reading.plain:
         values = np.asarray(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce"), np.float64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.verdict.near_rows import Places, nearest_rows
+from evaluation.verdict.near_rows import RowPlaces, nearest_rows
 from evaluation.verdict.rare_matches import Pool
 from mechanisms.public.coded_table import CodedTable
 
@@ -76,7 +76,7 @@ def drift(
     pool: Pool,
     units: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     rng: np.random.Generator,
-    near: tuple[Places, int],
+    near: tuple[RowPlaces, int],
 ) -> Drift:
     """Tests whether the two tables could be a random split: of columns, of nearest neighbours, of equal rows.
 
@@ -174,7 +174,7 @@ def _homogeneity(counts: NDArray[np.int64], *, ordered: bool) -> tuple[float, fl
     return float(chdtrc(merged.shape[1] - 1, statistic)), float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def same_side(rows: Places, training: int, rng: np.random.Generator) -> float:
+def same_side(rows: RowPlaces, training: int, rng: np.random.Generator) -> float:
     """p of so many rows whose nearest neighbour stands on their own side, by random splits (Schilling 1986)."""
     from scipy.special import ndtr  # slow to import
 

@@ -44,7 +44,7 @@ def affordable_search(rows: int, columns: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class RowPlaces:
     """Rows as bytes.
 
     Attributes:
@@ -54,9 +54,9 @@ class Places:
     ordered: Bytes
     others: Bytes
 
-    def only(self, rows: NDArray[np.int64]) -> Places:
+    def only(self, rows: NDArray[np.int64]) -> RowPlaces:
         """Some of the rows."""
-        return Places(np.ascontiguousarray(self.ordered[:, rows]), np.ascontiguousarray(self.others[:, rows]))
+        return RowPlaces(np.ascontiguousarray(self.ordered[:, rows]), np.ascontiguousarray(self.others[:, rows]))
 
     @property
     def rows(self) -> int:
@@ -64,7 +64,7 @@ class Places:
         return int(self.ordered.shape[1])
 
 
-def places(tables: list[CodedTable]) -> Places:
+def places(tables: list[CodedTable]) -> RowPlaces:
     """Several tables over one domain, one below the other, as bytes.
 
     Values of ordered columns lie at their middle rank among all rows; what is other or missing lies at least `APART`
@@ -85,7 +85,7 @@ def places(tables: list[CodedTable]) -> Places:
         if (codes >= k).any():
             others.append(np.where(codes < k, 0, codes - k + 1).astype(np.uint8))
     rows = sum(t.rows for t in tables)
-    return Places(*(np.array(part, np.uint8).reshape(len(part), rows) for part in (ordered, others)))
+    return RowPlaces(*(np.array(part, np.uint8).reshape(len(part), rows) for part in (ordered, others)))
 
 
 def _numbered(codes: NDArray[np.int64]) -> Bytes:
@@ -115,7 +115,7 @@ class Neighbours:
     outstanding_of: NDArray[np.float64]
 
 
-def nearest_rows(asked: Places, pool: Places, *, same: bool = False) -> Neighbours:
+def nearest_rows(asked: RowPlaces, pool: RowPlaces, *, same: bool = False) -> Neighbours:
     """The nearest rows of a pool of at least one row, or two where `same`.
 
     Cost: rows × rows × columns comparisons of bytes, on all cores.
@@ -193,7 +193,7 @@ def _search(
     return first, second, ties, index, near, alone
 
 
-def all_distances(asked: Places, pool: Places) -> NDArray[np.int32]:
+def all_distances(asked: RowPlaces, pool: RowPlaces) -> NDArray[np.int32]:
     """All distances: a row for each row asked about, a column for each row of the pool."""
     return np.asarray(_all_distances(asked.ordered, asked.others, pool.ordered, pool.others))
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss, check_filter, make_accountant
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.registered import check_filter, make_accountant
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
 from mechanisms.accounting.pairs import POWER, PairNoise

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.plugin_costs import ACCOUNTANT, blamed, of_plugins
 from mechanisms.accounting.thresholds import delta_left

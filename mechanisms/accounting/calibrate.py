@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mechanisms.accounting.accountants import Accountant
+from mechanisms.accounting.accountants.accountant import Accountant
 from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, noise_event
 from mechanisms.accounting.plugin_costs import blamed
 from mechanisms.public.errors import UserError

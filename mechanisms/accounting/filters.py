@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Gdp, accountant_class
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class
 from mechanisms.accounting.currencies import Currency
 from mechanisms.accounting.spend import Spend
 from mechanisms.public import units

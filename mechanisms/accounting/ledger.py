@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.events import Event, event_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mechanisms.accounting.accountants import (
+from mechanisms.accounting.accountants.basic import Basic
+from mechanisms.accounting.accountants.registered import (
     ACCOUNTANTS,
     OWN_ACCOUNTANTS,
-    Basic,
     accountant_class,
     make_accountant,
     serves_as_filter,

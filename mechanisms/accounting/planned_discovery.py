@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.accounting.accountants import Accountant, Basic, Gdp, PrivacyLoss, Zcdp, accountant_class
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.basic import Basic
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise, noise_event, with_failure
 from mechanisms.accounting.thresholds import delta_left, safe_failure, safe_threshold, union_sensitivity

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant
+from mechanisms.accounting.accountants.accountant import Accountant
 from mechanisms.accounting.calibrate import Charge
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise
 from mechanisms.public.criterion import Criterion

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.thresholds import failures
 from mechanisms.public.errors import UserError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, delta, epsilon, round_down, round_up
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Gdp, PrivacyLoss, Zcdp
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS
+from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.adaptive import AdaptivePlan, AnyPlan
 from mechanisms.accounting.currencies import MARGIN, Currency, above
 from mechanisms.accounting.events import Event, Laplace

@@ -109,12 +109,13 @@ class PrivacyStatement:
 
     Attributes:
         private: whether the folder's content is (ε, δ)-DP as stated.
-        reasons_not_private: why not, in sentences.
+        reasons_not_private: the settings that take the promise away: noise_seed, confirmed_public.
         budget, spent: {"epsilon", "delta"}.
         accountant: its name; `conversion` its formula.
         neighbouring: add_remove or replace.
-        unit: who is protected, in words; `max_records` is C; `clip` how it was enforced; `missing_unit` what
-            happened to rows without a unit id; `holdout` who was set aside before anything was counted.
+        unit: {"column", "max_records", "clip", "missing", "ids"}: who is protected, C, how it was enforced, what
+            happened to rows without an id, and which ids are one; `column` is None where a record is the unit.
+        holdout: the share of units that was set aside before anything was counted; "none" where none was.
         events: every charge with sensitivity, scale and cost, and whether an answer exists.
         guarantee: {"epsilon", "delta"} of everything that the plan may charge: what holds, whatever was charged of it.
         original: {"mu"} or {"rho"} of the guarantee, before any δ is chosen; empty under other accountants.
@@ -123,15 +124,15 @@ class PrivacyStatement:
         group_privacy: {"units", "epsilon", "delta"} for groups of units.
         table: the table's name; `published` who releases it and when, from the settings; None where nobody said so.
         running_total: what a budget ledger says about all releases of this table; None without one.
-        public_facts: what was taken as public; `outside` what the guarantee does not cover.
-        noise_source: the secure source, or the fixed seed's warning.
+        public_facts: what was taken as public; `outside` what may stop a run, which the guarantee does not cover: each
+            a mapping whose `fact` or `stop` names its kind.
+        noise_source: system (the secure source) or fixed_seed.
         versions: of this package and of the libraries that matter.
         selection: how one of several tries was chosen, and what a try cost; None where there was one. Events are those
             of the try that is released; how many there were is not told.
-        warnings: what makes the promise a weak one, in sentences.
+        warnings: the settings that make the promise a weak one: epsilon, delta, unit_id_rules.
         not_ours: the selection, noise, accountant, query matrices and synthesizer of plugins: kind, name, module,
             package, version, digest; empty where all is ours, and then no key of privacy.json.
-        unit_ids: which texts mean the same unit, and which none; empty where a record is a unit.
     """
 
     private: bool
@@ -141,14 +142,11 @@ class PrivacyStatement:
     accountant: str
     conversion: str
     neighbouring: str
-    unit: str
-    max_records: int
-    clip: str
-    missing_unit: str
-    holdout: str
+    unit: Mapping[str, Any]
+    holdout: str | float
     noise_source: str
-    public_facts: tuple[str, ...]
-    outside: tuple[str, ...]
+    public_facts: tuple[Mapping[str, Any], ...]
+    outside: tuple[Mapping[str, Any], ...]
     events: tuple[Mapping[str, Any], ...]
     versions: Mapping[str, str]
     guarantee: Mapping[str, float]
@@ -162,7 +160,6 @@ class PrivacyStatement:
     running_total: Mapping[str, Any] | None = None
     selection: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    unit_ids: str = ""
     not_ours: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -171,8 +168,8 @@ class PrivacyStatement:
         return content if self.not_ours else {k: v for k, v in content.items() if k != "not_ours"}
 
 
-#: Of privacy.json; version 1 had no such key, and nothing bound it to the files beside it.
-STATEMENT_VERSION = 2
+#: Of privacy.json. Format 1 had no such key, and nothing bound it to the files beside it; format 2 had sentences in it.
+STATEMENT_VERSION = 3
 
 
 def said_not_ours(parts: object) -> list[str]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import Known, Wanted, allocate
+from mechanisms.public.designs.allocation import Known, PairOffer, allocate
 from mechanisms.public.designs.dense import in_larger
-from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
 from mechanisms.public.designs.residual_pairs import with_residuals
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
@@ -195,10 +195,10 @@ def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
 class _Look:
     """What the first look at the distances tells: as in `PairView.wanted`."""
 
-    cells: Sequence[Cells]
+    cells: Sequence[PairCells]
     more: Values
     stddev: float
-    wanted: Wanted
+    wanted: PairOffer
 
 
 def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
@@ -225,7 +225,7 @@ def _first_look(context: Context, view: PairView) -> _Look | None:
 
 def _second_look(
     context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int], part: float
-) -> Wanted:
+) -> PairOffer:
     """How far the candidates that the tree does not hold are from what follows from it.
 
     Those of the largest first distances are asked again: fewer share a charge, so that each has less noise. Where the

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from mechanisms.accounting.accountants import check_filter, serves_as_filter
+from mechanisms.accounting.accountants.registered import check_filter, serves_as_filter
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.pairs import POWER, possible_pairs
 from mechanisms.public.designs.tree import pairs

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.tables.scan import INTEGERS, Source, literal
+from mechanisms.public.tables.scan import INTEGERS, Source
 from mechanisms.public.units import ID_RULES
 
 #: Texts that every rule leaves as they are, by far the most: they are not worked on. (`1e3` is a number.)
@@ -115,11 +115,3 @@ def _shortest(text: str) -> str:
         return minus + short + "0" * exponent
     places = short.rjust(1 - exponent, "0")
     return f"{minus}{places[:exponent]}.{places[exponent:]}"
-
-
-def said_rules(rules: Sequence[str], missing: Sequence[str]) -> str:
-    """What counts as one unit, and what as none, in words."""
-    apart = "; ".join(words for rule, words in ID_RULES.items() if rule in rules)
-    same = f"ids are compared without regard to: {apart}" if apart else "ids are one where their texts are equal"
-    texts = ", ".join(literal(text) for text in missing if text)
-    return f"{same}. No id: blank text, NULL and NaN" + (f", and under the same rules: {texts}" if texts else "")

@@ -30,6 +30,7 @@ from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.selecting import selection_of
 from pipeline.statement.statement import why_not_private
+from pipeline.statement.words import reasons_in_words
 
 #: So many files beside a new ledger are looked at, none larger than this.
 BESIDE, BESIDE_BYTES = 100, 10_000_000
@@ -157,7 +158,8 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
         return ""
     many = f"{len(lost)} of {len(fresh)} releases" if len(fresh) > 1 else "the release"
     spent = f"ε = {math.fsum(r.spend.epsilon for r in lost):g}"
-    return f"{many} will be NOT private, and {spent} is booked all the same: {'; '.join(lost[0].unprotected)}"
+    why = "; ".join(reasons_in_words(lost[0].unprotected))
+    return f"{many} will be NOT private, and {spent} is booked all the same: {why}"
 
 
 def new_words(wanted: Wanted, book: Book) -> str:

@@ -28,7 +28,7 @@ class PlannedRelease:
         root: its folder, whose internal/ keeps the booking's name.
         wanted: the ledger and what the settings say about it.
         spend: its worst case.
-        unprotected: why its release will not be private, in sentences; empty where it may say that it is.
+        unprotected: the settings for which its release will not be private; empty where it may say that it is.
         resume: whether it goes on with something that may have charged already.
         refit: a smaller ε → what the same settings would book then; None where nobody can say.
         others: whether its cost rests on parts of plugins.

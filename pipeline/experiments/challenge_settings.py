@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
-from pipeline.experiments.experiment_settings import Source, settings_of
+from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.repeats import checked_repeats
 from pipeline.settings.config import Config
 
@@ -19,7 +19,7 @@ ANONYMOUS = (2, 5, 20, 100)
 
 
 @dataclass(frozen=True)
-class ChallengeSettings(Source):
+class ChallengeSettings(ExperimentSource):
     """`experiment.*` of a challenge; the comments stand in conf/experiment.
 
     Attributes:

@@ -16,6 +16,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from pipeline.statement.words import reasons_in_words
 
 #: Under the experiment's folder.
 FOLDER = "submission"
@@ -67,7 +68,7 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
     budget, private = statement["budget"], statement["private"]
     detail = words.get("detail", "")
     if not private:
-        detail = f"NOT private: {'; '.join(statement['reasons_not_private'])}"
+        detail = f"NOT private: {'; '.join(reasons_in_words(statement['reasons_not_private']))}"
     labels: dict[str, Any] = {
         "team": words.get("team") or None,
         "submission timestamp": None,

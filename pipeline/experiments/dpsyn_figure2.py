@@ -46,7 +46,7 @@ SMOKE_KS = (1, 2, 5, 10, 18, 19, 27, 28, 29, 40)  # both sides of each crossing,
 
 
 @dataclass(frozen=True)
-class Panel:
+class FigurePanel:
     """One panel.
 
     Attributes:
@@ -87,11 +87,11 @@ def stddev(mechanism: str, accountant: str, k: int, epsilon: float, delta: float
     return plan.measurements[0].event.stddev
 
 
-def panel(name: str, ks: tuple[int, ...]) -> Panel:
+def panel(name: str, ks: tuple[int, ...]) -> FigurePanel:
     """One panel of the figure."""
     epsilon, delta, printed = PANELS[name]
     curves = {curve: [stddev(*how, k, epsilon, delta) for k in ks] for curve, how in METHODS.items()}
-    return Panel(epsilon, delta, ks, curves, printed)
+    return FigurePanel(epsilon, delta, ks, curves, printed)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -114,7 +114,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     return "\n".join(["", *lines, "", f"no table was read: {root / 'internal' / 'figure2.png'} may be published"])
 
 
-def _write(panels: Mapping[str, Panel], inside: Path) -> None:
+def _write(panels: Mapping[str, FigurePanel], inside: Path) -> None:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["panel", "epsilon", "delta", "method", "k", "stddev"])
@@ -131,7 +131,7 @@ def _write(panels: Mapping[str, Panel], inside: Path) -> None:
     _draw(panels, inside)
 
 
-def _draw(panels: Mapping[str, Panel], inside: Path) -> None:
+def _draw(panels: Mapping[str, FigurePanel], inside: Path) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "figure2", "font.size": 9}):
         figure = Figure(figsize=(11, 7.5), layout="constrained")
         for i, (name, p) in enumerate(panels.items()):

@@ -14,7 +14,7 @@ from pipeline.settings.own_settings import own_settings
 
 
 @dataclass(frozen=True)
-class Source:
+class ExperimentSource:
     """Where an experiment comes from, and what is reported there.
 
     Attributes:

@@ -17,7 +17,7 @@ from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.code_labels import code_names
-from pipeline.experiments.experiment_settings import MapSettings, RowSpec, Source, rows_of, settings_of
+from pipeline.experiments.experiment_settings import ExperimentSource, MapSettings, RowSpec, rows_of, settings_of
 from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
 from pipeline.experiments.map_experiment import OpenMap, opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
@@ -55,7 +55,7 @@ SCORERS: dict[str, tuple[Callable[[Histogram, Histogram], dict[str, float | None
 
 
 @dataclass(frozen=True)
-class MapScores(MapSettings, Source):
+class MapScores(MapSettings, ExperimentSource):
     """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
 
     Attributes:

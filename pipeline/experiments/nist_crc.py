@@ -16,13 +16,13 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words
-from pipeline.experiments.experiment_settings import Source, settings_of
+from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
 from pipeline.folders import claimed, logged
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.statement.statement import who_is_protected
+from pipeline.statement.words import unit_in_words
 
 #: Where the table is to be had; the experiment says so where it runs without.
 WHERE = (
@@ -34,7 +34,7 @@ SMOKE_SETS = 2
 
 
 @dataclass(frozen=True)
-class CrcSettings(Source):
+class CrcSettings(ExperimentSource):
     """`experiment.*`; the comments stand in conf/experiment.
 
     Attributes:
@@ -119,7 +119,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
         inside = folder.root / FOLDER
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
-        who = who_is_protected(build.build_unit(config))
+        who = unit_in_words(build.build_unit(config))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
         first = next(iter(made.values()))

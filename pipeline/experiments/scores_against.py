@@ -30,7 +30,7 @@ FEWEST = 5
 
 
 @dataclass(frozen=True)
-class Pair:
+class ScoredPair:
     """Two metrics over the tables that have both.
 
     Attributes:
@@ -53,7 +53,7 @@ class Pair:
     floor: float | None
 
 
-def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[str]]) -> tuple[Pair, ...]:
+def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[str]]) -> tuple[ScoredPair, ...]:
     """The pairs that `against` names (metric → metrics), as far as tables have both scores.
 
     Args:
@@ -74,7 +74,9 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
             kinds = dict.fromkeys(kind_of(*key) for key in both)
             parts = {k: {key: s for key, s in means.items() if key in both and kind_of(*key) == k} for k in kinds}
             within = {k: (len(part), _order(part, across, up)) for k, part in parts.items() if len(kinds) > 1}
-            made.append(Pair(across, up, points, errors, _order(means, across, up), alone, within, floors.get(up)))
+            made.append(
+                ScoredPair(across, up, points, errors, _order(means, across, up), alone, within, floors.get(up))
+            )
     return tuple(made)
 
 
@@ -103,7 +105,7 @@ def _order(tables: Tables, across: str, up: str) -> float | None:
     return None if rho is None else turned * rho
 
 
-def beside_pairs(pairs: Sequence[Pair]) -> tuple[Beside, ...]:
+def beside_pairs(pairs: Sequence[ScoredPair]) -> tuple[Beside, ...]:
     """The rank correlations of the means, and of the runs alone; no source prints any."""
     made = []
     for pair in pairs:
@@ -119,7 +121,7 @@ def beside_pairs(pairs: Sequence[Pair]) -> tuple[Beside, ...]:
     return tuple(made)
 
 
-def write_against(pairs: Sequence[Pair], inside: Path, title: str) -> None:
+def write_against(pairs: Sequence[ScoredPair], inside: Path, title: str) -> None:
     """The points, and a panel for each pair."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -136,7 +138,7 @@ def write_against(pairs: Sequence[Pair], inside: Path, title: str) -> None:
         save(figure, inside, "against")
 
 
-def _panel(axes: Axes, pair: Pair) -> None:
+def _panel(axes: Axes, pair: ScoredPair) -> None:
     both = list(zip(pair.points, pair.errors, strict=True))
     for kind in dict.fromkeys(kind_of(*p[:2]) for p, _ in both):
         own = [(p, e) for p, e in both if kind_of(*p[:2]) == kind]

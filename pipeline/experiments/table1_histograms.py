@@ -36,6 +36,7 @@ from pipeline.settings.config import Config, ReleaseConfig
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.selecting import with_max_cells
 from pipeline.statement.statement import Declared, make_statement
+from pipeline.statement.words import words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +185,10 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
 def promise(statement: PrivacyStatement) -> str:
     """What one table's statement promises, in a line."""
     budget = ", ".join(f"{name} = {statement.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
-    bound = f", of which {statement.max_records} count" if statement.max_records > 1 else ""
-    reasons = "" if statement.private else f"NOT private: {'; '.join(statement.reasons_not_private)}. Else: "
-    return f"{reasons}{budget} for {statement.unit}{bound}"
+    words, most = words_of(statement.to_json()), statement.unit["max_records"]
+    bound = f", of which {most} count" if most > 1 else ""
+    reasons = "" if statement.private else f"NOT private: {'; '.join(words['reasons_not_private'])}. Else: "
+    return f"{reasons}{budget} for {words['unit']}{bound}"
 
 
 def _laplace_config(config: Config) -> Config:

@@ -38,6 +38,7 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
+from pipeline.statement.words import words_of
 from pipeline.synth_again import new_rows
 from synthesis.contract import RowModel
 from synthesis.numbers.value_shapes import as_written, for_synthesis
@@ -80,16 +81,18 @@ class Release:
 
     def __repr__(self) -> str:
         said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
+        words = words_of(said)
         part = "" if self.given is None else f", a table of rows with {condition_in_words(self.given['where'])} only"
         if not self.private:
-            return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(said['reasons_not_private'])})"
+            return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(words['reasons_not_private'])})"
         kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
-        return f"Release({self.schema.name!r}{part}, private: {kept} for {said['unit']} ({said['neighbouring']}))"
+        return f"Release({self.schema.name!r}{part}, private: {kept} for {words['unit']} ({said['neighbouring']}))"
 
     def _repr_html_(self) -> str:
         said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
-        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {said['unit']} ({said['neighbouring']})"
-        rows = [("private", kept if self.private else f"NO: {'; '.join(said['reasons_not_private'])}")]
+        words = words_of(said)
+        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {words['unit']} ({said['neighbouring']})"
+        rows = [("private", kept if self.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         if self.given is not None:
             rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))
         rows.append(("columns", ", ".join(self.schema.domain.names)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
-from pipeline.inference.estimate_questions import KINDS, Question
+from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
 from pipeline.inference.indif_table import distances
 from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
@@ -43,7 +43,7 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         if "quantile" in given and config.estimate != "quantile":
             raise UserError(f"a {config.estimate} has none", where="quantile", fix="estimate=quantile")
         part = given.pop("quantile", 0.5)
-        question = Question(config.estimate, **{**given, "by": tuple(config.by), "part": part})
+        question = EstimateQuestion(config.estimate, **{**given, "by": tuple(config.by), "part": part})
         return _with_sources(estimate(release, question))
     if config.bounds:
         if config.where:

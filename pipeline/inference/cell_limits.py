@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import NOTHING, Told
 
 #: Pairs of known marginals that are laid together for the lower limit, the largest first.
@@ -61,7 +61,7 @@ class Limits:
         return least
 
 
-def cell_limits(evidence: Evidence, clique: Clique, alpha: float) -> Limits | None:
+def cell_limits(evidence: ReleaseEvidence, clique: Clique, alpha: float) -> Limits | None:
     """Limits of a marginal's cells from all its largest sub-marginals that the answers tell; None without any answer.
 
     A cell holds at most what each of its sub-marginals holds there. Of two sub-marginals S and T, which together have
@@ -114,7 +114,7 @@ def _lower(
     return low
 
 
-def _pieces(evidence: Evidence, clique: Clique) -> dict[Clique, Told]:
+def _pieces(evidence: ReleaseEvidence, clique: Clique) -> dict[Clique, Told]:
     """Every told sub-marginal that lies in no larger one, the largest first, and what pairs of these have in common."""
     pieces: dict[Clique, Told] = {}
     for size in range(len(clique) - 1, 0, -1):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.marginals import Values
 from pipeline.inference.coarse_answers import Coarse
-from pipeline.inference.estimate_questions import Groups, Question, codes_of
+from pipeline.inference.estimate_questions import EstimateQuestion, Groups, codes_of
 from pipeline.inference.limit_figures import limit_intervals
 from pipeline.inference.ratio_intervals import (
     ALPHA,
@@ -21,13 +21,15 @@ from pipeline.inference.ratio_intervals import (
     ratio_interval,
     sum_interval,
 )
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 
 #: The part of α that pays for which values a coarse cell may hold; the noise of the sums takes the rest.
 HIDDEN_PART = 0.2
 
 
-def coarse_intervals(evidence: Evidence, question: Question, coarse: Coarse, groups: Groups) -> list[Interval]:
+def coarse_intervals(
+    evidence: ReleaseEvidence, question: EstimateQuestion, coarse: Coarse, groups: Groups
+) -> list[Interval]:
     """An interval for each group of the question.
 
     A group of whole coarse cells has the interval of these, whose values lie between the least and the largest that so
@@ -47,7 +49,7 @@ def coarse_intervals(evidence: Evidence, question: Question, coarse: Coarse, gro
     return [line for line in lines if line is not None]
 
 
-def column_counts(evidence: Evidence, names: Sequence[str]) -> dict[str, Values | None]:
+def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Values | None]:
     """Per column its own counts; None where no answer tells them."""
     known = {n: evidence.told((n,)) for n in names}
     return {n: None if told is None else told.values for n, told in known.items()}
@@ -75,8 +77,8 @@ class _Cells:
 
 
 def _of_whole_cells(
-    evidence: Evidence,
-    question: Question,
+    evidence: ReleaseEvidence,
+    question: EstimateQuestion,
     coarse: Coarse,
     groups: Groups,
     members: Values,
@@ -106,7 +108,11 @@ def _of_whole_cells(
 
 
 def _cells(
-    evidence: Evidence, question: Question, coarse: Coarse, counted: Values, codes: tuple[Values, Values] | None
+    evidence: ReleaseEvidence,
+    question: EstimateQuestion,
+    coarse: Coarse,
+    counted: Values,
+    codes: tuple[Values, Values] | None,
 ) -> _Cells:
     """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
     size = coarse.known.values.size
@@ -151,7 +157,7 @@ def least_mean(values: Values, room: Values, records: float) -> float:
     return float(v @ taken / taken.sum()) if taken.sum() > 0 else float(v[0])
 
 
-def _figure(question: Question, groups: Groups, members: Values, counts: Values) -> float | None:
+def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts: Values) -> float | None:
     """The figure of a group by counts of its fine cells; None without any record."""
     inside = members * groups.counted
     middle = (groups.low + groups.high) / 2

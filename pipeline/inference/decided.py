@@ -11,14 +11,14 @@ import numpy as np
 
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.chance_distance import ABSOLUTE, of_independent, side_error
-from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import told
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
@@ -90,7 +90,7 @@ def decided(measurements: Measurements) -> Decided:
 
 def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float) -> tuple[int, int, float | None]:
     """How many of these pairs have a released distance, how many of them depend, and how far all are off."""
-    evidence = Evidence(measurements)
+    evidence = ReleaseEvidence(measurements)
     placed = [place for c in pairs if (place := evidence.distance(c)) is not None]
     if not placed:
         return 0, 0, None
@@ -117,4 +117,4 @@ def _beyond(before: Measurements, pair: Clique, expected: Expected, level: float
     left, right = pair
     sides, noise = (expected((left,)), expected((right,))), (errors.get((left,), 0.0), errors.get((right,), 0.0))
     cells = expected(pair)
-    return Cells.of_pair(cells, sides, noise, Identity(cells.size)).base(level)
+    return PairCells.of_pair(cells, sides, noise, Identity(cells.size)).base(level)

@@ -11,8 +11,8 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference.cell_limits import cell_limits
-from pipeline.inference.noise_bounds import Term, tail
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.noise_bounds import NoiseTerm, tail
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import Told
 
 #: The confidence of a bound is 1 − ALPHA.
@@ -50,7 +50,7 @@ class ErrorBound:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ErrorScale:
     """The number of records, as the answers tell it.
 
     Attributes:
@@ -75,18 +75,18 @@ class Scale:
         return min((error + off) / (2 * self.records), 1.0)
 
 
-def scale_of(evidence: Evidence) -> Scale:
+def scale_of(evidence: ReleaseEvidence) -> ErrorScale:
     """The number of records with its interval; all zeros without any answer."""
     total = evidence.total
     if total is None:
-        return Scale(0.0, 0.0, 0.0, 0.0)
+        return ErrorScale(0.0, 0.0, 0.0, 0.0)
     alpha = 0.0 if not total.sources else ALPHA * TOTAL_PART
     reach = float(total.reach(alpha)[0]) if alpha else 0.0
     value = max(float(total.values[0]), 0.0)
-    return Scale(value, max(float(total.values[0]) - reach, 0.0), value + reach, alpha)
+    return ErrorScale(value, max(float(total.values[0]) - reach, 0.0), value + reach, alpha)
 
 
-def error_bound(evidence: Evidence, clique: Clique, shares: Values, scale: Scale) -> ErrorBound:
+def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale: ErrorScale) -> ErrorBound:
     """A 95 % bound on the error of one marginal of the synthetic table.
 
     Guarantee: post-processing; costs no privacy. The probability is that of the noise, over all that was drawn for
@@ -113,7 +113,7 @@ def error_bound(evidence: Evidence, clique: Clique, shares: Values, scale: Scale
 
 
 def _bound(
-    clique: Clique, how: str, stderr: float | None, error: float, scale: Scale, sources: Sequence[Clique]
+    clique: Clique, how: str, stderr: float | None, error: float, scale: ErrorScale, sources: Sequence[Clique]
 ) -> ErrorBound:
     return ErrorBound(clique, how, stderr, error, scale.tvd(error), tuple(sources))
 
@@ -130,7 +130,9 @@ def measured_error(known: Told, synthetic: Values, alpha: float) -> float:
     return float(np.abs(synthetic - np.maximum(known.values, 0.0)).sum()) + left
 
 
-def scored_error(evidence: Evidence, clique: Clique, synthetic: Values, alpha: float, most: float) -> float | None:
+def scored_error(
+    evidence: ReleaseEvidence, clique: Clique, synthetic: Values, alpha: float, most: float
+) -> float | None:
     """t with P(‖M − synthetic‖₁ > t) ≤ α by the released distance from independence; None where there is none.
 
     ‖M − s‖₁ ≤ ‖M − E‖₁ + ‖E − s‖₁ (McKenna et al. 2022, section 5, for choices). E are independent columns by answers
@@ -147,7 +149,7 @@ def scored_error(evidence: Evidence, clique: Clique, synthetic: Values, alpha: f
     distances, place = found
     expected = evidence.independent(clique)
     rounded = expected.size * 2.0 ** -(WEIGHT_BITS + 1)  # the distance was taken on the lattice of counts
-    reach = tail((Term(distances.noise, distances.scale),), 2 * alpha)  # on one side only
+    reach = tail((NoiseTerm(distances.noise, distances.scale),), 2 * alpha)  # on one side only
     distance = max(float(distances.values[place]) + reach, 0.0) + rounded
     if distances.below:
         hidden = float(np.minimum(expected, distances.below).sum())

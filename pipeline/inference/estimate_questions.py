@@ -29,7 +29,7 @@ REFUSE, BOUNDS = "refuse", "bounds"
 
 
 @dataclass(frozen=True)
-class Question:
+class EstimateQuestion:
     """What is asked.
 
     Attributes:
@@ -77,15 +77,15 @@ def question(
     by: str | Sequence[str] = (),
     quantile: float | None = None,
     **more: Any,
-) -> Question:
+) -> EstimateQuestion:
     """A question from the words of a call."""
     groups = (by,) if isinstance(by, str) else tuple(by)
     if quantile is not None:
         more["part"] = quantile
-    return Question(what, column, other, groups, **more)
+    return EstimateQuestion(what, column, other, groups, **more)
 
 
-def check_question(schema: Schema, question: Question) -> None:
+def check_question(schema: Schema, question: EstimateQuestion) -> None:
     """UserError for an impossible question."""
     one_of(question.what, KINDS, "estimate")
     one_of(question.within_bin, (WORST, MIDPOINT), "within_bin")
@@ -113,7 +113,7 @@ def check_question(schema: Schema, question: Question) -> None:
         raise UserError(f"got {question.part}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
 
 
-def _check_values(question: Question) -> None:
+def _check_values(question: EstimateQuestion) -> None:
     """UserError where `value` of an odds ratio is no mapping of its two columns."""
     named = question.value or {}
     if not isinstance(named, Mapping) or not set(named) <= {question.column, question.other}:
@@ -157,7 +157,7 @@ class Groups:
         return (self.of(place) for place in range(self.count))
 
 
-def groups_of(schema: Schema, question: Question, clique: Clique) -> Groups:
+def groups_of(schema: Schema, question: EstimateQuestion, clique: Clique) -> Groups:
     """The groups of a question, over the cells of the marginal of its columns."""
     shape = schema.measured.shape(clique)
     codes = codes_of(shape, clique)
@@ -179,7 +179,7 @@ def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64
     return dict(zip(clique, flat, strict=True))
 
 
-def values_of(schema: Schema, question: Question) -> BinValues:
+def values_of(schema: Schema, question: EstimateQuestion) -> BinValues:
     """What each code of the column counts: its number, or 1 for the value that is asked for."""
     assert question.column is not None
     if question.value is None:

@@ -20,8 +20,8 @@ from pipeline.inference.estimate_questions import (
     BOUNDS,
     MIDPOINT,
     OF_TWO,
+    EstimateQuestion,
     Groups,
-    Question,
     check_question,
     groups_of,
     values_of,
@@ -29,7 +29,7 @@ from pipeline.inference.estimate_questions import (
 from pipeline.inference.limit_figures import limit_intervals
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import Told
 from pipeline.marginal_files import cells_frame
 from pipeline.release_query import asked_ranges, code_weights
@@ -38,7 +38,7 @@ from pipeline.release_query import asked_ranges, code_weights
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
 
 
-def estimate(schema: Schema, measurements: Measurements, question: Question) -> pd.DataFrame:
+def estimate(schema: Schema, measurements: Measurements, question: EstimateQuestion) -> pd.DataFrame:
     """One line for each group: estimate, standard_error, low, high, how.
 
     Counts and proportions are of records, with the weights that clipping left; a mean is that of the values inside the
@@ -50,7 +50,7 @@ def estimate(schema: Schema, measurements: Measurements, question: Question) -> 
         UserError: an impossible question; no measured marginal tells it (with the way to have it measured).
     """
     check_question(schema, question)
-    clique, evidence = schema.measured.canonical(question.columns), Evidence(measurements)
+    clique, evidence = schema.measured.canonical(question.columns), ReleaseEvidence(measurements)
     known = evidence.told(clique)
     tests = question.what == "equal_means"
     coarse = None if known or tests else coarse_told(measurements, clique)
@@ -83,7 +83,7 @@ def estimate(schema: Schema, measurements: Measurements, question: Question) -> 
 
 
 def _lines(
-    schema: Schema, question: Question, evidence: Evidence, known: Told | Coarse | None, groups: Groups
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse | None, groups: Groups
 ) -> list[Interval] | None:
     """An interval for each group; None where no answer tells it."""
     if known is None:
@@ -117,7 +117,7 @@ def _untold(measurements: Measurements, clique: Clique, *, bounds: bool = True) 
     return UserError(f"no measured marginal tells {' × '.join(clique)}", where="estimate", fix=fix)
 
 
-def _from_answers(question: Question, known: Told, groups: Groups) -> list[Interval]:
+def _from_answers(question: EstimateQuestion, known: Told, groups: Groups) -> list[Interval]:
     def line(members: Values) -> Interval:
         sums = Sums(known, members * groups.counted, question.sampling)
         if question.what == "count":
@@ -129,7 +129,7 @@ def _from_answers(question: Question, known: Told, groups: Groups) -> list[Inter
     return [line(members) for members in groups.members]
 
 
-def _test(schema: Schema, question: Question, known: Told | None, groups: Groups) -> pd.DataFrame:
+def _test(schema: Schema, question: EstimateQuestion, known: Told | None, groups: Groups) -> pd.DataFrame:
     """One line: the statistic, its degrees of freedom, the p-value and how many groups took part."""
     if known is None or groups.count < 2:
         fix = "by=[COLUMN]" if known else "selection.marginals in another run"
@@ -151,7 +151,7 @@ def _test(schema: Schema, question: Question, known: Told | None, groups: Groups
     return frame
 
 
-def _notes(schema: Schema, question: Question) -> list[str]:
+def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
     population = (
         "records count as independent draws from a population"
         if question.sampling
@@ -173,7 +173,7 @@ def _notes(schema: Schema, question: Question) -> list[str]:
     return notes
 
 
-def _counted(schema: Schema, question: Question) -> list[str]:
+def _counted(schema: Schema, question: EstimateQuestion) -> list[str]:
     """By which cells a range is counted, and that a query counts it by others, which gives another answer."""
     if question.column is None or question.value is None:
         return []

@@ -9,7 +9,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import as_a_column
 from synthesis.consistency.total import estimate_total
 
@@ -38,7 +38,7 @@ def distances(schema: Schema, measurements: Measurements) -> pd.DataFrame:
     shown = [i for i, c in enumerate(known.cliques) if all(as_a_column(schema, n) for n in c)]
     values = known.values[shown]
     own = NOISE_KINDS[known.noise].stddev * known.scale
-    evidence = Evidence(measurements)
+    evidence = ReleaseEvidence(measurements)
     errors = [evidence.distance_error(known.cliques[i]) for i in shown]
     frame = pd.DataFrame(
         {

@@ -11,13 +11,13 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.error_bounds import ALPHA
-from pipeline.inference.estimate_questions import Groups, Question
+from pipeline.inference.estimate_questions import EstimateQuestion, Groups
 from pipeline.inference.ratio_intervals import Interval
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 
 
 def limit_intervals(
-    evidence: Evidence, question: Question, clique: Clique, groups: Groups, places: Sequence[int]
+    evidence: ReleaseEvidence, question: EstimateQuestion, clique: Clique, groups: Groups, places: Sequence[int]
 ) -> list[Interval] | None:
     """Limits of the figure of each of these groups, without an estimate; None where there is no answer at all.
 
@@ -34,7 +34,9 @@ def limit_intervals(
     return lines
 
 
-def _extremes(question: Question, groups: Groups, members: Values, limits: Limits, total: float) -> tuple[float, float]:
+def _extremes(
+    question: EstimateQuestion, groups: Groups, members: Values, limits: Limits, total: float
+) -> tuple[float, float]:
     """The least and the largest figure of a group of at least `total` records that the limits of its cells leave."""
     inside = members * groups.counted > 0
     least, most = limits.low[inside], limits.high[inside]

@@ -26,7 +26,7 @@ MEAN_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Term:
+class NoiseTerm:
     """Independent noise that every cell has on its own: the sum of `many` draws.
 
     Attributes:
@@ -53,19 +53,19 @@ class Term:
         return np.asarray(sum(simulate(rng, self.scale, size) for _ in range(self.many)))
 
 
-def stddev_of(terms: Sequence[Term]) -> float:
+def stddev_of(terms: Sequence[NoiseTerm]) -> float:
     """Standard deviation of the sum of the terms, in records."""
     return math.sqrt(math.fsum(t.variance for t in terms))
 
 
-def merged_terms(terms: Sequence[Term]) -> tuple[Term, ...]:
+def merged_terms(terms: Sequence[NoiseTerm]) -> tuple[NoiseTerm, ...]:
     """The same law in fewer terms: Gaussian ones add up to one."""
     gaussian = [t for t in terms if t.noise == GAUSSIAN.name]
     rest = tuple(t for t in terms if t.noise != GAUSSIAN.name)
-    return (Term(GAUSSIAN.name, stddev_of(gaussian)), *rest) if gaussian else rest
+    return (NoiseTerm(GAUSSIAN.name, stddev_of(gaussian)), *rest) if gaussian else rest
 
 
-def tail(terms: Sequence[Term], alpha: float) -> float:
+def tail(terms: Sequence[NoiseTerm], alpha: float) -> float:
     """t with P(|Σ terms| > t) ≤ α, in records: exact for Gaussian noise and for a single Laplace draw.
 
     Sums of Laplace noise are bounded by their moment generating function (Chernoff), noise of plugins by its variance
@@ -91,7 +91,7 @@ def tail(terms: Sequence[Term], alpha: float) -> float:
     return float(min(np.min((cumulant + math.log(2 / alpha)) / rates), chebyshev))
 
 
-def sum_bound(cells: int, terms: Sequence[Term], alpha: float) -> float:
+def sum_bound(cells: int, terms: Sequence[NoiseTerm], alpha: float) -> float:
     """t with P(Σ over the cells of |noise| > t) ≤ α, in records, for cells whose noise is independent.
 
     By simulation with a public seed (`quantile_above`), exact for one Laplace draw per cell (a gamma variable); of many
@@ -108,7 +108,7 @@ def sum_bound(cells: int, terms: Sequence[Term], alpha: float) -> float:
 @lru_cache(maxsize=4_096)
 def _unit_bound(cells: int, shapes: tuple[tuple[NoiseKind, float, int], ...], alpha: float) -> float:
     """`sum_bound` of noise of standard deviation 1."""
-    terms = [Term(*shape) for shape in shapes]
+    terms = [NoiseTerm(*shape) for shape in shapes]
     if len(terms) == 1 and terms[0].noise == LAPLACE.name and terms[0].many == 1:
         from scipy.special import gammainccinv
 
@@ -126,7 +126,7 @@ def _unit_bound(cells: int, shapes: tuple[tuple[NoiseKind, float, int], ...], al
     return quantile_above(np.concatenate(sums), alpha)
 
 
-def _mean_abs(terms: Sequence[Term]) -> float:
+def _mean_abs(terms: Sequence[NoiseTerm]) -> float:
     """Mean |noise| of noise of standard deviation 1, from above where it is simulated."""
     if len(terms) == 1 and terms[0].many == 1:
         return NOISE_KINDS[terms[0].noise].mean_abs * terms[0].scale

@@ -13,9 +13,9 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts
-from pipeline.inference.estimate_questions import MIDPOINT, Groups, Question, codes_of
+from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, codes_of
 from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, ratio_interval
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import Told
 from pipeline.release_query import code_weights
 
@@ -24,7 +24,7 @@ ANY = Interval(None, -1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class ValueAxis:
     """What the cells of a marginal tell about a column of numbers.
 
     Attributes:
@@ -41,7 +41,7 @@ class Axis:
 
 
 def correlations(
-    schema: Schema, question: Question, evidence: Evidence, known: Told | Coarse, groups: Groups
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse, groups: Groups
 ) -> list[Interval] | None:
     """Pearson's r over the records with a number in both columns, of each group; None where coarse cells hide whether
     records count."""
@@ -65,12 +65,14 @@ def _coarse_members(coarse: Coarse, members: Values) -> Values | None:
     return np.minimum(np.bincount(coarse.place, members, minlength=coarse.known.values.size), 1.0)
 
 
-def _axis(schema: Schema, question: Question, evidence: Evidence, known: Told | Coarse, name: str) -> Axis | None:
+def _axis(
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse, name: str
+) -> ValueAxis | None:
     values = bin_values(schema[name], question.what)
     half = np.zeros(values.low.size) if question.within_bin == MIDPOINT else (values.high - values.low) / 2
     if isinstance(known, Told):
         own = codes_of(schema.measured.shape(known.clique), known.clique)[name]
-        return Axis(values.counted[own], values.middle[own], half[own] ** 2)
+        return ValueAxis(values.counted[own], values.middle[own], half[own] ** 2)
     labels, own = known.labels[name], codes_of(known.shape, known.known.clique)[name]
     many, counted = np.bincount(labels), np.bincount(labels, values.counted)
     if ((counted > 0) & (counted < many)).any():
@@ -80,10 +82,10 @@ def _axis(schema: Schema, question: Question, evidence: Evidence, known: Told | 
     off = (np.abs(values.middle - mean[labels]) + half) ** 2
     most = np.array([off[labels == g].max() for g in range(many.size)])
     whole = None if ones is None or question.by else float(np.maximum(ones, 0.0) * values.counted @ off)
-    return Axis((counted > 0)[own].astype(np.float64), mean[own], most[own], whole)
+    return ValueAxis((counted > 0)[own].astype(np.float64), mean[own], most[own], whole)
 
 
-def _correlation(sums: Sums, x: Axis, y: Axis) -> Interval:
+def _correlation(sums: Sums, x: ValueAxis, y: ValueAxis) -> Interval:
     """r = c/s of the records' covariance c and the product s of their standard deviations, both noisy.
 
     Both are linear in the noise where this is small against the records: ρ is left where |c − ρs| is at most 1.96 of
@@ -116,7 +118,7 @@ def _correlation(sums: Sums, x: Axis, y: Axis) -> Interval:
     return Interval(r, min(low, r), max(high, r), sums.error(of_c - r * of_s) / s)
 
 
-def _off(sums: Sums, axis: Axis, records: float) -> float:
+def _off(sums: Sums, axis: ValueAxis, records: float) -> float:
     """By how much the records' values may be off, the root mean square, with the noise in their counts."""
     if axis.whole is not None:
         return math.sqrt(axis.whole / records)
@@ -136,7 +138,9 @@ def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values
     return min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0)
 
 
-def odds_ratios(schema: Schema, question: Question, known: Told | Coarse, groups: Groups) -> list[Interval] | None:
+def odds_ratios(
+    schema: Schema, question: EstimateQuestion, known: Told | Coarse, groups: Groups
+) -> list[Interval] | None:
     """The odds of one column's value where the other has its value over those where it has not, of each group; None
     where coarse cells cut a value.
 
@@ -166,7 +170,7 @@ def odds_ratios(schema: Schema, question: Question, known: Told | Coarse, groups
     return lines
 
 
-def _dichotomy(schema: Schema, question: Question, name: str) -> tuple[Values, Values]:
+def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[Values, Values]:
     """Per code 1 where it has the value that is asked for; and 1 where it counts: all but missing, of two values both.
 
     Raises:

@@ -11,14 +11,14 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs.chance_distance import ABSOLUTE, by_chance
-from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import told
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -62,7 +62,7 @@ def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple
     Args:
         synthetic: the rows that are released.
     """
-    records, evidence = estimate_total(measurements), Evidence(measurements)
+    records, evidence = estimate_total(measurements), ReleaseEvidence(measurements)
     if records <= 0:
         return ()
     distances = measurements.distances
@@ -88,7 +88,7 @@ def _said(relation: Relation, *, first: bool) -> str:
     return f" ({'table: ' if first else ''}{relation.kept:.0%}{lost})"
 
 
-def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> Iterator[Found]:
+def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: float) -> Iterator[Found]:
     """Of each released distance that is beyond chance and its standard error the whole distance that its law expects.
 
     Where sums of cells were compared, the distance itself, which is less.
@@ -100,7 +100,7 @@ def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> 
             continue
         sides = tuple(evidence.independent((n,)) for n in pair)
         expected = evidence.independent(pair)
-        cells = Cells.of_pair(
+        cells = PairCells.of_pair(
             expected,
             (sides[0], sides[1]),
             (noise.get(pair[:1], 0.0), noise.get(pair[1:], 0.0)),
@@ -115,7 +115,7 @@ def _compared(evidence: Evidence, distances: NoisyDistances, records: float) -> 
         yield pair, min(moved / (2 * records), 1.0), Identity(expected.size)
 
 
-def _answered(evidence: Evidence, records: float) -> Iterator[Found]:
+def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
     """Of each measured pair how far its answers are from independent columns, at least: less what their noise adds."""
     known = completed(evidence.measurements)
     by_columns, counted = independent_marginals(known), {a.clique for a in known.answers}

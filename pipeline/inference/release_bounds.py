@@ -23,13 +23,14 @@ from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.fewer_cells import said_cells
 from pipeline.inference.relations import in_words, strongest
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage
 from pipeline.settings import machine_limits
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
+from pipeline.statement.format_2 import as_fields
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000
@@ -132,7 +133,7 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
     Args:
         synthetic: rows over the table's columns; their names and codes are those of the measured ones.
     """
-    evidence, rows = Evidence(measurements), max(synthetic.rows, 1)
+    evidence, rows = ReleaseEvidence(measurements), max(synthetic.rows, 1)
     scale = scale_of(evidence)
     start = 0
     while start < len(cliques):
@@ -170,7 +171,7 @@ def chosen_by_score(statement: Mapping[str, Any]) -> bool:
     return accepted or statement.get("selection") is not None
 
 
-def estimate(release: Path, question: estimate_questions.Question) -> pd.DataFrame:
+def estimate(release: Path, question: estimate_questions.EstimateQuestion) -> pd.DataFrame:
     """An estimate for each group from a release folder: see `estimates.estimate`.
 
     Raises:
@@ -180,11 +181,14 @@ def estimate(release: Path, question: estimate_questions.Question) -> pd.DataFra
 
 
 def estimate_of(
-    schema: Schema, statement: Mapping[str, Any], measurements: Measurements, question: estimate_questions.Question
+    schema: Schema,
+    statement: Mapping[str, Any],
+    measurements: Measurements,
+    question: estimate_questions.EstimateQuestion,
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(schema, measurements, question)
-    if question.sampling and statement.get("max_records", 1) != 1:
+    if question.sampling and as_fields(statement)["unit"]["max_records"] != 1:
         frame.attrs["notes"].append(TOGETHER)
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)

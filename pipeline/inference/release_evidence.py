@@ -17,7 +17,7 @@ from synthesis.independent import independent_marginals
 
 
 @dataclass(eq=False)
-class Evidence:
+class ReleaseEvidence:
     """The answers and distances of a release.
 
     Attributes:

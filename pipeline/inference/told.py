@@ -19,7 +19,7 @@ from pipeline.inference.noise_bounds import (
     DRAWS,
     SEED,
     SIMULATED_CELLS,
-    Term,
+    NoiseTerm,
     merged_terms,
     quantile_above,
     stddev_of,
@@ -40,7 +40,7 @@ class Mixed:
     """Noise that the cells share: a matrix (cells × answers) times independent noise of one scale."""
 
     weights: Values
-    term: Term
+    term: NoiseTerm
 
     @property
     def errors(self) -> Values:
@@ -114,7 +114,7 @@ class Told:
 
     clique: Clique
     values: Values
-    terms: tuple[Term, ...]
+    terms: tuple[NoiseTerm, ...]
     sources: tuple[Clique, ...]
     mixed: Mixed | Layered | None = None
 
@@ -151,7 +151,7 @@ class Told:
         if self.mixed is None:
             return np.full(self.values.size, tail(self.terms, each))
         if self.gaussian:
-            return self.errors * tail((Term(GAUSSIAN.name, 1.0),), each)
+            return self.errors * tail((NoiseTerm(GAUSSIAN.name, 1.0),), each)
         return self.errors / math.sqrt(each)
 
     def sum_bound(self, alpha: float) -> float:
@@ -216,7 +216,7 @@ def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tu
         sums.append(a.values.reshape(shape).sum(axis=others).ravel())
         precisions.append(1 / (many[-1] * a.stddev**2))
     parts = np.array(precisions) / math.fsum(precisions)
-    terms = [Term(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
+    terms = [NoiseTerm(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
     values = (parts[:, None] * np.array(sums)).sum(axis=0)
     return Told(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
 
@@ -233,5 +233,5 @@ def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -
         if weights is None:
             return None
         rows.append(weights)
-    mixed = Mixed(np.array(rows), Term(answer.noise, answer.scale))
+    mixed = Mixed(np.array(rows), NoiseTerm(answer.noise, answer.scale))
     return Told(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)

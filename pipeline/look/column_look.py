@@ -14,11 +14,11 @@ from mechanisms.public.drafts.column_facts import OFTEN
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO, NO, YES
-from mechanisms.public.tables.losses import Loss, one_unit, percent
+from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     GAPS,
-    Reading,
+    NumberForm,
     date_forms,
     day_and_month,
     either_way,
@@ -75,7 +75,7 @@ class ColumnLook:
 
     name: str
     kind: str
-    loss: Loss
+    loss: ColumnLoss
     beyond: int
     moved: str
     other: int
@@ -99,7 +99,7 @@ def moved(column: Column) -> str:
     return words.get(column.outside, "refused")
 
 
-def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss, shapes: Mapping[str, int]) -> list[str]:
+def cures_of_lost(column: Column, texts: Mapping[str, int], loss: ColumnLoss, shapes: Mapping[str, int]) -> list[str]:
     """Why values are lost, as far as some of them tell.
 
     Args:
@@ -120,7 +120,7 @@ def cures_of_lost(column: Column, texts: Mapping[str, int], loss: Loss, shapes: 
     return hints + _texts(column, words)
 
 
-def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
+def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[str]:
     forms = date_forms(words)
     known = [ISO if column.format is None else column.format, *column.more_formats]
     shares = [(form, loss.share * share) for form, share in forms]
@@ -141,11 +141,11 @@ def _dates(column: Column, words: Mapping[str, int], loss: Loss) -> list[str]:
 def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
     """The reading that reads most of the whole column, where it is another than declared; the rest is told alone."""
     hints: list[str] = []
-    declared = reading = Reading(column.strip, column.decimal)
+    declared = reading = NumberForm(column.strip, column.decimal)
     lost = {t: n for t, n in shapes.items() if declared.number(t) is None}
     best, share = number_reading(shapes)
     kept = declared.strip if best.decimal == declared.decimal else declared.signs
-    cure = Reading(tuple(dict.fromkeys((*kept, *best.strip))), best.decimal)
+    cure = NumberForm(tuple(dict.fromkeys((*kept, *best.strip))), best.decimal)
     if share > share_of(shapes, lambda t: declared.number(t) is not None):
         reading = cure
         given: dict[str, object] = {"strip": list(cure.strip) or None} if cure.strip or declared.strip else {}
@@ -245,7 +245,7 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
 
 def two_notations(column: Column, seen: Seen) -> list[str]:
     """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
-    declared = Reading(column.strip, column.decimal)
+    declared = NumberForm(column.strip, column.decimal)
     told = seen.shown if declared.dots else seen.plain or declared.plain
     if not seen.alike or (told and not seen.other):
         return []
@@ -288,7 +288,7 @@ def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
     if not seen.codes or seen.low is None or seen.high is None:
         return []
     gaps = []
-    known = [Reading().number(t) for t in column.missing_texts]
+    known = [NumberForm().number(t) for t in column.missing_texts]
     for code, n in sorted(seen.codes.items()):
         text = f"{code:g}" if column.width is None or code < 0 else f"{code:0{column.width}g}"
         apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)

@@ -12,7 +12,7 @@ import duckdb
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses, said_lone
+from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses, said_lone
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.private_table import PrivateTable
@@ -42,7 +42,7 @@ def look_before_spending(
     show: Stages,
     *,
     kept: bool = True,
-) -> tuple[Loss, ...]:
+) -> tuple[ColumnLoss, ...]:
     """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
 
     Another engine than the embedded one looks at losses alone. A look reads columns too that the schema leaves out: one

@@ -23,13 +23,13 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import Loss, beyond, check_share, fate, loss_of, percent
+from mechanisms.public.tables.losses import ColumnLoss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
-    Reading,
+    NumberForm,
     day_and_month,
     may_be_thousands,
 )
@@ -82,7 +82,7 @@ class TableLook:
     at_most: float
 
     @property
-    def too_many(self) -> tuple[Loss, ...]:
+    def too_many(self) -> tuple[ColumnLoss, ...]:
         """Columns that lose more than that."""
         return beyond([c.loss for c in self.columns], self.at_most)
 
@@ -239,7 +239,7 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
             continue
         other, text = _other_way(source, index, column), source.text(index)
         alone = f"{number} IS NOT NULL AND {other} IS NULL"
-        marks = [f"contains({text}, '{m}')" for m in Reading(column.strip, column.decimal).dots or ",."]
+        marks = [f"contains({text}, '{m}')" for m in NumberForm(column.strip, column.decimal).dots or ",."]
         for which in (
             f"{number} <> {other}",
             f"regexp_matches({text}, '[.,]') AND {alone}",
@@ -264,7 +264,7 @@ def _shapes(source: Source, column: Column) -> dict[str, int]:
 
 def _other_way(source: Source, index: int, column: Column) -> str:
     """SQL for the number that a cell is with point and comma changed over."""
-    other = Reading(column.strip, column.decimal).other_way
+    other = NumberForm(column.strip, column.decimal).other_way
     return source.number(index, strip=other.strip, decimal=other.decimal)
 
 
@@ -272,7 +272,7 @@ def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRe
     """In which way the column may be read as something else than it means."""
     warnings = two_notations(column, seen) + _day_or_month(source, column)
     warnings += per_cent(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
-    if seen.alike and not (seen.plain or seen.other) and Reading(column.strip, column.decimal).plain:
+    if seen.alike and not (seen.plain or seen.other) and NumberForm(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
         said = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.private_selection import Verdict
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import in_records, noisy_figure
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.release import Measurements
+from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.noise import NoiseSource, noise_source
 from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
-from pipeline.statement.statement import who_is_protected, why_not_private
+from pipeline.statement.statement import unit_fields, why_not_private
 from synthesis.consistency.total import estimate_total
 
 
@@ -191,8 +191,9 @@ def _withheld(work: Work, why: str) -> Withheld:
     reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
     spent = plan.selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
     facts = {
+        "version": STATEMENT_VERSION,
         "private": not reasons,
-        "unit": who_is_protected(work.private.unit),
+        "unit": unit_fields(work.private.unit),
         "neighbouring": str(plan.neighbouring),
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
     }

@@ -32,7 +32,7 @@ from pipeline.measuring.streamed_rows import Spread, streamed_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
-from pipeline.statement.start_words import Start
+from pipeline.statement.start_table import Start
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Convergence, FitRecord

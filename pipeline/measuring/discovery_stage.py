@@ -23,7 +23,7 @@ from mechanisms.sensitive.private_table import PrivateTable
 from mechanisms.sensitive.value_weights import ValueWeights, value_weights
 from pipeline.folders import RunFolder
 from pipeline.stage_bars import Stages
-from pipeline.statement.statement import held_out
+from pipeline.statement.words import sentence
 
 #: Under internal/: the answers, one file each.
 ANSWERS = "discovery"
@@ -127,4 +127,4 @@ def found_bound(slot: PlannedDiscovery, answer: NDArray[np.float64] | Sequence[s
 
 def ledger_facts(holdout: float | None) -> dict[str, str]:
     """What the first line of a run's ledger states beside the plan."""
-    return {} if holdout is None else {"holdout": held_out(holdout)}
+    return {} if holdout is None else {"holdout": sentence("holdout", holdout)}

@@ -21,7 +21,8 @@ from mechanisms.sensitive.same_rows import same_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config, SynthesisConfig
 from pipeline.settings.selecting import selection_of
-from pipeline.statement.start_words import START, Start, start_in, start_of
+from pipeline.statement.format_2 import starts_from
+from pipeline.statement.start_table import START, Start, start_in, start_of
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.public_start import started_from
@@ -125,7 +126,7 @@ def ready_again(config: SynthesisConfig, schema: Schema, statement: Mapping[str,
         UserError: the statement names no such table; as of `usable_synthesizer` and `started`.
     """
     spec, start = build.usable_synthesizer(config), start_in(config)
-    if start is not None and start.sentence not in statement["public_facts"]:
+    if start is not None and not starts_from(statement, start):
         fix = "the very file that its privacy.json names under public_facts; or leave it out"
         raise UserError("the release was not made from this public table", where=START, fix=fix)
     return started(spec, config, schema, start)

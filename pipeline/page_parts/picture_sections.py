@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pipeline.pages.charts import Drawing, Line, lines
 from pipeline.pages.page import Card, number
-from pipeline.pages.scale import Axis
+from pipeline.pages.scale import ChartAxis
 from pipeline.pages.small_charts import cells, cloud, marks
 
 #: Columns whose accuracy is drawn, the worst ones.
@@ -118,18 +118,18 @@ def densities_section(columns: Sequence[Mapping[str, Any]]) -> DensitiesSection:
             for s in column["spikes"]
         ]
         note += f"; not drawn: {', '.join(spikes)}" if spikes else ""
-        picture = lines(drawn, _axis(low, high, seconds), Axis(0.0, 1.0, ()), label=f"Density of {column['column']}",
-                        width=340, height=170)  # fmt: skip
+        label = f"Density of {column['column']}"
+        picture = lines(drawn, _axis(low, high, seconds), ChartAxis(0.0, 1.0, ()), label=label, width=340, height=170)
         cards.append(Card(column["column"], picture, note))
     return DensitiesSection(cards)
 
 
-def _axis(low: float, high: float, seconds: float | None) -> Axis:
+def _axis(low: float, high: float, seconds: float | None) -> ChartAxis:
     if seconds is None:
-        whole = Axis.linear((low, high), ground=False)
+        whole = ChartAxis.linear((low, high), ground=False)
         inside = [v for v, _ in whole.ticks if low <= v <= high][:: 2 if high >= 100_000 else 1]
-        return Axis(low, high, tuple((v, f"{v:g}" if abs(v) < 10_000 else number(v)) for v in inside))
-    return Axis(low, high, tuple((v, _said(v, seconds)[:10]) for v in (low, (low + high) / 2, high)))
+        return ChartAxis(low, high, tuple((v, f"{v:g}" if abs(v) < 10_000 else number(v)) for v in inside))
+    return ChartAxis(low, high, tuple((v, _said(v, seconds)[:10]) for v in (low, (low + high) / 2, high)))
 
 
 def _said(value: float, seconds: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pipeline.pages.charts import Drawing, Line, lines
 from pipeline.pages.page import Table
-from pipeline.pages.scale import Axis
+from pipeline.pages.scale import ChartAxis
 
 #: What each figure is.
 FIGURES = {
@@ -48,8 +48,10 @@ def sequence_section(drawn: Mapping[str, Any]) -> SequenceSection:
     ]
     labels = drawn["labels"]
     every = max(1, -(-len(labels) // 8))
-    across = Axis(0.0, max(len(labels) - 1, 1), tuple((i, labels[i]) for i in range(0, len(labels), every)), "events")
-    up = Axis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
+    across = ChartAxis(
+        0.0, max(len(labels) - 1, 1), tuple((i, labels[i]) for i in range(0, len(labels), every)), "events"
+    )
+    up = ChartAxis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
     return SequenceSection(
         figures=Table(("1 − total variation distance", "synthetic", "two halves of the real subjects"), rows),
         lengths=lines(series, across, up, label="Shares of subjects by their number of events", width=460, height=220),

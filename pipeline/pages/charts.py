@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from pipeline.pages.scale import Axis, Scale, short
+from pipeline.pages.scale import ChartAxis, Scale, short
 
 Value = float | None
 Point = tuple[float, float]
@@ -178,8 +178,8 @@ def histogram(
 
 def lines(
     series: Sequence[Line],
-    x: Axis,
-    y: Axis,
+    x: ChartAxis,
+    y: ChartAxis,
     *,
     label: str,
     level: float | None = None,
@@ -217,7 +217,7 @@ def _path(points: Sequence[Point], across: Scale, up: Scale) -> str:
     return " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in points)
 
 
-def _axes(root: Element, x: Axis, y: Axis, across: Scale, up: Scale, height: int) -> None:
+def _axes(root: Element, x: ChartAxis, y: ChartAxis, across: Scale, up: Scale, height: int) -> None:
     left, right, top, bottom = across.start, across.end, up.end, up.start
     add(root, "path", class_="axis", d=f"M{left} {top - 4:g}V{bottom}H{right + 4:g}")
     for value, name in y.ticks:

@@ -39,7 +39,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """The range of a chart in one direction, and what is written along it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Axis:
         return Scale(self.low, self.high, start, end, self.logarithmic)
 
     @classmethod
-    def linear(cls, values: Iterable[float], title: str = "", *, ground: bool = True) -> Axis:
+    def linear(cls, values: Iterable[float], title: str = "", *, ground: bool = True) -> ChartAxis:
         """Round numbers that hold all values, from 0 on where `ground` is set and no value is below it."""
         finite = list(values) or [0.0]
         low, high = min(finite), max(finite)
@@ -69,7 +69,7 @@ class Axis:
         return cls(first * step, last * step, ticks, title)
 
     @classmethod
-    def decades(cls, values: Iterable[float], title: str = "") -> Axis:
+    def decades(cls, values: Iterable[float], title: str = "") -> ChartAxis:
         """Powers of ten that hold all values above 0, at most DECADES of them: the highest."""
         positive = [v for v in values if v > 0] or [1.0]
         low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
@@ -78,7 +78,7 @@ class Axis:
         return cls(10.0**low, 10.0**high, tuple((10.0**p, _power(p)) for p in powers), title, logarithmic=True)
 
     @classmethod
-    def logarithmic_over(cls, values: Iterable[float], title: str = "", *, ticks: Sequence[float] = ()) -> Axis:
+    def logarithmic_over(cls, values: Iterable[float], title: str = "", *, ticks: Sequence[float] = ()) -> ChartAxis:
         """As tight around values above 0 as a margin allows, with ticks at round values.
 
         Args:

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.adaptive import AdaptivePlan
 from mechanisms.accounting.events import NOISE_EVENTS, as_noise
 from mechanisms.accounting.plan import Plan

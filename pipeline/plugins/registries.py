@@ -22,7 +22,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from evaluation.metric import Metric
 from evaluation.metrics import METRICS, check_metric
-from mechanisms.accounting.accountants import ACCOUNTANTS, Accountant
+from mechanisms.accounting.accountants.accountant import Accountant
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pipeline.pages.charts import Drawing, Line, lines
 from pipeline.pages.page import Card, Section, Table, number
-from pipeline.pages.scale import Axis
+from pipeline.pages.scale import ChartAxis
 
 #: Lines of single marginals in the picture, those that end worst.
 LINES = 60
@@ -98,8 +98,8 @@ def _over_steps(drawn: Sequence[Line], *, last: int, label: str, level: float | 
     values = [v for line in drawn for _, v in line.points] + ([level] if level else [])
     if not values:
         return None
-    x = Axis(0.0, 1.0, ((0.0, "first"), (1.0, f"step {last}")))
-    return lines(drawn, x, Axis.decades(values), label=label, level=level)
+    x = ChartAxis(0.0, 1.0, ((0.0, "first"), (1.0, f"step {last}")))
+    return lines(drawn, x, ChartAxis.decades(values), label=label, level=level)
 
 
 def _thinned(values: Sequence[float | None]) -> list[float | None]:

@@ -17,7 +17,8 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
-from pipeline.statement.start_words import start_named
+from pipeline.statement.format_2 import start_named
+from pipeline.statement.words import words_of
 
 if TYPE_CHECKING:
     from pipeline.stages import Run
@@ -118,13 +119,14 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     from pipeline.report.answer_noise import coverage, said_drowned
 
     statement, folder = done.statement, done.folder
+    words = words_of(statement.to_json())
     epsilon, delta = statement.guarantee["epsilon"], statement.guarantee["delta"]
     promise = (
-        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {statement.unit} ({statement.neighbouring})"
+        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {words['unit']} ({statement.neighbouring})"
         if statement.private
-        else "NOT PRIVATE: " + "; ".join(statement.reasons_not_private)
+        else "NOT PRIVATE: " + "; ".join(words["reasons_not_private"])
     )
-    covered = coverage(done.measurements, done.schema, start=start_named(statement.public_facts))
+    covered = coverage(done.measurements, done.schema, start=start_named(statement.to_json()))
     pairs = decided(done.measurements)
     table = f"release/{done.table.name} ({done.rows:,} rows), and release/statement.html"
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
@@ -132,7 +134,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
-        ("warning", statement.warnings),
+        ("warning", words["warnings"]),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
         *(_not_private(done, listed) if tells else ()),
@@ -142,7 +144,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("accepted", _accepted(statement.events)),
-        ("budget", [] if statement.running_total is None else [f"as booked: {statement.running_total['sentence']}"]),
+        ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
     ]
     lines += [line for label, each in parts for words in each for line in folded(label, words)]

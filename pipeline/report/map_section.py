@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pipeline.pages.charts import Drawing, Line, Place, heat, lines, place_map
 from pipeline.pages.page import Card, Table
-from pipeline.pages.scale import Axis
+from pipeline.pages.scale import ChartAxis
 
 #: Places in the matrix, and in the table: the worst ones.
 WORST, LISTED = 24, 10
@@ -90,8 +90,8 @@ def _course(course: Mapping[str, Any], times: Sequence[str]) -> Card:
     """The temporal scores chart of one place (N-CRiPT 2021, 2.4.2)."""
     every = max(1, -(-len(times) // 6))
     ticks = tuple((float(i), times[i].split(" to ")[0]) for i in range(0, len(times), every))
-    x = Axis(0.0, max(len(times) - 1.0, 1.0), ticks)
-    y = Axis(0.0, 1.0, tuple((v / 4, f"{v / 4:g}") for v in range(5)))
+    x = ChartAxis(0.0, max(len(times) - 1.0, 1.0), ticks)
+    y = ChartAxis(0.0, 1.0, tuple((v / 4, f"{v / 4:g}") for v in range(5)))
     series = [Line(style, name, list(enumerate(course[name])), marked=True) for name, style in LOSSES.items()]
     name = course["segment"]
     mean = sum(course["Total"]) / max(len(times), 1)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.adaptive import RESERVE, AnyPlan
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import Plan

@@ -12,7 +12,8 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.pages.charts import histogram
 from pipeline.pages.page import Card, Cell, Gauge, Table, number
 from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
-from pipeline.statement.start_words import start_named
+from pipeline.statement.format_2 import as_fields, start_named
+from pipeline.statement.words import words_of
 
 #: Marginals shown before the rest is folded away.
 SHOWN = 15
@@ -38,20 +39,20 @@ class PromiseSection:
 
 def promise_section(statement: Mapping[str, Any]) -> PromiseSection:
     """From the content of privacy.json."""
-    promise = statement.get("guarantee", statement["budget"])
+    promise, words = statement.get("guarantee", statement["budget"]), words_of(statement)
     rows: list[tuple[Cell, ...]] = [
-        ("protected", statement["unit"]),
-        ("one unit", statement.get("unit_ids") or "as it says"),
+        ("protected", words["unit"]),
+        ("one unit", words["unit_ids"] or "as it says"),
         ("neighbouring tables", statement["neighbouring"]),
-        ("at most so many records of one unit count", number(statement["max_records"])),
-        ("how", statement["clip"]),
-        ("rows without a unit", statement["missing_unit"]),
-        ("set aside", statement.get("holdout", "")),
-        ("accountant", f"{statement['accountant']}: {statement['conversion']}"),
-        ("noise from", statement["noise_source"]),
-        ("taken as public", "; ".join(statement["public_facts"])),
-        ("warnings", "; ".join(statement.get("warnings", ())) or "none"),
-        ("outside of the promise", "; ".join(statement["outside"]) or "nothing beyond PRIVACY.md"),
+        ("at most so many records of one unit count", number(as_fields(statement)["unit"]["max_records"])),
+        ("how", words["clip"]),
+        ("rows without a unit", words["missing_unit"]),
+        ("set aside", words["holdout"]),
+        ("accountant", f"{statement['accountant']}: {words['conversion']}"),
+        ("noise from", words["noise_source"]),
+        ("taken as public", "; ".join(words["public_facts"])),
+        ("warnings", "; ".join(words["warnings"]) or "none"),
+        ("outside of the promise", "; ".join(words["outside"]) or "nothing beyond PRIVACY.md"),
     ]
     for event in (e for e in statement["events"] if "accept" in e and e["answered"]):
         what, limit = event["accept"], event["accept"]["at_most"]
@@ -60,7 +61,7 @@ def promise_section(statement: Mapping[str, Any]) -> PromiseSection:
     return PromiseSection(
         epsilon=f"{promise['epsilon']:.4g}",
         delta=f"{promise['delta']:.3g}",
-        reasons_not_private=() if statement["private"] else tuple(statement["reasons_not_private"]),
+        reasons_not_private=() if statement["private"] else tuple(words["reasons_not_private"]),
         facts=Table(("", ""), rows),
         ledger=_ledger(statement["events"]),
     )
@@ -96,7 +97,7 @@ class NoiseSection:
     rest: Table
 
 
-def noise_section(measurements: Measurements, schema: Schema, public_facts: Sequence[str]) -> NoiseSection:
+def noise_section(measurements: Measurements, schema: Schema, statement: Mapping[str, Any]) -> NoiseSection:
     """From the released answers, their schema and the statement alone."""
     rows = [
         (
@@ -110,7 +111,7 @@ def noise_section(measurements: Measurements, schema: Schema, public_facts: Sequ
         for a in signal_to_noise(measurements)
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
-    covered = coverage(measurements, schema, start=start_named(public_facts))
+    covered = coverage(measurements, schema, start=start_named(statement))
     return NoiseSection(covered.in_words, covered.warnings, *Table(head, rows).parted(SHOWN))
 
 

@@ -49,7 +49,7 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     schema, statement, measurements = read_release(folder.release)
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
-    first: list[Section] = [promise_section(statement), noise_section(measurements, schema, statement["public_facts"])]
+    first: list[Section] = [promise_section(statement), noise_section(measurements, schema, statement)]
     first.append(bounds_section(folder.release, measurements, synthetic))
     record = report_files(folder.convergence)
     last: list[Section] = [convergence_section(record)] if record else []

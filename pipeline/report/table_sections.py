@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pipeline.pages.charts import Drawing, Line, bars, heat, lines
 from pipeline.pages.page import Card
-from pipeline.pages.scale import Axis
+from pipeline.pages.scale import ChartAxis
 
 #: Columns that a matrix shows; a wider one is cut to those with the largest values.
 MOST = 36
@@ -146,6 +146,6 @@ def _quantiles(curve: Mapping[str, Sequence[float | None]], title: str) -> Drawi
     for style, name in (("lreal", "holdout"), ("lmade", "synthetic")):
         pairs = zip(curve["quantile"], curve[name], strict=True)
         drawn.append(Line(style, name, [(q, v) for q, v in pairs if q is not None and v is not None]))
-    y = Axis.linear(v for line in drawn for _, v in line.points)
-    x = Axis(0.0, 1.0, ((0.0, "nearest"), (1.0, "farthest")))
+    y = ChartAxis.linear(v for line in drawn for _, v in line.points)
+    x = ChartAxis(0.0, 1.0, ((0.0, "nearest"), (1.0, "farthest")))
     return lines(drawn, x, y, label=title, width=340, height=190)

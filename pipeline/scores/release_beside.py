@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
 from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import NO_UNIT, Neighbouring
+from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
-from mechanisms.sensitive.id_rules import said_rules
 from pipeline.settings.config import ScoreConfig
 from pipeline.settings.inputs import NO_SCHEMA
 from pipeline.statement.digests import MANIFEST, Manifest, file_digest, read_manifest
@@ -34,7 +33,7 @@ class ReleaseFacts:
         private: whether it says that the release is private as stated.
         epsilon, delta, unit, neighbouring: of its guarantee, the unit in words.
         reasons: why it is not private.
-        of: the unit, where its words and its rules for ids are known; None otherwise.
+        of: the unit.
         pairs: (ε, δ) that hold, the stated one first.
     """
 
@@ -44,7 +43,7 @@ class ReleaseFacts:
     unit: str
     neighbouring: str
     reasons: tuple[str, ...]
-    of: PrivacyUnit | None
+    of: PrivacyUnit
     pairs: tuple[tuple[float, float], ...]
 
     @property
@@ -56,15 +55,15 @@ class ReleaseFacts:
         return f"the statement beside the synthetic table says private: {promise}; `verify` checks it"
 
     @property
-    def promise(self) -> Promise | None:
+    def promise(self) -> AttackPromise | None:
         """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
-        ready = self.private and self.neighbouring == Neighbouring.ADD_REMOVE and self.of is not None
-        return Promise(self.pairs) if ready else None
+        ready = self.private and self.neighbouring == Neighbouring.ADD_REMOVE
+        return AttackPromise(self.pairs) if ready else None
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
         said = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
-        said["per"] = self.unit if self.of is None else self.of.column or "record"
+        said["per"] = self.of.column or "record"
         return said | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
 
 
@@ -139,31 +138,20 @@ def _bound(table: Path) -> ReleaseFacts:
     stated = (float(said["guarantee"]["epsilon"]), float(said["guarantee"]["delta"]))
     if not (stated[0] >= 0 and 0 <= stated[1] < 1):
         raise UserError("its guarantee is none")
+    from pipeline.statement.statement import unit_of
+    from pipeline.statement.words import reasons_in_words, unit_in_words  # slow to import; few tables lie in a release
+
     further = tuple((float(e), float(d)) for d, e in said["curve"] if e is not None)
-    reasons = tuple(map(str, said["reasons_not_private"]))
+    reasons, unit = tuple(reasons_in_words(said["reasons_not_private"])), unit_of(said["unit"])
     private = said["private"] is True and not reasons
-    unit = _unit(said)
     return ReleaseFacts(
-        private, *stated, str(said["unit"]), str(said["neighbouring"]), reasons, unit, (stated, *further)
+        private, *stated, unit_in_words(unit), str(said["neighbouring"]), reasons, unit, (stated, *further)
     )
-
-
-def _unit(said: Mapping[str, Any]) -> PrivacyUnit | None:
-    """The unit with its rules for ids; None where the words are not those of a run."""
-    from pipeline.statement.said_words import stated_rules, stated_unit  # slow to import; few tables lie in a release
-
-    if said["unit_ids"] == "":
-        return stated_unit(said, (), ())
-    rules = stated_rules(said["unit_ids"])
-    for missing in ((), NO_UNIT):
-        if rules is not None and said["unit_ids"] == said_rules(rules, missing):
-            return stated_unit(said, rules, missing)
-    return None
 
 
 def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[NDArray[np.int64]] | None:
     """The unit of each row of tables of real records, in the same numbers; None where no column of all tells it."""
     unit = release.of
-    if unit is None or unit.column is None or any(unit.column not in source.names for source in sources):
+    if unit.column is None or any(unit.column not in source.names for source in sources):
         return None
     return numbers_of_units(sources, unit)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.metric import Options
 from evaluation.metrics import METRICS, ScoreSpec
 from evaluation.outcome import plain
@@ -138,7 +138,7 @@ def score_release(
     return card
 
 
-def promise_of(statement: PrivacyStatement | None) -> Promise | None:
+def promise_of(statement: PrivacyStatement | None) -> AttackPromise | None:
     """What an attack on a unit may be held against: a promise about a unit more or less, which holds.
 
     Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
@@ -146,7 +146,7 @@ def promise_of(statement: PrivacyStatement | None) -> Promise | None:
     if statement is None or not statement.private or statement.neighbouring != Neighbouring.ADD_REMOVE:
         return None
     stated = (statement.guarantee["epsilon"], statement.guarantee["delta"])
-    return Promise((stated, *((e, d) for d, e in statement.curve if e is not None)))
+    return AttackPromise((stated, *((e, d) for d, e in statement.curve if e is not None)))
 
 
 def share_floors(

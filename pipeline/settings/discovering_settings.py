@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mechanisms.accounting.accountants import Basic
+from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
 from mechanisms.public.discovery.scouting import questions_of
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes
+from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.discover_fields import WORD
@@ -72,7 +72,7 @@ def asks_for_records(privacy: PrivacyConfig) -> bool:
     return bound == WORD
 
 
-def unit_sizes(config: Config, schema: Schema) -> UnitSizes | None:
+def unit_sizes(config: Config, schema: Schema) -> SizeQuestion | None:
     """What is asked about records per unit, where C is to be discovered.
 
     Raises:
@@ -83,7 +83,7 @@ def unit_sizes(config: Config, schema: Schema) -> UnitSizes | None:
     if OF_UNITS in schema.domain:
         fix = "another name for the column"
         raise UserError(f"a column is called {OF_UNITS!r}, as what is discovered", where="privacy.max_records", fix=fix)
-    return UnitSizes(config.privacy.max_records_cap)
+    return SizeQuestion(config.privacy.max_records_cap)
 
 
 def with_bound(config: Config, max_records: int) -> Config:

@@ -14,7 +14,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.scoring import build_holdout
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
-from pipeline.statement.start_words import Start, start_in
+from pipeline.statement.start_table import Start, start_in
 from synthesis.contract import Synthesizer
 
 

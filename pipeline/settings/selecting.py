@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import accountant_class
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.filters import USUAL
 from mechanisms.public.errors import UserError, one_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.statement.statement import MISSING
+from pipeline.statement.statement import NO_HOLDOUT
 
 #: Laplace scales, in records, beyond which the lattice was too fine: of an adaptive grid, and of whole marginals.
 FINE_GRID, FINE_WHOLE = 4096.0, 1.9e8
@@ -59,7 +59,7 @@ def advisories_of(statement: Mapping[str, Any], answers: Sequence[Mapping[str, A
     """What is known about the version that measured a release, and whether it concerns this one.
 
     Args:
-        statement: the content of privacy.json, of any version.
+        statement: the content of privacy.json; of an older one `as_fields`.
         answers: the entries of measurements/index.json: noise, scale and query of each answer.
     """
     version = str(statement.get("versions", {}).get("pipeline", ""))
@@ -81,18 +81,21 @@ def set_aside_by_position(
     statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
 ) -> tuple[bool | None, str]:
     """A release of such an experiment looks like any other; where the number of records is public, nothing was lost."""
-    if statement.get("neighbouring") == "replace" and statement.get("unit") == "one record":
+    if statement.get("neighbouring") == "replace" and statement["unit"]["column"] is None:
         return False, "the number of records is public, so that positions are too"
-    if str(statement.get("holdout", "none")).startswith("none"):
+    if statement["holdout"] == NO_HOLDOUT:
         return None, "affected if it was made by such an experiment; the release does not say"
     return False, "its units were set aside by their own coins"
 
 
 def ids_as_none(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
-    """The release does not say of which type its ids were."""
-    if statement.get("missing_unit") != MISSING["own"]:
+    """The release does not say of which type its ids were; of an older format, nor what records without one are."""
+    unit = statement["unit"]
+    if unit["column"] is None or unit["missing"] not in (None, "own"):
         return False, "records without an id are no units of their own here"
-    return None, "affected if its ids are times, decimals or bytes of a Parquet table or a data frame; it does not say"
+    own = "" if unit["missing"] else "privacy.missing_unit was own, and "
+    ids = "its ids are times, decimals or bytes of a Parquet table or a data frame"
+    return None, f"affected if {own}{ids}; it does not say"
 
 
 CHECKS: dict[str, Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], tuple[bool | None, str]]] = {

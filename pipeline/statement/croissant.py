@@ -10,7 +10,7 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.statement.condition_words import only_rows_with
-from pipeline.statement.paper_words import alike_where_measured, how_rows_were_made
+from pipeline.statement.words import all_words
 
 #: The context of Croissant 1.0 (MLCommons 2024).
 CONTEXT: dict[str, Any] = {
@@ -61,12 +61,13 @@ def croissant(
     """The metadata as JSON-LD.
 
     Args:
-        statement: the content of privacy.json, version 2.
+        statement: the content of privacy.json.
         schema: with which the table was written.
         table: the file's name in the release; `digest` its SHA-256.
         given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
-    part = only_rows_with(given)
+    part, words = only_rows_with(given), all_words(statement)
+    promise = _promise(statement, words)
     published = statement["published"]
     ids = schema.rules.unit_ids
     fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
@@ -88,14 +89,14 @@ def croissant(
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": f"synthetic {statement['table']}{part}",
-        "description": f"A synthetic table of {statement['table']}{part}. {promise_in_words(statement)}",
+        "description": f"A synthetic table of {statement['table']}{part}. {promise}",
         "version": "1.0.0",
         **{key: value for key, value in facts.items() if value is not None},
-        "rai:personalSensitiveInformation": promise_in_words(statement),
+        "rai:personalSensitiveInformation": promise,
         "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}). "
-        f"{how_rows_were_made(statement)}",
-        "rai:dataLimitations": f"{alike_where_measured(statement)}; small groups are less exact. The noise of each "
-        "answer stands in marginals/ and measurements/.",
+        f"{words['how_rows_were_made']}",
+        "rai:dataLimitations": f"{words['alike_where_measured']}; small groups are less exact. "
+        "The noise of each answer stands in marginals/ and measurements/.",
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -111,18 +112,14 @@ def croissant(
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def promise_in_words(statement: Mapping[str, Any]) -> str:
+def _promise(statement: Mapping[str, Any], words: Mapping[str, Any]) -> str:
     """What the release promises, and to whom; or that it does not."""
     if not statement["private"]:
-        return f"NOT private: {'; '.join(statement['reasons_not_private'])}."
-    promise, others = statement["guarantee"], said_not_ours(statement.get("not_ours"))
-    said = [
-        f"Differentially private with ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {statement['unit']} "
-        f"({statement['neighbouring']}); see privacy.json and statement.html",
-        *(statement["unit_ids"], *(f"Warning: {w}" for w in statement["warnings"])),
-        f"Not covered by the audit of this software: {'; '.join(others)}" if others else "",
-    ]
-    return " ".join(f"{sentence}." for sentence in said if sentence)
+        return f"NOT private: {'; '.join(words['reasons_not_private'])}."
+    others = said_not_ours(statement.get("not_ours"))
+    said = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
+    said.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
+    return " ".join([words["promise"], *(f"{part}." for part in said if part)])
 
 
 def _kind(column: Column) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes
+from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import VALUES, Wanted
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
@@ -72,7 +72,7 @@ def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
     """The question, from the column as it was released."""
     asked = receipt["discovery"]
     if "cap" in asked:
-        return Wanted(OF_UNITS, (RECORDS,), sizes=UnitSizes(whole_number(asked["cap"])))
+        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
     name = asked["column"]
     column, tree = schema[name], tree_of(asked) if "leaves" in asked else None
     if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):

@@ -11,23 +11,7 @@ from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
 from pipeline.pages.page import few_digits, rendered
 from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.hazards import hazards, known_points, shown_original
-from pipeline.statement.paid_answers import ONE_RECORD
-from pipeline.statement.paper_words import max_records_from, never_covered, rows_by_default
-from pipeline.statement.statement import NOT_CONFIRMED
-
-NEIGHBOURS = {
-    "add_remove": "the table with and without one unit",
-    "replace": "two tables where one unit's records were replaced by others",
-}
-ABSENT = {
-    "add_remove": "if the records of any one unit had not been in the table",
-    "replace": "if the records of any one unit had been any others",
-}
-BETS = {
-    "add_remove": "that a given unit is in the table",
-    "replace": "that a given unit's records are these and not those",
-}
+from pipeline.statement.words import all_words
 
 
 def render_statement(
@@ -41,7 +25,7 @@ def render_statement(
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
     Args:
-        statement: the content of privacy.json, version 2.
+        statement: the content of privacy.json.
         rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
         signer: the fingerprint of the key that signs the manifest, or None.
         given: what the rows of the synthetic table were asked to satisfy (see `Manifest`); None: nothing.
@@ -50,13 +34,11 @@ def render_statement(
     return rendered(
         "statement.html.j2",
         said=statement,
-        words=_in_words(statement),
-        original=shown_original(statement),
+        words=all_words(statement),
+        odds=_odds_of(statement["guarantee"]),
+        measured=_measured(statement["events"]),
         groups=[(g["units"], g["epsilon"], g["delta"]) for g in statement["group_privacy"]],
         lost=sum(not e["answered"] for e in statement["events"]),
-        always_outside=never_covered(statement),
-        unconfirmed=NOT_CONFIRMED in statement["reasons_not_private"],
-        hazards=hazards(statement),
         others=said_not_ours(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),
         rows_asked=rows_asked,
@@ -67,43 +49,30 @@ def render_statement(
     )
 
 
-def _in_words(statement: Mapping[str, Any]) -> dict[str, str]:
-    epsilon, delta = statement["guarantee"]["epsilon"], statement["guarantee"]["delta"]
-    odds = 1 / (1 + math.exp(-epsilon))
-    factor = f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,"
-    failure = "" if delta == 0 else f", up to an added δ = {few_digits(delta)} (1 in {_odds(delta)})"
+def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
+    """What ε and δ mean for odds: the factor e^ε, what even odds become in per cent, and 1 / δ."""
+    epsilon, delta = promise["epsilon"], promise["delta"]
+    share = 1 / (1 + math.exp(-epsilon))
     return {
-        "neighbours": NEIGHBOURS.get(statement["neighbouring"], statement["neighbouring"]),
-        "absent": ABSENT.get(statement["neighbouring"], "if the records of any one unit were others"),
-        "bet": BETS.get(statement["neighbouring"], "about a unit's records"),
-        "factor": factor,
-        "failure": failure,
-        "measured": _measured(statement["events"]),
-        "bound": "" if statement["unit"] == ONE_RECORD else f"; {max_records_from(statement)}",
-        "rows": rows_by_default(statement),
-        "odds": f"{100 * odds:.3g} %" if odds < 0.9995 else "practically 100 %",
+        "factor": f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,",
+        "even": f"{100 * share:.3g} %" if share < 0.9995 else "practically 100 %",
+        "failure": "" if delta == 0 else f"{1 / delta:,.0f}" if delta >= 1e-12 else few_digits(1 / delta),
     }
 
 
-def _measured(events: Sequence[Mapping[str, Any]]) -> str:
-    """Of how many columns, and of how many combinations of them, there are noisy counts."""
+def _measured(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of how many columns, and of how many combinations of them, there are noisy counts; and whether of units."""
     answered = [e for e in events if e.get("clique") and e["answered"]]
     cliques = {tuple(e["clique"]) for e in answered if not e["id"].startswith(UNITS)}
     # A column and its fine cells are one.
     columns = len({name.removesuffix(FINE) for c in cliques for name in c})
-    units = "; of units by their number of records" if any(e["id"].startswith(UNITS) for e in answered) else ""
-    several = sum(len(c) > 1 for c in cliques)
-    together = f"{several:,} combination{'s' * (several != 1)} of them" if several else "no combination of them"
-    return f"noisy counts of {columns:,} column{'s' * (columns != 1)}, and of {together}{units}"
-
-
-def _odds(delta: float) -> str:
-    return f"{1 / delta:,.0f}" if delta >= 1e-12 else few_digits(1 / delta)
+    units = any(e["id"].startswith(UNITS) for e in answered)
+    return {"columns": columns, "combinations": sum(len(c) > 1 for c in cliques), "units": units}
 
 
 def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> dict[str, Any] | None:
     """Where the points of ε over δ lie on a picture of 300 × 96, δ falling to the right; None where ε has no bound."""
-    points_shown = known_points(points)
+    points_shown = [(at, value) for at, value in points if at is not None and value is not None]
     if len(points_shown) < 2:
         return None
     left, right, top, bottom = 34.0, 292.0, 8.0, 78.0

@@ -15,7 +15,7 @@ from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import ASSUMED, UnitSizes
+from mechanisms.public.discovery.unit_sizes import ASSUMED, SizeQuestion
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
@@ -29,10 +29,6 @@ from mechanisms.selection.base import FINE_STAGE
 LARGEST, FINEST = 2.0**40, WEIGHT_BITS + 16
 #: How far two roundings of one number may lie apart.
 SLACK = 1e-9
-#: The unit of a release whose records are its units, as its statement spells it.
-ONE_RECORD = "one record"
-#: What the statement says of tries with a threshold.
-FIRST = "the first accepted"
 
 Finding = tuple[bool | None, str]
 
@@ -59,7 +55,7 @@ def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) 
         taken.add(answer["event"])
     if (wrong := _unpaid_distances(receipts, index)) is not None:
         return False, wrong
-    public = statement["neighbouring"] == Neighbouring.REPLACE and statement["unit"] == ONE_RECORD
+    public = statement["neighbouring"] == Neighbouring.REPLACE and statement["unit"]["column"] is None
     if index.get("public_total") is not None and not public:
         return False, "the number of records is there without noise, and is no public fact"
     return True, f"{len(every)} noisy answers, each with a receipt of its noise"
@@ -107,7 +103,7 @@ def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[st
     if moved.unknown:
         module = next(p["module"] for p in statement["not_ours"] if p["name"] == moved.unknown[0])
         return None, f"queries {', '.join(moved.unknown)} are not ours, and their module {module} is not loaded"
-    most = statement["max_records"]
+    most = statement["unit"]["max_records"]
     return True, f"{len(moved.needed)} answers and scores move by no more than their receipts say (C = {most})"
 
 
@@ -137,7 +133,7 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
     queries = {str(a["query"]) for a in index["answers"]}
     named = [p for p in statement.get("not_ours") or () if p["kind"] == "query"]
     unknown = sorted(queries & {p["name"] for p in named} - QUERIES.keys())
-    relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["max_records"])
+    relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["unit"]["max_records"])
     found = load_measurements(release / "measurements", without=unknown)
     needed = {e["id"]: _of_scores(e, relation, most) for e in statement["events"] if e.get("accept") or e.get("scores")}
     for a in found.answers:
@@ -164,7 +160,7 @@ def _of_discovery(
     """How far what was discovered moves, in records, with cells and answers: a tree of counts, or weights of values."""
     norm = NOISE_KINDS[receipt["mechanism"]].norm
     if "cap" in asked:
-        sizes = UnitSizes(whole_number(asked["cap"]))
+        sizes = SizeQuestion(whole_number(asked["cap"]))
         return sizes.sensitivity(norm=norm, neighbouring=relation), (sizes.query.columns, sizes.query.rows)
     if "leaves" not in asked:
         return union_sensitivity(norm, relation), (0, 0)
@@ -197,7 +193,7 @@ def bound_again(receipt: Mapping[str, Any]) -> int:
         raise ValueError("a count of units, or what C costs, is no number")
     if off_lattice(noisy):
         raise ValueError("counts of units that are not on the lattice, or beyond the range of answers")
-    return UnitSizes(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
+    return SizeQuestion(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
 
 
 def bound_receipt(statement: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -207,7 +203,7 @@ def bound_receipt(statement: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def first_bound(statement: Mapping[str, Any]) -> int:
     """C of what was discovered: that of the release, but where C itself was discovered with it."""
-    return whole_number(statement["max_records"]) if bound_receipt(statement) is None else ASSUMED
+    return whole_number(statement["unit"]["max_records"]) if bound_receipt(statement) is None else ASSUMED
 
 
 def wrong_bound(statement: Mapping[str, Any]) -> str:
@@ -217,8 +213,8 @@ def wrong_bound(statement: Mapping[str, Any]) -> str:
     again = bound_again(receipt)
     if (receipt["discovery"]["noisy"] is None) is (receipt.get("answered") is True):
         return f"{receipt['id']} says that it was answered, or not, and shows the opposite"
-    if again != whole_number(statement["max_records"]):
-        return f"C = {statement['max_records']}, and the noisy counts of units say {again}"
+    if again != whole_number(statement["unit"]["max_records"]):
+        return f"C = {statement['unit']['max_records']}, and the noisy counts of units say {again}"
     return ""
 
 
@@ -267,8 +263,9 @@ def accepted(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
             return False, f"{receipt['id']} allows at most {limit}, and its noisy score is {score}"
     chosen = statement.get("selection")
     by_threshold = bool(limits) and None not in limits
-    if chosen is not None and (chosen["released"] == FIRST) is not by_threshold:
-        return False, f"one of several tries was taken as “{chosen['released']}”, which its thresholds do not say"
+    if chosen is not None and (chosen["threshold"] is True) is not by_threshold:
+        said = "with" if chosen["threshold"] else "without"
+        return False, f"one of several tries was taken {said} a threshold, which its thresholds do not say"
     return True, "every noisy score is within its threshold" if scores else "no score decided about the release"
 
 

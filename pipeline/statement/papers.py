@@ -12,6 +12,7 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
+from pipeline.statement.format_2 import is_older
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.signing import Signer, write_signature
 from pipeline.version import __version__
@@ -35,7 +36,7 @@ def write_papers(
     Guarantee: a function of the files that lie there, all of which crossed the wall, and of settings.
     Args:
         folder: the release with all its other files.
-        statement: the content of its privacy.json, version 2.
+        statement: the content of its privacy.json; of an older format it has no papers but the manifest.
         schema: with which the synthetic table was written.
         table: the name of the synthetic table's file.
         rows_asked: how many synthetic rows the settings asked for, or None.
@@ -43,13 +44,17 @@ def write_papers(
     """
     digests = file_digests(folder)
     fingerprint = None if signer is None else signer.fingerprint
-    texts = {
-        "statement.html": render_statement(
-            statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table), given=given
-        ),
-        "deployment.yaml": registry_record(statement, given=given),
-        "croissant.json": croissant(statement, schema, table=table, digest=digests[table], given=given),
-    }
+    texts = (
+        {}
+        if is_older(statement)
+        else {
+            "statement.html": render_statement(
+                statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table), given=given
+            ),
+            "deployment.yaml": registry_record(statement, given=given),
+            "croissant.json": croissant(statement, schema, table=table, digest=digests[table], given=given),
+        }
+    )
     for name, text in texts.items():
         write_whole(folder / name, text)
         digests[name] = hashlib.sha256(text.encode()).hexdigest()

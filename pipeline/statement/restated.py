@@ -1,66 +1,106 @@
-"""What `verify` makes again: all of a statement that follows from its receipts, its schema, or its other words."""
+"""The statement of a release made again: from the plan in its receipts, its schema, and what only its run knew."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.adaptive import RESERVE, SCORES_PAID, scores_paid
-from mechanisms.accounting.events import Event
-from mechanisms.accounting.filters import Limit, Totals
-from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.receipts import booked_event
-from mechanisms.accounting.restatements import DELTAS, GROUPS, epsilon_at, group_loss, original
-from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY
-from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.rules.unit_histogram import UNITS
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.settings.config import StatementConfig
 from pipeline.statement.discovered_again import discovered_again
-from pipeline.statement.paid_answers import Finding, movements, whole_number
-from pipeline.statement.said_words import stated_rules, stated_unit, wrong_words
+from pipeline.statement.paid_answers import Finding, bound_receipt, movements, whole_number
+from pipeline.statement.publication import build_publication
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
-from pipeline.statement.statement import CURVE
-
-#: Keys of privacy.json that every release of this version has; another one names parts of plugins.
-KEYS = frozenset({"version", *(f.name for f in fields(PrivacyStatement))} - {"not_ours"})
+from pipeline.statement.statement import (
+    FIXED,
+    LIBRARIES,
+    NO_HOLDOUT,
+    Declared,
+    declared_fields,
+    in_other_terms,
+    total_fields,
+    tries_fields,
+    unit_of,
+    warned_of,
+)
+from pipeline.statement.words import stated_total
 
 #: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 
 
 def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
-    """Everything that the statement says twice, it says alike; for a release of this version."""
-    if set(statement) - {"not_ours"} != KEYS:
-        return False, f"privacy.json has other keys: {', '.join(sorted(set(statement) ^ KEYS))}"
-    if wrong := _wrong_ids(statement) or _wrong_criteria(release, statement):
+    """Every field is what it is in the statement that is made again; for a release of this version."""
+    if wrong := _wrong_ids(statement) or _wrong_criteria(release, statement) or _wrong_order(statement, index):
         return False, wrong
-    receipts = zip(statement["events"], _receipts_again(release, statement, index), strict=True)
-    for place, (stated, again) in enumerate(receipts):
-        if wrong := difference(stated, again, f"events[{place}]"):
-            return False, wrong
-    for name, again in _terms(statement).items():
-        if wrong := difference(statement[name], again, name):
-            return False, wrong
-    if wrong := _wrong_order(statement, index) or wrong_words(release, statement, index):
+    schema = load_released_schema(release / "schema.yaml")
+    if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
+        return False, "schema.yaml and the measurements do not belong together"
+    if wrong := difference(statement, made_again(release, schema, statement, index), ""):
         return False, wrong
-    return True, "all that follows from the receipts and the schema is stated as it follows"
+    return True, "every field of privacy.json follows from the receipts, the schema and the settings that it names"
+
+
+def made_again(release: Path, schema: Schema, statement: Mapping[str, Any], index: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of privacy.json as a run with these charges writes it.
+
+    What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
+    """
+    paid, unit = bound_receipt(statement), unit_of(statement["unit"])
+    declared = declared_fields(
+        schema,
+        unit,
+        Neighbouring(statement["neighbouring"]),
+        _share_aside(statement["holdout"]),
+        Declared.stated(statement),
+        [e["discovery"]["column"] for e in statement["events"] if e.get("discovery")],
+        None if paid is None else paid["discovery"]["cap"],
+        fixed=statement["noise_source"] == FIXED,
+    )
+    total = statement["running_total"]
+    return {
+        "version": STATEMENT_VERSION,
+        **declared,
+        **_terms(statement, unit),
+        "accountant": statement["accountant"],
+        "events": _receipts_again(release, schema, statement, index),
+        "versions": {name: str(statement["versions"][name]) for name in ("pipeline", *LIBRARIES)},
+        "published": asdict(build_publication(StatementConfig(**statement["published"]))),
+        "running_total": None if total is None else total_fields(stated_total(total).to_json()),
+        **({"not_ours": statement["not_ours"]} if statement.get("not_ours") else {}),
+    }
+
+
+def _share_aside(holdout: Any) -> float | None:
+    if holdout == NO_HOLDOUT:
+        return None
+    if not 0 < holdout < 1:
+        raise ValueError(f"holdout is {holdout!r}, and no share")
+    return float(holdout)
 
 
 def difference(stated: Any, again: Any, name: str) -> str:
     """The first place where two JSON values differ by more than rounding; empty where they do not."""
     if isinstance(again, Mapping) and isinstance(stated, Mapping):
         if stated.keys() != again.keys():
-            return f"{name} has other keys: {', '.join(sorted(map(str, stated.keys() ^ again.keys())))}"
-        return next((d for k in again if (d := difference(stated[k], again[k], f"{name}.{k}"))), "")
+            other = ", ".join(sorted(map(str, stated.keys() ^ again.keys())))
+            return f"{name or 'privacy.json'} has other keys: {other}"
+        return next((d for k in again if (d := difference(stated[k], again[k], f"{name}.{k}".lstrip(".")))), "")
     if isinstance(again, list | tuple) and isinstance(stated, list):
         if len(stated) != len(again):
             return f"{name} has {len(stated)} entries, not {len(again)}"
@@ -75,65 +115,37 @@ def difference(stated: Any, again: Any, name: str) -> str:
     return "" if same else f"{name} is {stated!r}, and follows as {again!r}"
 
 
-def _terms(statement: Mapping[str, Any]) -> dict[str, Any]:
+def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
     """Each key that follows from the receipts and the budget → what it has to be."""
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
     several = selection.tries > 1
-    conversion = accountant.conversion
-    if several:
-        conversion = f"one try: {conversion}; all tries: {selection.to_json(most)['conversion']}"
     promise = selection.total(PrivacyLoss(min(worst.loss.epsilon, most.epsilon), min(worst.loss.delta, most.delta)))
     spent = PrivacyLoss(most.epsilon, accountant.loss(events).delta) if several else accountant.loss(events)
     facts = {
-        "version": STATEMENT_VERSION,
-        "private": not statement["reasons_not_private"],
-        "conversion": conversion,
+        "conversion": accountant.conversion,
         "slots": accountant.slots,
-        "budget": _json(selection.total(most)),
-        "spent": _json(selection.total(spent)),
-        "selection": selection.to_json(most) if several else None,
-        "warnings": [*budget_warnings(*_json(selection.total(most)).values()), *unit_warnings(_unit(statement))],
-        "running_total": _running_total_again(statement["running_total"]),
+        "budget": asdict(selection.total(most)),
+        "spent": asdict(selection.total(spent)),
+        "selection": tries_fields(selection, most) if several else None,
+        "warnings": warned_of(selection.total(most), unit),
+        "guarantee": asdict(promise),
+        **in_other_terms(accountant, worst.events, selection),
     }
-    if not worst.exact:
+    if worst.exact:
         return facts
-    return {**facts, "guarantee": _json(promise), **_other_terms(accountant, worst.events, selection)}
+    # of slots that were not used, nobody knows the plan: `promise` holds these against the charges
+    return facts | {k: statement[k] for k in ("guarantee", "original", "epsilon_at", "curve", "group_privacy")}
 
 
-def _other_terms(accountant: Accountant, events: list[Event], selection: PrivateSelection) -> dict[str, Any]:
-    """The promise at other δ, for groups, and before any δ was chosen."""
-    groups = [(k, group_loss(accountant, events, k, selection)) for k in GROUPS]
-    return {
-        "original": original(accountant, events) if selection.tries == 1 else {},
-        "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, events, at, selection)) for at in DELTAS},
-        "curve": [[at, _finite(epsilon_at(accountant, events, at, selection))] for at in CURVE],
-        "group_privacy": [{"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups],
-    }
-
-
-def _unit(statement: Mapping[str, Any]) -> PrivacyUnit:
-    return stated_unit(statement, stated_rules(statement["unit_ids"]) or ())
-
-
-def _running_total_again(stated: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The same with its sentence made anew from its numbers."""
-    if stated is None:
-        return None
-    composed = stated["epsilon_composed"]
-    totals = Totals(stated["epsilon_sum"], stated["delta_sum"], math.inf if composed is None else composed)
-    limit = Limit.of(stated["limit"], "limit")
-    table, kind, slack = stated["table"], stated["accountant"], stated["slack"]
-    others = stated.get("not_ours", 0)
-    return RunningTotal(table, kind, slack, stated["runs"], stated["not_private"], totals, limit, others).to_json()
-
-
-def _receipts_again(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _receipts_again(
+    release: Path, schema: Schema, statement: Mapping[str, Any], index: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Each receipt with all that follows from its numbers."""
     accountant, _ = accountant_of(statement)
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
     answered, moved = {a["event"]: a["clique"] for a in every}, movements(release, statement, index)
-    discovered = discovered_again(statement, load_released_schema(release / "schema.yaml"))
+    discovered = discovered_again(statement, schema)
     again = []
     for receipt in statement["events"]:
         booked, used = booked_event(receipt), booked_event({**receipt, "booked": None})
@@ -212,11 +224,3 @@ def _wrong_order(statement: Mapping[str, Any], index: Mapping[str, Any]) -> str:
     places = {e["id"]: i for i, e in enumerate(statement["events"])}
     order = [places[a["event"]] for a in index["answers"]]
     return "" if order == sorted(order) else "the answers stand in another order than their receipts"
-
-
-def _json(loss: PrivacyLoss) -> dict[str, float]:
-    return {"epsilon": loss.epsilon, "delta": loss.delta}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, Accountant, Gdp, PrivacyLoss, make_accountant
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, make_accountant
 from mechanisms.accounting.adaptive import RESERVE
 from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
@@ -17,7 +19,7 @@ from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
 from mechanisms.public.units import Delta, Epsilon, delta, epsilon
-from pipeline.statement.paid_answers import FIRST, SLACK, whole_number
+from pipeline.statement.paid_answers import SLACK, whole_number
 
 #: Shares, and a budget with what a plan makes of it, agree so far: a calibration ends on the noisier side.
 CALIBRATED = 1e-6
@@ -48,7 +50,7 @@ def tries_of(statement: Mapping[str, Any]) -> PrivateSelection:
     chosen = statement.get("selection")
     if chosen is None:
         return ONE_TRY
-    return PrivateSelection(whole_number(chosen["tries_expected_at_most"]), chosen["released"] == FIRST)
+    return PrivateSelection(whole_number(chosen["tries_expected_at_most"]), chosen["threshold"] is True)
 
 
 def one_try(statement: Mapping[str, Any]) -> PrivacyLoss:

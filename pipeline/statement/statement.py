@@ -9,9 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.adaptive import AnyPlan
+from mechanisms.accounting.events import Event
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import (
     DELTAS,
     GROUPS,
@@ -25,39 +27,22 @@ from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.id_rules import said_rules
 from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication
-from pipeline.statement.start_words import Start
+from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
-
-CLIPS = {
-    "weight": "each record of a unit with R records weighs min(1, C/R), rounded down to a multiple of 2^-20",
-    "truncate": "C records of each unit are kept, chosen at random with a secret key",
-    "none": "the bound is declared as a public fact; a unit beyond it refuses the run",
-}
-MISSING = {
-    "drop": "rows without a unit id are dropped",
-    "own": "each row without a unit id is a unit of its own",
-    "refuse": "a row without a unit id refuses the run",
-}
-
-#: What a private release says of its noise.
-SECURE = "the operating system's secure source"
+#: Where the noise of a private release is from, and of one that anybody can repeat.
+SECURE, FIXED = "system", "fixed_seed"
+#: Of a run that set nobody aside.
+NO_HOLDOUT = "none"
 #: δ of the points of the curve.
 CURVE = tuple(10.0**-k for k in range(2, 14))
-
-#: In the public fact about the schema, before what of it stems from noisy answers.
-DISCOVERED = "; not declared, but discovered: "
-
-NOT_CONFIRMED = "nobody has confirmed that the schema is public knowledge (confirmed_public: true in its file, or "
-NOT_CONFIRMED += "data.confirmed_public=true): its bounds and categories may come from the rows"
 
 
 @dataclass(frozen=True)
@@ -79,18 +64,26 @@ class Declared:
     selection_rows: int | None = None
     max_unplaced: float = 1.0
 
-    def facts(self) -> list[str]:
-        """A sentence for each fact beside the confirmation."""
-        facts = []
-        if self.public_table is not None:
-            facts.append(f"the table {self.public_table!r} (selection.public), which chose the marginals")
-        if self.start is not None:
-            facts.append(self.start.sentence)
-        if self.synthetic_rows is not None:
-            facts.append(f"the number of synthetic rows, {self.synthetic_rows:,} (synthesis.rows)")
-        if self.selection_rows is not None:
-            facts.append(f"the number of records, about {self.selection_rows:,} (selection.rows)")
-        return facts
+    def facts(self) -> list[dict[str, Any]]:
+        """Each fact beside the confirmation."""
+        facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
+        facts += [] if self.start is None else [self.start.fact]
+        rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
+        return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
+
+    @classmethod
+    def stated(cls, statement: Mapping[str, Any]) -> Declared:
+        """The same, back from the content of privacy.json."""
+        facts = {f["fact"]: f for f in statement["public_facts"]}
+        table, start = facts.get("public_table"), facts.get("public_start")
+        return cls(
+            facts["schema"]["confirmed"] == "settings",
+            None if table is None else table["name"],
+            None if start is None else Start(start["name"], start["sha256"]),
+            synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
+            selection_rows=facts.get("selection_rows", {}).get("rows"),
+            max_unplaced=statement["outside"][-1]["max_unplaced"],
+        )
 
 
 def declared(config: Config, start: Start | None = None) -> Declared:
@@ -141,42 +134,62 @@ def make_statement(
     def receipt(charge: dict[str, Any]) -> dict[str, Any]:
         return _with_score(_with_bound(_answered(charge, answered, chosen), found_bound), scores)
 
-    reasons = why_not_private(schema, noise_seed, confirmed=taken.confirmed)
     spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
-    conversion, selection = plan.accountant.conversion, None
+    selection = None
     if plan.selection.tries > 1:  # whatever this try spent, the others may have spent all
-        selection, one = plan.selection.to_json(budget), PrivacyLoss(plan.epsilon, plan.loss.delta)
-        conversion = f"one try: {conversion}; all tries: {selection['conversion']}"
+        selection, one = tries_fields(plan.selection, budget), PrivacyLoss(plan.epsilon, plan.loss.delta)
         spent, budget = plan.selection.total(one), plan.selection.total(budget)
+    discovered = discovered_here(plan)
     return PrivacyStatement(
-        private=not reasons,
-        reasons_not_private=tuple(reasons),
-        budget={"epsilon": budget.epsilon, "delta": budget.delta},
-        spent={"epsilon": spent.epsilon, "delta": spent.delta},
+        **declared_fields(schema, unit, plan.neighbouring, holdout, taken, *discovered, fixed=noise_seed is not None),
+        budget=asdict(budget),
+        spent=asdict(spent),
         accountant=plan.accountant.kind,
-        conversion=conversion,
-        neighbouring=str(plan.neighbouring),
-        unit=who_is_protected(unit),
-        max_records=unit.max_records,
-        unit_ids="" if unit.column is None else said_rules(unit.rules, unit.missing_values),
-        clip="one record per unit" if unit.column is None else CLIPS[unit.clip],
-        missing_unit="every row is a unit" if unit.column is None else MISSING[unit.missing],
-        holdout=held_out(holdout),
-        noise_source=SECURE if noise_seed is None else "a fixed seed",
-        public_facts=public_facts(schema, plan.neighbouring, unit, holdout, taken, *discovered_here(plan)),
-        outside=tuple(outside(schema, unit, taken)),
+        conversion=plan.accountant.conversion,
         events=tuple(receipt(r) for r in plan.receipts(ledger.events)),
         selection=selection,
-        warnings=(*budget_warnings(budget.epsilon, budget.delta), *unit_warnings(unit)),
+        warnings=warned_of(budget, unit),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
-        **_in_other_terms(plan),
-        table=schema.name,
+        **in_other_terms(plan.accountant, worst_case(plan), plan.selection),
         published=asdict(publication or Publication()),
-        running_total=running_total,
+        running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
     )
+
+
+def declared_fields(
+    schema: Schema,
+    unit: PrivacyUnit,
+    neighbouring: Neighbouring,
+    holdout: float | None,
+    taken: Declared,
+    discovered: Collection[str],
+    cap: int | None,
+    *,
+    fixed: bool,
+) -> dict[str, Any]:
+    """All fields that follow from the schema and the settings: of a run, and of its release again.
+
+    Args:
+        holdout: the share of units that was set aside, or None.
+        discovered: columns of which the run itself discovered something.
+        cap: the largest C that might be discovered; None where C was declared.
+        fixed: whether a seed makes the noise.
+    """
+    reasons = why_not_private(schema, 0 if fixed else None, confirmed=taken.confirmed)
+    return {
+        "private": not reasons,
+        "reasons_not_private": tuple(reasons),
+        "neighbouring": str(neighbouring),
+        "unit": unit_fields(unit),
+        "holdout": NO_HOLDOUT if holdout is None else holdout,
+        "noise_source": FIXED if fixed else SECURE,
+        "public_facts": tuple(public_facts(schema, neighbouring, unit, holdout, taken, discovered, cap)),
+        "outside": tuple(outside(schema, unit, taken)),
+        "table": schema.name,
+    }
 
 
 def discovered_here(plan: AnyPlan) -> tuple[tuple[str, ...], int | None]:
@@ -186,17 +199,37 @@ def discovered_here(plan: AnyPlan) -> tuple[tuple[str, ...], int | None]:
     return tuple(s.wanted.column for s in plan.discovery.slots), plan.discovery.cap
 
 
-def _in_other_terms(plan: AnyPlan) -> dict[str, Any]:
-    """The guarantee before any δ is chosen, at other δ, and for groups of units."""
-    accountant, worst, selection = plan.accountant, worst_case(plan), plan.selection
-    curve = tuple((at, _finite(epsilon_at(accountant, worst, at, selection))) for at in CURVE)
-    groups = ((k, group_loss(accountant, worst, k, selection)) for k in GROUPS)
+def in_other_terms(accountant: Accountant, events: Sequence[Event], selection: PrivateSelection) -> dict[str, Any]:
+    """The guarantee before any δ is chosen, at other δ, and for groups of units.
+
+    Args:
+        events: what the promise of one try composes.
+    """
+    groups = ((k, group_loss(accountant, events, k, selection)) for k in GROUPS)
     return {
-        "original": original(accountant, worst) if selection.tries == 1 else {},
-        "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, worst, at, selection)) for at in DELTAS},
-        "curve": curve,
+        "original": original(accountant, events) if selection.tries == 1 else {},
+        "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, events, at, selection)) for at in DELTAS},
+        "curve": tuple((at, _finite(epsilon_at(accountant, events, at, selection))) for at in CURVE),
         "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),
     }
+
+
+def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> dict[str, Any]:
+    """What is public about several tries: the expected number, never how many there were."""
+    facts = {"tries_expected_at_most": selection.tries, "threshold": selection.threshold}
+    return {**facts, "one_try": asdict(one), "total": asdict(selection.total(one))}
+
+
+def total_fields(running_total: Mapping[str, Any]) -> dict[str, Any]:
+    """What a budget ledger says, without its sentence."""
+    return {name: value for name, value in running_total.items() if name != "sentence"}
+
+
+def warned_of(budget: PrivacyLoss, unit: PrivacyUnit) -> tuple[str, ...]:
+    """The settings that make the promise a weak one."""
+    said = {"epsilon": budget_warnings(budget.epsilon, 0.0), "delta": budget_warnings(0.0, budget.delta)}
+    said["unit_id_rules"] = unit_warnings(unit)
+    return tuple(name for name, sentences in said.items() if sentences)
 
 
 def _finite(value: float) -> float | None:
@@ -205,32 +238,36 @@ def _finite(value: float) -> float | None:
 
 
 def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) -> list[str]:
-    """What takes the promise away, in sentences.
+    """The settings that take the promise away.
 
     Args:
         confirmed: whether a person confirmed the schema on the command line.
     """
-    reasons = []
-    if noise_seed is not None:
-        reasons.append("the noise seed is fixed (privacy.noise_seed or seed): whoever knows it can subtract the noise")
-    if not (schema.confirmed_public or confirmed) or names_the_table(schema.source, schema.name):
-        reasons.append(NOT_CONFIRMED)
-    return reasons
+    reasons = [] if noise_seed is None else ["noise_seed"]
+    unconfirmed = not (schema.confirmed_public or confirmed) or names_the_table(schema.source, schema.name)
+    return [*reasons, "confirmed_public"] if unconfirmed else reasons
 
 
-def who_is_protected(unit: PrivacyUnit) -> str:
-    """The privacy unit, in words."""
-    return "one record" if unit.column is None else f"all records with the same value of {unit.column!r}"
+def unit_fields(unit: PrivacyUnit) -> dict[str, Any]:
+    """Who is protected, and how much of a unit counts; None where a record is the unit."""
+    if unit.column is None:
+        return {"column": None, "max_records": 1, "clip": None, "missing": None, "ids": None}
+    ids = {"rules": [rule for rule in ID_RULES if rule in unit.rules], "no_id": [*unit.missing_values]}
+    facts = {"column": unit.column, "max_records": unit.max_records, "clip": unit.clip, "missing": unit.missing}
+    return {**facts, "ids": ids}
 
 
-def held_out(share: float | None) -> str:
-    """Who was set aside, in words; the same for every unit, and no part of the claim."""
-    if share is None:
-        return "none: every unit counts"
-    return (
-        f"each unit was set aside with probability {share:g}, by its own secret coin, before anything was counted; "
-        "no amplification is claimed for it"
-    )
+def unit_of(fields: Mapping[str, Any]) -> PrivacyUnit:
+    """The same, back from the content of privacy.json.
+
+    Raises:
+        UserError: no unit of a run.
+    """
+    column, ids = fields["column"], fields["ids"]
+    if column is None:
+        return PrivacyUnit()
+    facts = {name: fields[name] for name in ("max_records", "clip", "missing")}
+    return PrivacyUnit(column, **facts, missing_values=tuple(ids["no_id"]), rules=tuple(ids["rules"]))
 
 
 def _answered(
@@ -267,59 +304,36 @@ def public_facts(
     taken: Declared,
     discovered: Collection[str] = (),
     cap: int | None = None,
-) -> tuple[str, ...]:
-    """What is taken as public, a sentence each.
-
-    Args:
-        discovered: columns of which this very run discovered something.
-        cap: the largest C that might be discovered; None where C was declared.
-    """
-    source = f"(source: {schema.source or 'not named'}); {_who(schema, taken.confirmed)}{_noisy(schema, discovered)}"
-    facts = [f"the schema {schema.name!r}: columns, bounds, bins and categories {source}"]
+) -> list[dict[str, Any]]:
+    """What is taken as public; arguments as of `declared_fields`."""
+    found = [
+        {"column": c.name, "what": [*c.discovered], "release": "this" if c.name in discovered else "earlier"}
+        for c in schema.columns
+        if c.discovered
+    ]
+    confirmed = "schema" if schema.confirmed_public else "settings" if taken.confirmed else None
+    named = {"fact": "schema", "name": schema.name, "source": schema.source}
+    facts: list[dict[str, Any]] = [{**named, "confirmed": confirmed, "discovered": found}]
     if schema.rules.declared:
-        facts.append(f"the rules of the schema: {', '.join(schema.rules.declared)}")
+        facts.append({"fact": "rules", "rules": [*schema.rules.declared]})
     if neighbouring is Neighbouring.REPLACE:
-        counted = "" if holdout is None else " (before any were set aside)"
-        facts.append(("the number of records" if unit.column is None else "the number of units") + counted)
+        of = "records" if unit.column is None else "units"
+        facts.append({"fact": "number", "of": of, "before_holdout": holdout is not None})
     if unit.column is not None and unit.clip == "none":
-        facts.append(f"no unit has more than {unit.max_records:,} records (privacy.clip=none)")
+        facts.append({"fact": "no_unit_above", "records": unit.max_records})
     if cap is not None:
-        largest = f"the largest C that might be discovered, {cap:,} (privacy.max_records_cap)"
-        facts.append(f"{largest}; C = {unit.max_records:,} is not declared, but follows from noisy counts of this run")
-    return (*facts, *taken.facts())
+        facts.append({"fact": "largest_bound", "cap": cap, "discovered": unit.max_records})
+    return [*facts, *taken.facts()]
 
 
-def _noisy(schema: Schema, here: Collection[str]) -> str:
-    """What of the schema stems from noisy answers, of this run or of an earlier release, and needs no confirmation."""
-    parts = []
-    for mine, source in ((True, "this run"), (False, "an earlier release")):
-        columns = [c for c in schema.columns if c.discovered and (c.name in here) is mine]
-        names = ", ".join(f"{c.name} ({' and '.join(c.discovered)})" for c in columns)
-        parts += [f"{names}, from noisy answers of {source}"] if columns else []
-    return f"{DISCOVERED}{'; '.join(parts)}" if parts else ""
-
-
-def _who(schema: Schema, confirmed: bool) -> str:
-    """Who says that the schema is public knowledge."""
-    if schema.confirmed_public:
-        return "confirmed as public in the schema's file"
-    if confirmed:
-        return "confirmed as public on the command line (data.confirmed_public=true), not in the schema's file"
-    return "confirmed by nobody"
-
-
-def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[str]:
+def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[dict[str, Any]]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
-    refusals = [f"column {name!r} refuses values outside its domain" for name in schema.refusals]
-    refusals += [f"{rule} refuses rows that contradict it" for rule in schema.refusing_rules]
+    stops: list[dict[str, Any]] = [{"stop": "column", "column": name} for name in schema.refusals]
+    stops += [{"stop": "rule", "rule": rule} for rule in schema.refusing_rules]
     if unit.column is not None and unit.missing == "refuse":
-        refusals.append("rows without a unit id refuse the run")
+        stops.append({"stop": "missing_unit"})
     if unit.column is not None and unit.clip == "none":
-        refusals.append("a unit with more records than declared refuses the run")
+        stops.append({"stop": "clip"})
     if taken.public_table is not None or taken.start is not None:
-        refusals.append("a public table with the very rows of the private one refuses the run")
-    setting = f"(data.max_unplaced={taken.max_unplaced:g})"  # said at any value: a list without it was cut
-    if taken.max_unplaced < 1:
-        share = f"more than {100 * taken.max_unplaced:g} % of its cells that are not declared missing {setting}"
-        return [*refusals, f"a column of which the schema cannot place {share} refuses the run, before any charge"]
-    return [*refusals, f"no column refuses the run for values that the schema cannot place {setting}"]
+        stops.append({"stop": "public_table"})
+    return [*stops, {"stop": "unplaced", "max_unplaced": taken.max_unplaced}]  # at any value: a list without it was cut

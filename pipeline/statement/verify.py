@@ -12,11 +12,11 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.restatements import epsilon_at, group_loss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
-from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
+from mechanisms.public.release import said_not_ours
 from mechanisms.public.units import delta
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
@@ -24,6 +24,7 @@ from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
+from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import named_digests
@@ -32,6 +33,7 @@ from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of
 from pipeline.statement.statement import SECURE
+from pipeline.statement.words import reasons_in_words, sentence
 from pipeline.version import __version__
 
 #: What is read before all else.
@@ -109,11 +111,14 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
         return Verdict((Check("files", False, error.what),))
     statement, index = (_content(release, name) for name in NAMES)
     check_known(statement, str(release), ("mechanism", "accountant"))
-    checks = [*_bound(release, statement, key)]
+    checks, others = [*_bound(release, statement, key)], _other_versions(release, statement)
+    try:
+        statement = dict(as_fields(statement))
+    except BROKEN as error:
+        return Verdict((*checks, Check("statement", False, f"cannot be read: {type(error).__name__}: {error}")))
     for name, check in _CHECKS.items():
         checks.append(_guarded(name, check, statement, index))
     checks.append(_guarded("sensitivity", lambda s, i: sensitivities(release, s, i), statement, index))
-    others = _other_versions(release, statement)
     for name, compared in _COMPARED.items():
         if others:
             checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
@@ -128,7 +133,7 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
 
 
 def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, ...]:
-    """The versions but this one that say that they measured the release, or wrote its papers."""
+    """The versions but this one that say that they measured the release, or wrote its papers; or an older format."""
     try:
         versions = statement.get("versions")
         named = [versions.get("pipeline") if isinstance(versions, Mapping) else None]
@@ -136,7 +141,10 @@ def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, .
         named += [] if manifest is None else [manifest.pipeline]
     except UserError:  # damaged: `files` says so
         return ()
-    return tuple(dict.fromkeys(str(v or "unknown")[:40] for v in named if v != __version__))
+    others = dict.fromkeys(str(v or "unknown")[:40] for v in named if v != __version__)
+    if is_older(statement) and not others:
+        return (f"{__version__} in format {statement.get('version', 1)}",)
+    return tuple(others)
 
 
 def _check_there(release: Path, name: str) -> None:
@@ -160,7 +168,7 @@ def _bound(release: Path, statement: Mapping[str, Any], key: str | None) -> list
     try:
         manifest = read_manifest(release)
         if manifest is None:
-            absent = "was lost" if statement.get("version") == STATEMENT_VERSION else "did not exist yet in its version"
+            absent = "was lost" if statement.get("version", 1) != 1 else "did not exist yet in its version"
             return [
                 Check("files", False, f"not bound: a manifest {absent}, so that an edited file would not be noticed")
             ]
@@ -222,7 +230,7 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
 def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     """What is promised covers what was charged, stays within the budget, and says the same in all its terms."""
     if "guarantee" not in statement:
-        lost = statement.get("version") == STATEMENT_VERSION
+        lost = statement.get("version", 1) != 1
         return (False, "was lost") if lost else (None, "stated by its budget alone in its version")
     selection, promise, budget = tries_of(statement), statement["guarantee"], statement["budget"]
     if short := shortfall(statement):
@@ -255,8 +263,9 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
             return False, f"its original parameter gives ε = {again:.6g}, not {promise['epsilon']:.6g}"
     if wrong := _totals(statement, loss):
         return False, wrong
-    whom = f"{statement['unit']} ({statement['neighbouring']})"
-    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom}"
+    unit = statement["unit"]
+    whom = "its unit" if unit["column"] == "" else sentence("unit", unit)
+    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom} ({statement['neighbouring']})"
 
 
 def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
@@ -309,11 +318,11 @@ _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "an
 
 def _private(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if statement.get("private") is True and not statement.get("reasons_not_private"):
-        if statement.get("noise_source") != SECURE:
+        if statement.get("noise_source") != SECURE and not is_older(statement):
             said = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
             return False, said
         return True, "the release says that it is private"
-    reasons = "; ".join(map(str, statement.get("reasons_not_private") or ["no reason given"]))
+    reasons = "; ".join(reasons_in_words(statement.get("reasons_not_private") or ["no reason given"]))
     return False, f"the release says of itself that it is NOT private: {reasons}"
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from evaluation.metrics import METRICS
 from pipeline.pages.charts import COLOURS, Drawing, Line, Panel, lines
-from pipeline.pages.scale import Axis
+from pipeline.pages.scale import ChartAxis
 
 #: The stages of a job that are its method's.
 METHOD_STAGES = ("measure", "synthesize")
@@ -38,8 +38,8 @@ def curves(frame: pd.DataFrame, colours: dict[str, str]) -> list[Panel]:
 def _panel(group: pd.DataFrame, colours: dict[str, str], label: str, *, low: bool) -> Drawing:
     floor = float(group["floor"].median()) if group["floor"].notna().any() else None
     scores = [*group["score"], *([] if floor is None else [floor])]
-    x = Axis.logarithmic_over((), "ε", ticks=sorted(group["epsilon"].unique()))
-    y = Axis.logarithmic_over(scores) if low and min(scores) > 0 else Axis.linear(scores, ground=low)
+    x = ChartAxis.logarithmic_over((), "ε", ticks=sorted(group["epsilon"].unique()))
+    y = ChartAxis.logarithmic_over(scores) if low and min(scores) > 0 else ChartAxis.linear(scores, ground=low)
     methods = group.groupby("method", sort=False)
     return lines(
         [_line(m, part, colours) for m, part in methods], x, y, label=label, level=floor, width=360, height=250
@@ -65,8 +65,8 @@ def tradeoff(frame: pd.DataFrame, colours: dict[str, str]) -> tuple[str, Drawing
     chosen = chosen.assign(seconds=method_seconds(chosen))
     scores, seconds = list(chosen["score"]), list(chosen["seconds"])
     marks = [_marks(m, part, colours) for m, part in chosen.groupby("method", sort=False)]
-    y = Axis.logarithmic_over(scores, metric) if min(scores) > 0 else Axis.linear(scores, metric)
-    x = Axis.logarithmic_over(seconds, "seconds")
+    y = ChartAxis.logarithmic_over(scores, metric) if min(scores) > 0 else ChartAxis.linear(scores, metric)
+    x = ChartAxis.logarithmic_over(seconds, "seconds")
     return metric, lines(marks, x, y, label=f"{metric} over the seconds of each method", width=440, height=320)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.losses import Loss, losses_of, refuse_losses
+from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import private_folder
 from pipeline.console import tells
 from pipeline.folders import RunFolder
@@ -31,7 +31,7 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
     Raises:
         UserError: a job whose table loses more than its data.max_unplaced allows, or cannot be read; names the job.
     """
-    losses: dict[tuple[str, ...], tuple[Loss, ...]] = {}
+    losses: dict[tuple[str, ...], tuple[ColumnLoss, ...]] = {}
     for job in jobs:
         config = job.settings
         if config is None or not job.releases or config.experiment.kind or config.smoke or generated(config):
@@ -50,7 +50,7 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             raise UserError(what, where=error.where, fix=error.fix) from error
 
 
-def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Loss, ...]:
+def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:
     """What the columns of one table lose under one schema."""
     private_folder(folder.temporary)
     try:

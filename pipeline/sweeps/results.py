@@ -14,6 +14,7 @@ from mechanisms.public.files import whole_file
 from pipeline.folders import RunFolder
 from pipeline.report.text_table import lined_up
 from pipeline.scores.floors import FLOORS, floors_file, metric_rows
+from pipeline.statement.words import protected
 from pipeline.sweeps.job_process import JobOutcome, load_json
 from pipeline.sweeps.planned_jobs import Job
 
@@ -52,7 +53,7 @@ def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
     folder = RunFolder(job.root)
     statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if statement:
-        facts |= {k: statement[k] for k in ("private", "unit", "neighbouring")}
+        facts |= {"unit": protected(statement)} | {k: statement[k] for k in ("private", "neighbouring")}
         promise = statement.get("guarantee", statement["budget"])  # of all that a job may charge, whatever part it used
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])

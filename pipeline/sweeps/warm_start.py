@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.events import Gaussian
 from mechanisms.public.units import Delta

@@ -48,7 +48,7 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class ConsistentTargets:
     """Consistent marginals over a domain; `zeros` are the combinations that no row may have."""
 
     domain: Domain
@@ -63,7 +63,7 @@ class Targets:
         return _most_precise(having).sums((name,)) if having else np.full(size, self.total / size)
 
 
-def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zeros: Zeros = ()) -> Targets:
+def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zeros: Zeros = ()) -> ConsistentTargets:
     """Targets from noisy answers (Li et al. 2021b, section 3.2; PriView, Qardaji et al. 2014).
 
     The linear step makes all marginals agree, without bias: whole marginals in closed form (`agreed`), answers to other
@@ -86,12 +86,12 @@ def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zer
     impossible = check_zeros(domain, zeros)
     if total <= 0:
         nothing = tuple(Target(e.clique, np.zeros(e.shape), e.stddev) for e in evidence)
-        return Targets(domain, 0.0, nothing, impossible)
+        return ConsistentTargets(domain, 0.0, nothing, impossible)
     overlaps = overlaps_of(domain, [e.clique for e in evidence])
     linear = estimated(evidence, total, overlaps)
     work = _Settling(domain, total, linear, evidence, NONNEGATIVE[nonnegative], impossible)
     settled = work.settle(list(overlaps))
-    return Targets(domain, total, tuple(replace(t, values=settled[t.clique]) for t in linear), impossible)
+    return ConsistentTargets(domain, total, tuple(replace(t, values=settled[t.clique]) for t in linear), impossible)
 
 
 def estimated(evidence: Sequence[Evidence], total: float, overlaps: dict[Clique, list[int]]) -> list[Target]:

@@ -83,7 +83,7 @@ class _Part:
     sources: tuple[Clique, ...]
 
 
-class Parts:
+class ResidualParts:
     """The parts that the answers of a release tell, each estimated once."""
 
     def __init__(self, measurements: Measurements) -> None:
@@ -168,9 +168,9 @@ def rebuilt_of(measurements: Measurements, clique: Clique) -> Rebuilt | None:
 
 
 @lru_cache(maxsize=2)
-def parts_of(measurements: Measurements) -> Parts:
+def parts_of(measurements: Measurements) -> ResidualParts:
     """The parts that the answers tell; the same object while one release is asked again and again."""
-    return Parts(measurements)
+    return ResidualParts(measurements)
 
 
 def completed(measurements: Measurements) -> Measurements:

@@ -16,7 +16,7 @@ from synthesis.rounding import systematic
 
 
 @dataclass(eq=False)
-class Work:
+class UpdateWork:
     """The rows under change, and buffers that every update uses again."""
 
     domain: Domain
@@ -28,7 +28,7 @@ class Work:
     rng: np.random.Generator
 
     @classmethod
-    def start(cls, table: CodedTable, rng: np.random.Generator) -> Work:
+    def start(cls, table: CodedTable, rng: np.random.Generator) -> UpdateWork:
         state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         keys, freed, donors = (np.empty(table.rows, np.int32) for _ in range(3))
         return cls(table.domain, [c.copy() for c in table.columns], keys, freed, donors, state, rng)

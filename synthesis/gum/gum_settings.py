@@ -11,10 +11,10 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
-from synthesis.consistency.agree import Target, Targets
+from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.convergence import Synthesized
 from synthesis.gum.descent import descend
-from synthesis.gum.gradual_update import Work
+from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.passes import Passes
 from synthesis.impossible import Zeros
 from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, NOT_NEGATIVE, check_numbers, check_words
@@ -97,7 +97,7 @@ class GumSpec(Passes):
         return self.replace * (1 - part) + self.replace_last * part
 
     def follow(
-        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
         """Rows whose marginals are close to the targets.
 
@@ -109,7 +109,7 @@ class GumSpec(Passes):
             raise UserError("a public table is no start of this", where="synthesis.public", fix=fix)
         return super().follow(targets, rows=rows, rng=rng, progress=progress)
 
-    def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
+    def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
         """A part of the way."""
         return work.update(
             target,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Clique, Domain
-from synthesis.consistency.agree import Target, Targets
+from synthesis.consistency.agree import ConsistentTargets, Target
 
 Columns = dict[str, NDArray[np.unsignedinteger]]
 
@@ -38,7 +38,7 @@ class Layout:
     appended: tuple[Appended, ...]
 
 
-def lay_out(targets: Targets, *, append: bool, separate: bool, again: bool = True) -> Layout:
+def lay_out(targets: ConsistentTargets, *, append: bool, separate: bool, again: bool = True) -> Layout:
     """Take attributes that are in one marginal off, again and again; what is left falls into connected parts.
 
     A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Attributes
@@ -142,7 +142,7 @@ def _drawn(table: NDArray[np.float64], keys: NDArray[np.int64], rng: np.random.G
 
 
 def tree_columns(
-    targets: Targets, names: Clique, own: Sequence[Target], *, rows: int, rng: np.random.Generator
+    targets: ConsistentTargets, names: Clique, own: Sequence[Target], *, rows: int, rng: np.random.Generator
 ) -> Columns:
     """First rows of a group: one attribute from its marginal, all others given another by a two-way marginal.
 

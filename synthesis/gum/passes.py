@@ -13,10 +13,10 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.progress import Progress
 from synthesis.by_targets import ByTargets
-from synthesis.consistency.agree import Target, Targets
+from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.nonnegative import NONNEGATIVE
 from synthesis.convergence import Record, Synthesized, convergence
-from synthesis.gum.gradual_update import Work
+from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.layout import Columns, Layout, draw_lone, lay_out, tree_columns
 from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows
@@ -76,7 +76,7 @@ class Passes(ByTargets):
         return self.rare, self.floor
 
     @abstractmethod
-    def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
+    def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
         """Move one marginal towards its target in pass t = 0, 1, …; how many rows moved, and how far it was off."""
 
     def close(
@@ -85,24 +85,24 @@ class Passes(ByTargets):
         """What is done to a part of the table after all passes, with a line for the progress; nothing here."""
         return table, ""
 
-    def first(self, targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:
+    def first(self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator) -> CodedTable:
         """The rows before any update: independent columns; those of a part may start from a tree in their place."""
         return independent_rows(targets, rows=rows, rng=rng)
 
-    def layout(self, targets: Targets) -> Layout:
+    def layout(self, targets: ConsistentTargets) -> Layout:
         """Which parts are updated apart, and what is appended."""
         append, apart = self.lone != "update", self.groups == "separate"
         return lay_out(targets, append=append, again=self.lone == "append", separate=apart)
 
     def follow(
-        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
         """Rows whose marginals are close to the targets."""
         return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
 
 
 def gum_rows(
-    targets: Targets,
+    targets: ConsistentTargets,
     spec: Passes,
     *,
     rows: int,
@@ -140,7 +140,7 @@ def gum_rows(
 class _Group:
     """A connected part of the table: its attributes and the marginals inside."""
 
-    targets: Targets
+    targets: ConsistentTargets
     names: Clique
     own: tuple[Target, ...]
     spec: Passes
@@ -151,7 +151,7 @@ class _Group:
         start = {n: columns[n] for n in self.names}
         if self.spec.start == "tree":
             start = tree_columns(self.targets, self.names, self.own, rows=len(columns[self.names[0]]), rng=rng)
-        work = Work.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
+        work = UpdateWork.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
         zeros = [z for z in self.targets.zeros if set(z[0]) <= set(self.names)]
         record = self._passes(work, zeros, progress)
         made = CodedTable(domain, tuple(work.columns))
@@ -160,7 +160,7 @@ class _Group:
             progress(self.spec.iterations, self.spec.iterations, note)
         return dict(zip(self.names, made.columns, strict=True)), record
 
-    def _passes(self, work: Work, zeros: Zeros, progress: Progress | None) -> Record:
+    def _passes(self, work: UpdateWork, zeros: Zeros, progress: Progress | None) -> Record:
         record = Record(tuple(t.clique for t in self.own), [])
         rows, update = len(work.keys), self.spec.update
         for t in range(self.spec.iterations):

@@ -12,7 +12,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
-from synthesis.consistency.agree import Targets
+from synthesis.consistency.agree import ConsistentTargets
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import Layout
@@ -44,7 +44,7 @@ class StartedGum(GumSpec):
         ]
         return replace(self, known=CodedTable(domain, tuple(columns)))
 
-    def first(self, targets: Targets, *, rows: int, rng: np.random.Generator) -> CodedTable:
+    def first(self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator) -> CodedTable:
         """The public rows, each as often as any other, up to one; in no order."""
         assert self.known is not None
         held = self.known.rows
@@ -52,12 +52,12 @@ class StartedGum(GumSpec):
         places = rng.permutation(places)
         return CodedTable(targets.domain, tuple(np.asarray(c)[places] for c in self.known.columns))
 
-    def layout(self, targets: Targets) -> Layout:
+    def layout(self, targets: ConsistentTargets) -> Layout:
         """One part with all columns and all marginals: nothing is drawn anew."""
         return Layout(((targets.domain.names, tuple(targets.marginals)),), ())
 
     def follow(
-        self, targets: Targets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
         """Rows whose marginals are close to the targets, changed from those of the public table."""
         return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)

@@ -27,7 +27,7 @@ APART, MANY = (2.0**0.5, 2.0, 3.0), 8
 
 
 @dataclass(frozen=True)
-class Part:
+class ClearedPart:
     """Neighbouring fine cells, from `start` to before `stop`, whose records are spread evenly or by the curve."""
 
     start: int
@@ -41,7 +41,7 @@ def cleared(
     bins: Answer | None,
     widths: Values,
     filled: Sequence[tuple[int, int]] = (),
-) -> list[Part]:
+) -> list[ClearedPart]:
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
@@ -127,16 +127,18 @@ class _Halving:
         sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]).tolist() for x in (evidence.cells, widths))
         return cls(evidence, sums, lengths, evidence.first.tolist(), filled)
 
-    def parts(self, start: int, stop: int, records: float, *, tails: tuple[bool, bool], depth: int = 0) -> list[Part]:
+    def parts(
+        self, start: int, stop: int, records: float, *, tails: tuple[bool, bool], depth: int = 0
+    ) -> list[ClearedPart]:
         """The parts of a part; `tails`: whether nothing lies below it, and above it."""
         middle = self.middle(start, stop)
         if middle is None or records <= 0:
-            return [Part(start, stop, records)]
+            return [ClearedPart(start, stop, records)]
         lower, even = self.lower(start, middle, stop, records, tails, self.apart[depth])
         beyond = (tails[0], tails[1] and records == lower), (tails[0] and lower == 0, tails[1])
         parts = self.parts(start, middle, lower, tails=beyond[0], depth=depth + 1)
         parts += self.parts(middle, stop, records - lower, tails=beyond[1], depth=depth + 1)
-        return [Part(start, stop, records)] if even and len(parts) == 2 else parts
+        return [ClearedPart(start, stop, records)] if even and len(parts) == 2 else parts
 
     def middle(self, start: int, stop: int) -> int | None:
         """Where the cells are halved: between bins, where there are several; None where nothing more is known."""

@@ -16,7 +16,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
-from synthesis.consistency.agree import Target, Targets, consistent
+from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
@@ -85,7 +85,7 @@ class ViewModel:
         spec: how a marginal that lies in no view is found.
     """
 
-    targets: Targets
+    targets: ConsistentTargets
     spec: MaxentSpec
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synthesis.consistency.agree import Target
-from synthesis.gum.gradual_update import Work
+from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.gum_kernels import pick_rows, shuffle
 from synthesis.gum.passes import Passes
 from synthesis.rounding import systematic
@@ -21,12 +21,12 @@ Whole = NDArray[np.int64]
 class McfSpec(Passes):
     """Settings of min-cost flow, as in `Passes`: every marginal in turn is met exactly."""
 
-    def update(self, work: Work, target: Target, t: int) -> tuple[int, float]:
+    def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
         """All the way."""
         return flow(work, target)
 
 
-def flow(work: Work, target: Target) -> tuple[int, float]:
+def flow(work: UpdateWork, target: Target) -> tuple[int, float]:
     """Meet a marginal exactly by the fewest changes of codes; how many rows moved, and how far it was off."""
     counts = work.counts(target.clique)
     wanted = systematic(target.values.ravel(), len(work.keys), work.rng)

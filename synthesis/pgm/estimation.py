@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from synthesis.pgm.kernels import along, stepped
-from synthesis.pgm.loss import Loss
+from synthesis.pgm.loss import FitLoss
 
 #: Steps between two looks at the duality gap.
 GAP_EVERY = 25
@@ -52,7 +52,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class FittedModel:
     """Where an estimation ended.
 
     Attributes:
@@ -71,14 +71,14 @@ class Estimate:
     losses: tuple[float, ...]
 
 
-def at(loss: Loss, potentials: Values) -> Point:
+def at(loss: FitLoss, potentials: Values) -> Point:
     """The loss of a model."""
     marginals = loss.engine.infer(potentials).marginals
     value, gradient = loss.evaluate(marginals)
     return Point(potentials, marginals, value, gradient)
 
 
-def duality_gap(loss: Loss, point: Point) -> float:
+def duality_gap(loss: FitLoss, point: Point) -> float:
     """How far the loss can be above the least one: of all distributions with this total, none is lower by more.
 
     The loss is convex in the distribution, so it is at least loss + ⟨gradient, μ' − μ⟩; the smallest value over all μ'
@@ -92,7 +92,7 @@ def duality_gap(loss: Loss, point: Point) -> float:
 class Watch:
     """Counts steps, remembers losses and the best point, and says when to stop."""
 
-    loss: Loss
+    loss: FitLoss
     stopping: Stopping
     progress: Progress | None
     best: Point
@@ -123,13 +123,13 @@ class Watch:
             return "the loss is proven to be least"
         return None
 
-    def done(self, reason: str) -> Estimate:
+    def done(self, reason: str) -> FittedModel:
         """The result, at the best point seen."""
         gap = duality_gap(self.loss, self.best)
-        return Estimate(self.best, gap, len(self.losses) - 1, self.evaluations, reason, tuple(self.losses))
+        return FittedModel(self.best, gap, len(self.losses) - 1, self.evaluations, reason, tuple(self.losses))
 
 
-def mirror_descent(loss: Loss, start: Values, stopping: Stopping, progress: Progress | None = None) -> Estimate:
+def mirror_descent(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None = None) -> FittedModel:
     """Mirror descent in the entropy (McKenna et al. 2019) with Nesterov's momentum on the potentials.
 
     A step takes the gradient with respect to the marginals off the potentials. Its length follows the curvature that

@@ -19,11 +19,11 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Impossible
-from synthesis.pgm.estimation import Estimate, Stopping, mirror_descent
+from synthesis.pgm.estimation import FittedModel, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
-from synthesis.pgm.inference import Engine, spread
+from synthesis.pgm.inference import JunctionTreeInference, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
-from synthesis.pgm.loss import Loss, plan_loss
+from synthesis.pgm.loss import FitLoss, plan_loss
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.observed import MAX_CELLS, largest_table, model_marginal
 from synthesis.pgm.quasi_newton import lbfgs
@@ -67,7 +67,7 @@ class GraphicalModel:
         report: how it was estimated.
     """
 
-    engine: Engine
+    engine: JunctionTreeInference
     potentials: Values
     total: float
     report: FitReport
@@ -110,7 +110,7 @@ class GraphicalModel:
             shape = ((name,), tree.cliques[node])
             self.engine.view(flat, node)[...] += spread(np.log(np.where(possible, weight, 1.0)), *shape)
             self.engine.view(allowed, node)[...] += spread(np.where(possible, 0.0, -np.inf), *shape)
-        engine = Engine(tree, allowed)
+        engine = JunctionTreeInference(tree, allowed)
         try:
             share = engine.conditionals(flat)[1] - self.engine.conditionals(self.potentials)[1]
         except UserError as error:
@@ -155,7 +155,7 @@ def fit_model(
     statistics = sufficient(domain, measurements.answers)
     fixed = [domain.canonical(c) for c, _ in impossible]
     tree = junction_tree(domain, [s.clique for s in statistics], fixed=fixed, max_cells=spec.max_cells)
-    engine = Engine(tree, _allowed(tree, impossible))
+    engine = JunctionTreeInference(tree, _allowed(tree, impossible))
     total = estimate_total(measurements)
     count = sum(a.values.size for a in measurements.answers)
     loss = plan_loss(engine, statistics, total, count)
@@ -175,7 +175,7 @@ def fit_model(
     return GraphicalModel(engine, fitted.point.potentials, total, report)
 
 
-def _found(loss: Loss, start: Values, spec: ModelSettings, progress: Progress | None) -> Estimate:
+def _found(loss: FitLoss, start: Values, spec: ModelSettings, progress: Progress | None) -> FittedModel:
     """The estimation, with the stopping rule of the settings."""
     rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
     if spec.stop == "least":
@@ -199,7 +199,7 @@ def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | N
     if not impossible:
         return None
     flat = np.zeros(tree.cells)
-    tables = Engine(tree).views(flat)
+    tables = JunctionTreeInference(tree).views(flat)
     for clique, cells in impossible:
         name = " × ".join(clique)
         if tree.domain.canonical(clique) != tuple(clique) or cells.size != tree.domain.cells(clique):
@@ -219,7 +219,7 @@ def carried(model: GraphicalModel, tree: JunctionTree) -> Values:
     Tables that no new node can hold are left out; the result is a start, not the same distribution.
     """
     flat = np.zeros(tree.cells)
-    new, old = Engine(tree).views(flat), model.engine.views(model.potentials)
+    new, old = JunctionTreeInference(tree).views(flat), model.engine.views(model.potentials)
     for clique, table in zip(model.engine.tree.cliques, old, strict=True):
         node = tree.home(clique)
         if node is not None:

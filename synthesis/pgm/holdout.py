@@ -9,8 +9,8 @@ import numpy as np
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from synthesis.pgm.estimation import Estimate, Point, Stopping
-from synthesis.pgm.loss import Loss, Part
+from synthesis.pgm.estimation import FittedModel, Point, Stopping
+from synthesis.pgm.loss import FitLoss, LossPart
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.
 SHARE = 0.5
@@ -19,14 +19,14 @@ LOOK_EVERY = 4
 PATIENCE = 6
 SEED = 0
 
-Optimizer = Callable[[Loss, Values, Stopping, Progress | None], Estimate]
+Optimizer = Callable[[FitLoss, Values, Stopping, Progress | None], FittedModel]
 
 
 @dataclass
 class Judge:
     """The loss on the answers held out, and the loss that the fit had (`best`) where this one was least."""
 
-    loss: Loss
+    loss: FitLoss
     steps: int = 0
     least: float = float("inf")
     looks: int = 0
@@ -43,15 +43,15 @@ class Judge:
         return self.looks >= PATIENCE
 
 
-def split(loss: Loss, rng: np.random.Generator) -> tuple[Loss, Loss]:
+def split(loss: FitLoss, rng: np.random.Generator) -> tuple[FitLoss, FitLoss]:
     """Two losses from one: to answers y + aσz and to answers y − σz/a, for standard normal z.
 
     Where the noise of y is normal, the two are independent, with variances (1 + a²)σ² and (1 + 1/a²)σ² (data thinning;
     Rasines and Young 2023): what is fitted to one and comes closer to the other is not noise. Both keep the weights
     1/σ².
     """
-    first: list[tuple[Part, ...]] = []
-    second: list[tuple[Part, ...]] = []
+    first: list[tuple[LossPart, ...]] = []
+    second: list[tuple[LossPart, ...]] = []
     for plan in loss.plans:
         pairs = [[t.split(SHARE, rng) for t in part.terms] for part in plan]
         for measurements, side in ((first, 0), (second, 1)):
@@ -62,7 +62,7 @@ def split(loss: Loss, rng: np.random.Generator) -> tuple[Loss, Loss]:
 
 
 def held_out_target(
-    loss: Loss, start: Values, rules: Stopping, optimizer: Optimizer, progress: Progress | None
+    loss: FitLoss, start: Values, rules: Stopping, optimizer: Optimizer, progress: Progress | None
 ) -> float:
     """The loss at which to stop, found on answers with a little more noise.
 

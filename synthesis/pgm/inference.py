@@ -62,7 +62,7 @@ class Beliefs:
 
 
 @dataclass(frozen=True, eq=False)
-class Engine:
+class JunctionTreeInference:
     """Inference for tables in one flat array: node after node, each in C order of the axes of its clique.
 
     Attributes:

@@ -11,12 +11,12 @@ import numpy as np
 from mechanisms.public.axis_sums import add_middle, sum_middle
 from mechanisms.public.domain import Domain
 from mechanisms.public.marginals import Values
-from synthesis.pgm.inference import Engine, onto
+from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.terms import Statistics, Term, WholeTerm
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LossPart:
     """One clique's place in the sums of a node: table `source` (0: the node's own), summed over the axes `gone`.
 
     The clique's table keeps the order of the node's axes; `order` takes it to that of the domain where terms ask.
@@ -62,7 +62,7 @@ def _add_over(table: Values, slope: Values, gone: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Loss:
+class FitLoss:
     """½ Σ ‖Qμ − y‖² / σ² as a function of the nodes' marginals.
 
     Attributes:
@@ -73,9 +73,9 @@ class Loss:
         answers: the number of answers.
     """
 
-    engine: Engine
+    engine: JunctionTreeInference
     total: float
-    plans: tuple[tuple[Part, ...], ...]
+    plans: tuple[tuple[LossPart, ...], ...]
     constant: float
     answers: int
 
@@ -93,7 +93,7 @@ class Loss:
             value += self._node(table, out, plan)
         return float(value), gradient
 
-    def _node(self, table: Values, out: Values, plan: Sequence[Part]) -> float:
+    def _node(self, table: Values, out: Values, plan: Sequence[LossPart]) -> float:
         tables, slopes, value = [table], [out], 0.0
         for part in plan:
             summed = _summed_over(tables[part.source], part.gone)
@@ -107,7 +107,7 @@ class Loss:
         return value
 
 
-def plan_loss(engine: Engine, statistics: Sequence[Statistics], total: float, answers: int) -> Loss:
+def plan_loss(engine: JunctionTreeInference, statistics: Sequence[Statistics], total: float, answers: int) -> FitLoss:
     """Where each clique's marginal is taken from: its smallest node, through the cliques between."""
     tree = engine.tree
     at: list[list[Statistics]] = [[] for _ in tree.cliques]
@@ -127,20 +127,20 @@ def plan_loss(engine: Engine, statistics: Sequence[Statistics], total: float, an
             layouts.append(tuple(n for n in layouts[source] if n in one.clique))
             plan.append(_part(tree.domain, one, source, gone, order))
         plans.append(tuple(plan))
-    return Loss(engine, total, tuple(plans), float(sum(s.constant for s in statistics)), answers)
+    return FitLoss(engine, total, tuple(plans), float(sum(s.constant for s in statistics)), answers)
 
 
-def _part(domain: Domain, one: Statistics, source: int, gone: tuple[int, ...], order: tuple[int, ...]) -> Part:
+def _part(domain: Domain, one: Statistics, source: int, gone: tuple[int, ...], order: tuple[int, ...]) -> LossPart:
     """Whole marginals are brought into the node's order once; queries ask for the domain's at every step."""
     back = tuple(int(i) for i in np.argsort(order))
     shape = domain.shape(one.clique)
     laid = tuple(shape[i] for i in back)
     if order == back == tuple(range(len(order))):
-        return Part(one.terms, source, gone, laid, None)
+        return LossPart(one.terms, source, gone, laid, None)
     terms = []
     for term in one.terms:
         if not isinstance(term, WholeTerm):
-            return Part(one.terms, source, gone, laid, order)
+            return LossPart(one.terms, source, gone, laid, order)
         mean = np.ascontiguousarray(term.mean.reshape(shape).transpose(back)).ravel()
         terms.append(WholeTerm(mean, term.weight))
-    return Part(tuple(terms), source, gone, laid, None)
+    return LossPart(tuple(terms), source, gone, laid, None)

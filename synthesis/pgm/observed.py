@@ -10,7 +10,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from synthesis.pgm.elimination import HEURISTICS, bits_of, cells_of, eliminate, members, neighbours
-from synthesis.pgm.inference import Engine, onto
+from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.junction_tree import JunctionTree
 
 #: The largest table that variable elimination may build, in cells.
@@ -19,7 +19,9 @@ MAX_CELLS = 50_000_000
 Factor = tuple[Clique, Values]
 
 
-def model_marginal(engine: Engine, marginals: Values, clique: Clique, *, max_cells: int = MAX_CELLS) -> Values:
+def model_marginal(
+    engine: JunctionTreeInference, marginals: Values, clique: Clique, *, max_cells: int = MAX_CELLS
+) -> Values:
     """Probabilities of the cells of any clique, flattened in C order of the clique as given.
 
     Args:
@@ -68,7 +70,7 @@ def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Cliqu
     return needed
 
 
-def _factors(engine: Engine, marginals: Values, clique: Clique) -> list[Factor]:
+def _factors(engine: JunctionTreeInference, marginals: Values, clique: Clique) -> list[Factor]:
     """Factors whose product, summed to the clique, is its marginal."""
     factors, tree = [], engine.tree
     for node, kept, separator in _needed(tree, clique):

@@ -9,8 +9,8 @@ import numpy as np
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from synthesis.pgm.estimation import FAILURES, Estimate, Point, Stopping, Watch, at
-from synthesis.pgm.loss import Loss
+from synthesis.pgm.estimation import FAILURES, FittedModel, Point, Stopping, Watch, at
+from synthesis.pgm.loss import FitLoss
 
 #: Pairs of steps and changes of the gradient that are remembered; three arrays of the model's size each.
 HISTORY = 6
@@ -28,7 +28,7 @@ class _Pair:
     product: float
 
 
-def lbfgs(loss: Loss, start: Values, stopping: Stopping, progress: Progress | None = None) -> Estimate:
+def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None = None) -> FittedModel:
     """L-BFGS (Nocedal 1980) whose first guess of the inverse Hessian is a mirror-descent step.
 
     The gradient with respect to the potentials is the marginals' covariance times the one with respect to the
@@ -87,7 +87,7 @@ def _direction(pairs: deque[_Pair], slope: Values, natural: Values, eta: float) 
     return -natural
 
 
-def _searched(loss: Loss, here: Point, step: Values, promised: float, watch: Watch) -> Point | None:
+def _searched(loss: FitLoss, here: Point, step: Values, promised: float, watch: Watch) -> Point | None:
     """The first of ever shorter steps that lowers the loss enough; None: none does."""
     length = 1.0
     for _ in range(FAILURES):

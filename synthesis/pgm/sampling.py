@@ -12,7 +12,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from synthesis.pgm.inference import Engine
+from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.xorshift import following
 
 #: Rows made together; each such chunk is rounded on its own.
@@ -92,7 +92,12 @@ def draw_cells(
 
 
 def model_rows(
-    engine: Engine, conditionals: Values, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    engine: JunctionTreeInference,
+    conditionals: Values,
+    *,
+    rows: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
 ) -> CodedTable:
     """`rows` rows whose marginals are those of the model but for the rounding, in random order.
 
@@ -116,7 +121,7 @@ def model_rows(
 
 
 def _fill(
-    engine: Engine,
+    engine: JunctionTreeInference,
     conditionals: Values,
     node: int,
     domain: Domain,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.accounting.accountants import ACCOUNTANTS, make_accountant
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS, make_accountant
 from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import OWN_ACCOUNTANTS, accountant_class, check_filter
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, check_filter
 from mechanisms.accounting.adaptive import Reservation
 from mechanisms.accounting.pairs import POWER, Pair, possible_pairs, ranked_pairs, shares_of
 from mechanisms.accounting.plan import Request, make_plan

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.plan import Request, make_plan
 from mechanisms.accounting.private_selection import PrivateSelection, Verdict
 from mechanisms.accounting.spend import spend_of_plan

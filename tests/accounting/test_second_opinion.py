@@ -10,7 +10,8 @@ from autodp.dp_bank import get_eps_ana_gaussian
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import ACCOUNTANTS, PrivacyLoss, make_accountant
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS, make_accountant
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import SLACK, ULPS, gaussian_epsilon, log_ndtr

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import yaml
 from numpy.typing import NDArray
 
-from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.events import Gaussian
 from mechanisms.public.errors import UserError

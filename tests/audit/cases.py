@@ -15,7 +15,7 @@ from typing import Any, get_args
 import yaml
 
 import mechanisms
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential
 from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError

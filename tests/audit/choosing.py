@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.private_selection import PrivateSelection, Verdict
 from pipeline import stages

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.units import WEIGHT_BITS, Norm

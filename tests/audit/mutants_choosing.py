@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.accounting.accountants import PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.units import Neighbouring
 from tests.audit.mutants import mutant
 

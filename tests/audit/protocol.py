@@ -217,7 +217,7 @@ def _released(config: Config, folder: Path, tape: Tape, frozen: Tape | None, see
     release = root / "release"
     statement = json.loads((release / "privacy.json").read_text(encoding="utf-8"))
     said = [s for s in statement["outside"] if "max_unplaced" in s]
-    stopped = [s for s in said if not s.startswith("no column refuses")]
+    stopped = [s for s in said if s["max_unplaced"] < 1]
     if len(said) != 1 or len(stopped) != (config.data.max_unplaced < 1):
         raise Broken(f"the statement says of the stop: {said}")
     statement["outside"] = [s for s in statement["outside"] if s not in said]
@@ -249,8 +249,8 @@ def check_bound(folder: Path) -> int:
             stages.run(config, root, quiet=True)
         found = json.loads((root / "release" / "privacy.json").read_text(encoding="utf-8"))
         moved = {e["sensitivity"] for e in found["events"] if not e.get("discovery")}
-        if found["max_records"] != bound or moved != {float(bound)}:
-            what = f"C = {found['max_records']}, and marginals move by {sorted(moved)}"
+        if found["unit"]["max_records"] != bound or moved != {float(bound)}:
+            what = f"C = {found['unit']['max_records']}, and marginals move by {sorted(moved)}"
             raise Broken(f"noisy counts of units speak for C = {bound}; the run has {what}")
     return len(BOUNDS)
 

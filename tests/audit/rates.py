@@ -26,7 +26,7 @@ from mechanisms.public.tables.scan import open_table
 from pipeline import bounds, estimate, stages
 from pipeline.inference.error_bounds import ALPHA, measured_error, scale_of, scored_error
 from pipeline.inference.indif_table import distances
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.release_folder import read_release
 from pipeline.settings import build
 from tests.audit.cases import Case, config_of
@@ -119,7 +119,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
     return release, codes[0], codes[1]
 
 
-def hardest(evidence: Evidence, clique: Clique, true: Values) -> tuple[str, bool] | None:
+def hardest(evidence: ReleaseEvidence, clique: Clique, true: Values) -> tuple[str, bool] | None:
     """Whether a bound holds for the synthetic marginal that it has least to spare for: the answers, or independence."""
     if (known := evidence.told(clique)) is not None:
         made = np.maximum(known.values, 0.0)
@@ -133,7 +133,7 @@ def of_one_run(folder: Path, kind: tuple[str, str, str], seed: int) -> Rates:
     """What one release says, held against its rows."""
     release, real, synthetic = published(folder, kind, seed)
     measurements = read_release(release)[2]
-    found, evidence = Rates(runs=1), Evidence(measurements)
+    found, evidence = Rates(runs=1), ReleaseEvidence(measurements)
     scale, hits = scale_of(evidence), defaultdict[str, list[bool]](list)
     for line in bounds(release).itertuples():
         clique = real.domain.canonical(tuple(str(line.marginal).split(" × ")))

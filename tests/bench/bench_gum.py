@@ -11,7 +11,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target
-from synthesis.gum.gradual_update import Work
+from synthesis.gum.gradual_update import UpdateWork
 from tests.bench.clock import timed
 
 CASES = ("update_100_thousand_rows", "update_1_million_rows")
@@ -39,7 +39,7 @@ def _update(rows: int, reference: str) -> dict[str, Any]:
     truth = table(1.3)
     counted = zip(cliques, count_cliques(truth, cliques), strict=True)
     targets = [Target(c, n.reshape(domain.shape(c)).astype(float), 1.0) for c, n in counted]
-    work = Work.start(table(1.0), rng)
+    work = UpdateWork.start(table(1.0), rng)
     alphas = itertools.cycle([0.5, 0.25, 0.1, 0.05])
 
     def one_pass() -> None:

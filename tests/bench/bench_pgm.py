@@ -20,7 +20,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.workload import closure
 from pipeline import load_config, run
 from synthesis.pgm.graphical_model import fit_model
-from synthesis.pgm.inference import Engine
+from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.pgm.sampling import model_rows
@@ -123,7 +123,7 @@ def sample_1_million_rows() -> dict[str, Any]:
     sizes = [2] * 12 + [5] * 8 + [9] * 6 + [18] * 4 + [27] * 3 + [97, 181]
     domain = Domain(tuple(Attribute(f"c{i:02}", s) for i, s in enumerate(sizes)))
     tree = junction_tree(domain, [(domain.names[i // 2], domain.names[i]) for i in range(1, len(sizes))])
-    engine, rng = Engine(tree), np.random.default_rng(0)
+    engine, rng = JunctionTreeInference(tree), np.random.default_rng(0)
     conditionals, _ = engine.conditionals(rng.normal(size=tree.cells))
     model_rows(engine, conditionals, rows=100, rng=rng)
     spent = timed(lambda: model_rows(engine, conditionals, rows=1_000_000, rng=rng))

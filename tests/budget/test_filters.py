@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
-from mechanisms.accounting.accountants import Gdp
+from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.adaptive import AdaptivePlan, Reservation, reserve
 from mechanisms.accounting.currencies import zcdp_epsilon, zcdp_rho
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace

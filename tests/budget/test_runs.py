@@ -21,7 +21,7 @@ from pipeline.budget.admission import check
 from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import look_first
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, worded
 
 ROOT = Path(__file__).parents[2]
 FAST = [*TOWN, "synthesis=independent", "evaluation.enabled=false"]
@@ -94,7 +94,7 @@ def test_a_mistyped_name_is_told_as_a_new_ledger(town, capsys):
     said = capsys.readouterr()
     assert "budget.ledger=poeple.json is a NEW ledger" in said.err
     assert "beside it are ledgers for 'table' too: people.json" in said.err
-    told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"]["sentence"] for r in "abc"]
+    told = [worded(town / r / "release")["running_total"] for r in "abc"]
     assert ["the first in this ledger" in t for t in told] == [True, False, True]
 
 
@@ -191,7 +191,7 @@ def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(town, caps
     assert command("run", *FAST, "hydra.run.dir=a", "budget.ledger=people.json", "privacy.epsilon=2") == 0
     assert epsilons() == [2, 2] and all(b.charged.charges for b in book().bookings)
     assert Path("a/release/measurements/answers.npz").read_bytes() != first
-    assert "2 runs that named this ledger (declared table: 'table')" in Path("a/release/privacy.json").read_text()
+    assert "2 runs that named this ledger (declared table: 'table')" in worded(Path("a/release"))["running_total"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from evaluation.attacks.attack_tables import rate, risk, sides_of
 from evaluation.attacks.attribute_inference import Inference
 from evaluation.attacks.linkage import linkage
 from evaluation.attacks.membership import ATTACKS, membership, told_apart
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.attacks.singling_out import _conditions, _meets, singling_out
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
@@ -81,7 +81,7 @@ def test_the_bounds_hold_for_a_gaussian_and_are_not_far_from_it(mu):
     """A release that is μ-GDP, with its (ε, δ) at many δ: AUC Φ(μ/√2), advantage 2Φ(μ/2) − 1 (Dong et al. 2019)."""
     epsilons = np.linspace(0.01, 8, 60)
     deltas = norm.cdf(-epsilons / mu + mu / 2) - np.exp(epsilons) * norm.cdf(-epsilons / mu - mu / 2)
-    promise = Promise(tuple(zip(epsilons.tolist(), deltas.tolist(), strict=True)))
+    promise = AttackPromise(tuple(zip(epsilons.tolist(), deltas.tolist(), strict=True)))
     auc, advantage = norm.cdf(mu / math.sqrt(2)), 2 * norm.cdf(mu / 2) - 1
     assert auc <= promise.auc <= auc + 0.005
     assert advantage <= promise.advantage + 1e-12 <= advantage + 0.01
@@ -89,11 +89,13 @@ def test_the_bounds_hold_for_a_gaussian_and_are_not_far_from_it(mu):
 
 def test_the_bounds_of_randomized_response_are_reached():
     """It answers truly with probability e^ε / (1 + e^ε): no (ε, 0) tells more."""
-    promise = Promise(((1.0, 0.0),))
+    promise = AttackPromise(((1.0, 0.0),))
     assert promise.advantage == pytest.approx((math.e - 1) / (math.e + 1))
     assert promise.auc == pytest.approx(math.e / (1 + math.e), abs=1e-3)
     assert promise.auc >= math.e / (1 + math.e)
-    assert Promise(((1000.0, 1e-6),)).advantage == 1 and Promise(((1000.0, 1e-6),)).auc == pytest.approx(1, abs=1e-3)
+    assert AttackPromise(((1000.0, 1e-6),)).advantage == 1 and AttackPromise(((1000.0, 1e-6),)).auc == pytest.approx(
+        1, abs=1e-3
+    )
 
 
 def test_a_condition_singles_out_one_synthetic_row_and_is_met_as_it_says():
@@ -146,7 +148,7 @@ def test_an_attack_acts_on_whole_units():
 
 def test_what_a_promise_allows_stands_beside_the_attacks():
     training, synthetic, holdout = thirds(400, 3)
-    with_promise = attacked("membership_inference", training, synthetic, holdout, promise=Promise(((1.0, 1e-6),)))
+    with_promise = attacked("membership_inference", training, synthetic, holdout, promise=AttackPromise(((1.0, 1e-6),)))
     bound = with_promise.to_json()["details"]["bound"]
     assert bound["epsilon"] == 1 and 0.73 < bound["auc"] < 0.74 and 0.46 < bound["advantage"] < 0.47
     assert "bound" not in attacked("membership_inference", training, synthetic, holdout).to_json()["details"]

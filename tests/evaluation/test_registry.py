@@ -12,7 +12,7 @@ from evaluation.map_columns import TimeAndPlace
 from evaluation.metric import Inputs, Metric, MetricSettings, Options, column, columns, declared, scored, setting
 from evaluation.metrics import METRICS, declared_settings, find, register
 from evaluation.outcome import compute
-from evaluation.papers.ncript.ncript_metric import Prepared
+from evaluation.papers.ncript.ncript_metric import PreparedRows
 from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -159,7 +159,7 @@ def test_references_come_with_a_sentence():
 def test_labels_of_the_schema_reach_the_temporal_scores():
     outcome = compute(METRICS["ncript"], town(400, 1), town(300, 2), SCHEMA, full_options(400, 300))
     assert set(outcome.result.segments) == {"a", "b", "c", "missing"}
-    regions = Prepared({"a": "north", "b": "north"}, NcriptSpec())
+    regions = PreparedRows({"a": "north", "b": "north"}, NcriptSpec())
     north = replace(full_options(400, 300), ready={"ncript": regions})
     merged = compute(METRICS["ncript"], town(400, 1), town(300, 2), SCHEMA, north).result
     assert merged.segments == ("north", "c", "missing")

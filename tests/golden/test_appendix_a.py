@@ -9,8 +9,8 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
-from synthesis.consistency.agree import Target, Targets
-from synthesis.gum.gradual_update import Work, shrink_factor
+from synthesis.consistency.agree import ConsistentTargets, Target
+from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import lay_out
 
@@ -25,9 +25,9 @@ def preset() -> GumSpec:
     return spec
 
 
-def work(*rows: tuple[int, ...], times: int = 1, seed: int = 0) -> Work:
+def work(*rows: tuple[int, ...], times: int = 1, seed: int = 0) -> UpdateWork:
     columns = tuple(np.repeat(np.array(c, np.uint8), times) for c in zip(*rows, strict=True))
-    return Work.start(CodedTable(PEOPLE, columns), np.random.default_rng(seed))
+    return UpdateWork.start(CodedTable(PEOPLE, columns), np.random.default_rng(seed))
 
 
 def test_figure_4_two_of_five_records_change_at_alpha_2():
@@ -98,7 +98,7 @@ def test_columns_of_degree_one_are_appended_once():
     """A.3: of the chain a-b-c-d-e the ends stand in one marginal each; ours takes the whole tree off, end by end."""
     domain = Domain(tuple(Attribute(n, 2) for n in "abcde"))
     chain = tuple(Target((a, b), np.full((2, 2), 25.0), 1.0) for a, b in zip("abcd", "bcde", strict=True))
-    targets = Targets(domain, 100.0, chain)
+    targets = ConsistentTargets(domain, 100.0, chain)
     once, again = (lay_out(targets, append=True, separate=True, again=a) for a in (False, True))
     assert {n for part in once.appended for n in part.lone} == {"a", "e"}
     assert [names for names, _ in once.groups] == [("b", "c", "d")]

@@ -13,7 +13,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
-from synthesis.consistency.agree import Target, Targets
+from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.papers.maxent import SOLUTIONS, MaxentSpec, ViewModel, largest_entropy, least_norm, linear_programme
 from synthesis.synthesize import synthesize
 
@@ -122,7 +122,7 @@ def test_example_1_a_triple_in_no_view_of_twelve_columns():
     )
     asked, places = ("c1", "c5", "c9"), (0, 4, 8)
     for name in ("maxent", "least_norm", "linear"):
-        model = ViewModel(Targets(domain, 1000.0, targets), MaxentSpec(solution=name))
+        model = ViewModel(ConsistentTargets(domain, 1000.0, targets), MaxentSpec(solution=name))
         answer = model.marginal(asked).reshape(2, 2, 2)
         for one, two in itertools.combinations(range(3), 2):
             true = joint.sum(axis=tuple(set(range(12)) - {places[one], places[two]}))
@@ -154,7 +154,7 @@ def test_the_solution_changes_the_rows_and_the_earlier_spelling_is_read():
         assert min(gaps, key=gaps.__getitem__) == one, gaps
 
 
-def targets_of(measurements: Measurements) -> Targets:
+def targets_of(measurements: Measurements) -> ConsistentTargets:
     from synthesis.consistency.agree import consistent
 
     return consistent(measurements)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from pipeline.cli import main
 from pipeline.look import run_look
 from pipeline.statement.digests import file_digests
+from pipeline.statement.words import words_of
 
 SCHEMA = """
 name: town
@@ -80,6 +82,12 @@ def done_once(folder: Path, *arguments: str) -> Path:
         patch.chdir(write_town(folder))
         assert command(*arguments) == 0
     return folder
+
+
+def worded(release: Path) -> dict[str, Any]:
+    """The statement of a release, with the sentences of its papers in the place of the fields that they are made of."""
+    said = json.loads((release / "privacy.json").read_text(encoding="utf-8"))
+    return {**said, **words_of(said)}
 
 
 @pytest.fixture(scope="session")

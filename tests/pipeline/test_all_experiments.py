@@ -8,7 +8,7 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
-from pipeline.experiments.experiment_settings import Source, settings_of
+from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all
 from pipeline.experiments.gallery.published import Published, beside_rows, printed, published_of
 from pipeline.experiments.table1.paper_table1 import PAPER
@@ -91,7 +91,7 @@ def test_published_numbers_have_a_place_and_stand_beside_the_row_that_they_are_o
 
 def published_in(name: str) -> tuple[Published, ...]:
     options = load_config([f"experiment={name}"]).experiment.options
-    return Source(published=options.get("published", [])).printed
+    return ExperimentSource(published=options.get("published", [])).printed
 
 
 def test_the_printed_scores_of_sprint_1_follow_from_table_1():

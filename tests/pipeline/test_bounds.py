@@ -21,9 +21,9 @@ from mechanisms.public.release import Measurements, NoisyDistances, NoisyMargina
 from pipeline import bounds
 from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of, scored_error
-from pipeline.inference.noise_bounds import Term, sum_bound, tail
+from pipeline.inference.noise_bounds import NoiseTerm, sum_bound, tail
 from pipeline.inference.release_bounds import error_bounds, table_bounds
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.inference.told import told
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
@@ -79,7 +79,7 @@ def holds_for_a_table_that_meets_the_answers(clique, noise, scale):
 
 def holds_for_the_cells(seed, scale):
     known = release(seed, ASKED[:2], scale=scale)
-    limits = cell_limits(Evidence(known), ("a", "b"), ALPHA)
+    limits = cell_limits(ReleaseEvidence(known), ("a", "b"), ALPHA)
     inside = {("a",): marginal("a").reshape(3, 1), ("b",): marginal("b").reshape(1, 4), (): TRUTH.sum().reshape(1, 1)}
     return all((limits.inside[n][0] <= m).all() and (m <= limits.inside[n][1]).all() for n, m in inside.items())
 
@@ -104,7 +104,7 @@ def test_a_bound_by_a_released_distance_holds_in_95_of_100_and_with_less_noise_i
     def holds(seed, stated):
         known = with_distance(seed, stated)
         columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))  # the table for which it is hardest
-        error = scored_error(Evidence(known), ("a", "b"), columns, ALPHA, most=np.inf)
+        error = scored_error(ReleaseEvidence(known), ("a", "b"), columns, ALPHA, most=np.inf)
         return np.abs(columns - marginal(("a", "b"))).sum() <= error
 
     seeds = 500
@@ -118,7 +118,7 @@ def test_a_distance_beyond_a_level_bounds_all_of_it(seed, below, known_total):
     known = with_distance(seed, sigma=1e-9, below=below)
     columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))
     most = float(TRUTH.sum()) if known_total else np.inf
-    error = scored_error(Evidence(known), ("a", "b"), columns, ALPHA, most=most)
+    error = scored_error(ReleaseEvidence(known), ("a", "b"), columns, ALPHA, most=most)
     assert np.abs(columns - marginal(("a", "b"))).sum() <= error
 
 
@@ -126,13 +126,15 @@ def test_a_released_distance_is_used_where_it_says_more_than_the_columns():
     shares = np.full(12, 1 / 12)
     for seed in range(20):
         known = with_distance(seed)
-        scored = error_bound(Evidence(known), ("a", "b"), shares, scale_of(Evidence(known)))
-        without = error_bound(Evidence(replace(known, distances=None)), ("a", "b"), shares, scale_of(Evidence(known)))
+        scored = error_bound(ReleaseEvidence(known), ("a", "b"), shares, scale_of(ReleaseEvidence(known)))
+        without = error_bound(
+            ReleaseEvidence(replace(known, distances=None)), ("a", "b"), shares, scale_of(ReleaseEvidence(known))
+        )
         assert (without.how, scored.how) == ("Fréchet", "distance from independence")
-        off = np.abs(shares * scale_of(Evidence(known)).records - marginal(("a", "b"))).sum()
+        off = np.abs(shares * scale_of(ReleaseEvidence(known)).records - marginal(("a", "b"))).sum()
         assert off <= scored.records < without.records
     coarse = replace(known, distances=replace(known.distances, whole=np.array([False])))
-    assert error_bound(Evidence(coarse), ("a", "b"), shares, scale_of(Evidence(coarse))).how == "Fréchet"
+    assert error_bound(ReleaseEvidence(coarse), ("a", "b"), shares, scale_of(ReleaseEvidence(coarse))).how == "Fréchet"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -156,7 +158,7 @@ def test_exact_answers_leave_the_limits_of_frechet_and_nothing_else():
     exact = Measurements(
         THREE, tuple(NoisyMarginal(a.clique, a.query, marginal(a.clique), a.noise, a.scale, "x") for a in known.answers)
     )
-    limits = cell_limits(Evidence(exact), ("a", "b"), ALPHA)
+    limits = cell_limits(ReleaseEvidence(exact), ("a", "b"), ALPHA)
     a, b, n = marginal("a")[:, None], marginal("b")[None, :], TRUTH.sum()
     assert limits.low == pytest.approx(np.maximum(a + b - n, 0).ravel(), abs=1e-6)
     assert limits.high == pytest.approx(np.minimum(a, b).ravel(), abs=1e-6)
@@ -164,7 +166,7 @@ def test_exact_answers_leave_the_limits_of_frechet_and_nothing_else():
 
 def test_three_columns_are_limited_by_the_pairs_that_are_known():
     pairs = ((("a", "b"), 1e-9), (("b", "c"), 1e-9))
-    limits = cell_limits(Evidence(release(3, pairs)), ("a", "b", "c"), ALPHA)
+    limits = cell_limits(ReleaseEvidence(release(3, pairs)), ("a", "b", "c"), ALPHA)
     ab, bc, b = (
         marginal(n).reshape(s) for n, s in ((("a", "b"), (3, 4, 1)), (("b", "c"), (1, 4, 2)), ("b", (1, 4, 1)))
     )
@@ -172,7 +174,9 @@ def test_three_columns_are_limited_by_the_pairs_that_are_known():
     assert limits.high == pytest.approx(np.minimum(ab, bc).ravel(), abs=1e-6)
 
 
-@pytest.mark.parametrize("terms", [(Term("gaussian", 2.0),), (Term("laplace", 2.0),), (Term("laplace", 1.0, 7),)])
+@pytest.mark.parametrize(
+    "terms", [(NoiseTerm("gaussian", 2.0),), (NoiseTerm("laplace", 2.0),), (NoiseTerm("laplace", 1.0, 7),)]
+)
 @pytest.mark.parametrize("cells", [1, 2, 50, 5_000])
 def test_sums_of_noise_and_single_cells_are_bounded_as_stated(terms, cells):
     rng = np.random.default_rng(8)
@@ -193,7 +197,7 @@ def test_answers_over_coarser_values_tell_what_they_add_up_to():
     assert told_a.values == pytest.approx(marginal("a") + 1.0)
     assert told_a.errors == pytest.approx([2.0] * 3)
     assert told(known, ("b",)) is None
-    assert told_a.sum_bound(0.05) == pytest.approx(sum_bound(3, (Term("gaussian", 2.0),), 0.05), rel=0.03)
+    assert told_a.sum_bound(0.05) == pytest.approx(sum_bound(3, (NoiseTerm("gaussian", 2.0),), 0.05), rel=0.03)
 
 
 def test_shares_are_as_far_apart_as_their_bound_says_whatever_the_number_of_records():
@@ -202,11 +206,11 @@ def test_shares_are_as_far_apart_as_their_bound_says_whatever_the_number_of_reco
         known = release(seed)
         shares = np.maximum(told(known, ("a", "b")).values, 0.0)
         shares /= shares.sum()
-        bound = error_bound(Evidence(known), ("a", "b"), shares, scale_of(Evidence(known)))
-        off = np.abs(shares * scale_of(Evidence(known)).records - truth).sum()
+        bound = error_bound(ReleaseEvidence(known), ("a", "b"), shares, scale_of(ReleaseEvidence(known)))
+        off = np.abs(shares * scale_of(ReleaseEvidence(known)).records - truth).sum()
         if off <= bound.records:
             assert 0.5 * np.abs(truth / truth.sum() - shares).sum() <= bound.tvd + 1e-12
-    public = scale_of(Evidence(release(1, total=602)))
+    public = scale_of(ReleaseEvidence(release(1, total=602)))
     assert (public.low, public.records, public.high, public.alpha) == (602, 602, 602, 0)
 
 

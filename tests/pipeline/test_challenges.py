@@ -133,7 +133,7 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     assert found[(labels[1], "pickup_dropoff")]["score"] > 0 and found[(labels[1], "tvd")]["score"] is not None
     assert found[(labels[0], "sprint3")]["reported"] == 464 and found[(labels[1], "sprint3")]["reported"] is None
     bounds = [
-        json.loads((town / "out" / name / "release" / "privacy.json").read_text())["max_records"]
+        json.loads((town / "out" / name / "release" / "privacy.json").read_text())["unit"]["max_records"]
         for name in ("epsilon-1-3", "epsilon-1-record", "epsilon-9-4")
     ]
     assert bounds == [3, 1, 4]

@@ -14,7 +14,7 @@ import yaml
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, percent
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, worded
 from tests.pipeline.messy_hospital import write_messy_hospital
 from tests.public.table_worlds import csv, source
 
@@ -177,7 +177,7 @@ def test_a_run_that_would_lose_too_much_is_refused_before_any_charge_and_its_fol
     assert not (town / "out" / "release").exists() and not (inside / "ledger.jsonl").exists()
     assert not (inside / "answers").exists() and not (town / "book.json").exists()
     assert command("run", *FAST, "data.max_unplaced=1") == 0  # in the same folder
-    assert json.loads((town / "out/release/privacy.json").read_text())["outside"] == [
+    assert worded(town / "out/release")["outside"] == [
         "no column refuses the run for values that the schema cannot place (data.max_unplaced=1)"
     ]
     last = capsys.readouterr().out
@@ -198,7 +198,7 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     assert f"lost {line} (NOT private)" in " ".join(capsys.readouterr().out.split())
     page = (town / "out/internal/report.html").read_text(encoding="utf-8")
     assert line.replace("'", "&#39;") in page.partition("<nav")[0]
-    statement = json.loads((town / "out/release/privacy.json").read_text())
+    statement = worded(town / "out/release")
     assert len(statement["outside"]) == 1 and "data.max_unplaced=0.2" in statement["outside"][0]
     assert "loses" not in (town / "out/release/privacy.json").read_text()
 

@@ -138,7 +138,7 @@ def test_a_public_table_chooses_free_of_cost(town):
         said = json.loads((town / selection / "release" / "privacy.json").read_text())
         cliques = {tuple(e["clique"]) for e in said["events"]}
         assert any({"age", "job"} <= set(c) for c in cliques)
-        assert any("selection.public" in fact for fact in said["public_facts"])
+        assert {"fact": "public_table", "name": "public.csv"} in said["public_facts"]
         assert all(e["mechanism"] != "exponential" for e in said["events"])
 
 

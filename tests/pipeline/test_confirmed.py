@@ -10,7 +10,7 @@ import pytest
 from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import command, rebound
+from tests.pipeline.conftest import command, rebound, worded
 
 ROOT = Path(__file__).parents[2]
 FORMS = {
@@ -39,7 +39,7 @@ def run(name, *further):
 def test_a_schema_that_nobody_confirmed_makes_no_private_release(name, codes):
     assert not load_schema(codes / name).confirmed_public
     assert run(name) == 0
-    said = json.loads((codes / "out/release/privacy.json").read_text())
+    said = worded(codes / "out/release")
     assert said["private"] is False
     assert any("confirmed_public" in reason for reason in said["reasons_not_private"])
     assert "confirmed by nobody" in said["public_facts"][0]
@@ -48,7 +48,7 @@ def test_a_schema_that_nobody_confirmed_makes_no_private_release(name, codes):
 @pytest.mark.parametrize("name", FORMS)
 def test_the_command_line_confirms_any_schema_and_the_statement_says_who_did(name, codes):
     assert run(name, "data.confirmed_public=true") == 0
-    said = json.loads((codes / "out/release/privacy.json").read_text())
+    said = worded(codes / "out/release")
     assert said["private"] is True
     assert "on the command line (data.confirmed_public=true), not in the schema's file" in said["public_facts"][0]
     assert "confirmed_public: false" in (codes / "out/release/schema.yaml").read_text()  # no person wrote true
@@ -143,13 +143,13 @@ def test_a_release_that_claims_a_confirmed_draft_of_the_table_is_not_sound(codes
             path.write_text(path.read_text().replace("a codebook", OWN[0]))
     rebound(codes / "out/release")
     verdict = verify(codes / "out/release")
-    assert not verdict.sound and "which nobody can confirm as public" in "\n".join(c.said for c in verdict.checks)
+    assert not verdict.sound and "private is True, and follows as False" in "\n".join(c.said for c in verdict.checks)
 
 
 def test_a_confirmation_in_the_file_is_said_to_come_from_there(codes):
     (codes / "kinds.yaml").write_text(FORMS["kinds.yaml"] + "confirmed_public: true\n")
     assert run("kinds.yaml") == 0
-    said = json.loads((codes / "out/release/privacy.json").read_text())
+    said = worded(codes / "out/release")
     assert said["private"] is True
     assert "confirmed as public in the schema's file" in said["public_facts"][0]
 

@@ -29,7 +29,7 @@ AGES = parse_schema(
 )
 
 
-def told(ages, fares=(900.0, 100.0), sigma=5.0):
+def worded(ages, fares=(900.0, 100.0), sigma=5.0):
     """Noisy answers without luck: the counts themselves."""
     answers = [
         NoisyMarginal(("age",), Identity(6), np.array(ages, float), "gaussian", sigma, "x"),
@@ -43,7 +43,7 @@ def told(ages, fares=(900.0, 100.0), sigma=5.0):
 def test_the_interval_holds_the_truth_wherever_the_records_of_a_cut_bin_lie(inside):
     """110 records from 100 to 119: how many of them are at most 110, only the table knows."""
     counts = [300.0, 400, 200, 80, 60, 110]
-    row = answer(AGES, told(counts), where={"age": [80, 110]}).iloc[0]
+    row = answer(AGES, worded(counts), where={"age": [80, 110]}).iloc[0]
     assert row["cut"] == "age: 100 to 119" and row["count"] == pytest.approx(60 + 110 * 11 / 20, abs=0.01)
     assert row["low"] <= 60 + 110 * inside <= row["high"]
     assert row["low"] == pytest.approx(60 - 1.96 * 5, abs=0.01)
@@ -51,19 +51,19 @@ def test_the_interval_holds_the_truth_wherever_the_records_of_a_cut_bin_lie(insi
 
 
 def test_a_range_inside_one_bin_may_hold_nothing_or_all_of_it():
-    row = answer(AGES, told([0.0, 0, 0, 0, 0, 0]), where={"fare": [50, 60]}).iloc[0]
+    row = answer(AGES, worded([0.0, 0, 0, 0, 0, 0]), where={"fare": [50, 60]}).iloc[0]
     assert (row["low"], row["cut"]) == (0, "fare: 10 to 100")
     assert row["high"] == pytest.approx(100 + 1.96 * 5, abs=0.01)
 
 
 def test_a_range_of_whole_bins_has_the_interval_of_its_noise_alone():
-    row = answer(AGES, told([300.0, 400, 200, 80, 60, 110]), where={"age": [20, 59]}).iloc[0]
+    row = answer(AGES, worded([300.0, 400, 200, 80, 60, 110]), where={"age": [20, 59]}).iloc[0]
     assert row["cut"] == "" and row["count"] == 600
     assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * row["standard_error"], abs=0.02)
 
 
 def test_one_value_and_lists_of_values_are_asked_alike():
-    known = told([300.0, 400, 200, 80, 60, 110])
+    known = worded([300.0, 400, 200, 80, 60, 110])
     assert answer(AGES, known, where={"age": 25})["count"][0] == 20
     assert answer(AGES, known, where={"age": [25, 26, 45]})["count"][0] == 50
     assert answer(AGES, known, where={"sex": None})["count"][0] == 10
@@ -82,7 +82,7 @@ def test_one_value_and_lists_of_values_are_asked_alike():
 )
 def test_conditions_that_hold_nothing_are_refused(where, said):
     with pytest.raises(UserError, match=said):
-        answer(AGES, told([1.0] * 6), where=where)
+        answer(AGES, worded([1.0] * 6), where=where)
 
 
 def test_answers_of_merged_bins_tell_no_part_of_them():

@@ -11,7 +11,7 @@ import pytest
 
 import pipeline
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, worded
 from tests.pipeline.test_discovery_runs import OPEN
 
 SETTINGS = ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20", "privacy.epsilon=20"]
@@ -31,7 +31,7 @@ def run(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def statement_of(root: Path) -> dict:
-    return json.loads((root / "release" / "privacy.json").read_text())
+    return json.loads((root / "release" / "privacy.json").read_text(encoding="utf-8"))
 
 
 def test_c_is_what_noisy_counts_say_and_all_else_is_calibrated_to_it(once: Path) -> None:
@@ -39,10 +39,13 @@ def test_c_is_what_noisy_counts_say_and_all_else_is_calibrated_to_it(once: Path)
     first, *rest = statement["events"]
     asked = first["discovery"]
     assert first["id"] == "discovery:(records per unit)" and first["sensitivity"] == 1 and asked["cap"] == 20
-    assert len(asked["noisy"]) == 6 and asked["chosen"] == statement["max_records"] in (2, 4, 8, 16)
-    assert {e["sensitivity"] for e in rest} == {statement["max_records"]}
+    assert len(asked["noisy"]) == 6 and asked["chosen"] == statement["unit"]["max_records"] in (2, 4, 8, 16)
+    assert {e["sensitivity"] for e in rest} == {statement["unit"]["max_records"]}
     assert statement["private"] and first["share"] == pytest.approx(0.1)
-    assert any("C = " in fact and "noisy counts of this run" in fact for fact in statement["public_facts"])
+    assert any(
+        "C = " in fact and "noisy counts of this run" in fact
+        for fact in worded(once / "out" / "release")["public_facts"]
+    )
     lines = [json.loads(line) for line in (once / "out" / "internal" / "ledger.jsonl").read_text().splitlines()]
     assert [i for i, line in enumerate(lines) if "plan" in line] == [0, 2]
     verdict = verify(once / "out" / "release")
@@ -54,13 +57,17 @@ def test_a_larger_share_of_large_units_gives_a_larger_c(run: Path) -> None:
     table["person"] = [f"p{i // 15}" for i in range(len(table))]
     table.to_csv("town.csv", index=False)
     assert command("run", *RUN, "hydra.run.dir=many") == 0
-    assert statement_of(Path("many"))["max_records"] in (16, 20) > (statement_of(Path("out"))["max_records"],)
+    assert (
+        statement_of(Path("many"))["unit"]["max_records"]
+        in (16, 20)
+        > (statement_of(Path("out"))["unit"]["max_records"],)
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "forged", "said"),
     [
-        ("max_records", 1, "the noisy counts of units say"),
+        ("unit.max_records", 1, "the noisy counts of units say"),
         ("discovery.chosen", 16, "follows as"),
         ("discovery.noisy", [0.0, 0.0, 0.0, 0.0, 0.0, 900.0], "the noisy counts of units say 20"),
         ("discovery.noisy", None, "shows the opposite"),
@@ -75,7 +82,7 @@ def test_a_larger_share_of_large_units_gives_a_larger_c(run: Path) -> None:
 def test_a_c_that_does_not_follow_is_told(run: Path, name: str, forged: object, said: str) -> None:
     statement = statement_of(run / "out")
     *outer, last = name.split(".")
-    place = statement if name == "max_records" else statement["events"][0]
+    place = statement if name.startswith("unit") else statement["events"][0]
     for key in outer:
         place = place[key]
     place[last] = [n + 1e-9 for n in place[last]] if forged == "moved" else forged
@@ -134,4 +141,4 @@ def test_a_plan_a_look_a_rehearsal_and_a_frame_know_it(run: Path, capsys) -> Non
     assert command("rehearse", TOWN[0], TOWN[2], *RUN[3:], "plan.rows=80", "hydra.run.dir=again") == 0
     facts = {"schema": "town.yaml", "unit": "person", "max_records": "discover", "epsilon": 20, "selection": "pairs"}
     release = pipeline.fit(people(600), **facts, **{"privacy.max_records_cap": 20}, quiet=True)
-    assert release.statement["max_records"] in (2, 4, 8, 16)  # 20 only if noise is 5 of its standard deviations
+    assert release.statement["unit"]["max_records"] in (2, 4, 8, 16)  # 20 only if noise is 5 of its standard deviations

@@ -102,8 +102,8 @@ def test_the_private_rows_went_through_the_wall(done):
     assert event["scale"] == pytest.approx(5)
     promise = json.loads((rows / "dpsyn-10" / "release" / "privacy.json").read_text())
     assert promise["private"]
-    assert promise["max_records"] == 2
-    assert promise["clip"].startswith("truncate") or "random" in promise["clip"]
+    assert promise["unit"]["max_records"] == 2
+    assert promise["unit"]["clip"] == "truncate"
     assert promise["spent"]["epsilon"] <= 10
 
 

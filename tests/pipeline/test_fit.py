@@ -194,7 +194,7 @@ def test_settings_are_the_commands_own(hospital):
     assert said["accountant"] == "basic" and said["neighbouring"] == "replace" and said["guarantee"]["delta"] == 0
     assert said["events"][0]["mechanism"] == "laplace" and said["published"]["publisher"] == "the town, its office"
     assert release.private and repr(release).startswith("Release('schema', private: ε = 1")
-    assert hospital.statement["unit"] == "one record"
+    assert hospital.statement["unit"]["column"] is None
 
 
 WRONG = [

@@ -17,7 +17,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.pages.charts import Line, Panel, Place, bars, heat, histogram, lines, panels, place_map
 from pipeline.pages.page import Card, Gauge, Page, Table, chart_style, number, rendered
-from pipeline.pages.scale import Axis, Scale
+from pipeline.pages.scale import ChartAxis, Scale
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
 from pipeline.report.table_sections import columns_section
 from pipeline.report.text_table import lined_up, markdown
@@ -51,8 +51,8 @@ def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
         bars([HOSTILE], [1.0], [0.5]),
         heat([HOSTILE], [HOSTILE], [[1.0]], high=1.0, label=HOSTILE),
         histogram([HOSTILE], [3.0], label=HOSTILE),
-        lines([Line("c0", HOSTILE, [(1, 1), (2, 2)], notes=[HOSTILE])], Axis.linear([1, 2], HOSTILE), Axis.linear([1]),
-              label=HOSTILE),
+        lines([Line("c0", HOSTILE, [(1, 1), (2, 2)], notes=[HOSTILE])], ChartAxis.linear([1, 2], HOSTILE),
+              ChartAxis.linear([1]), label=HOSTILE),
         place_map([Place(HOSTILE, 1.0, point=(0, 0)), Place(HOSTILE, None, rings=[[(1, 1), (2, 2), (1, 2)]])],
                   low=0, high=1, label=HOSTILE),
         panels([Panel(HOSTILE, HOSTILE, bars(["a"], [1.0], [1.0]))], [("c0", HOSTILE)], across=1, label=HOSTILE),
@@ -152,7 +152,7 @@ def test_a_scale_keeps_order_and_stays_between_its_ends(low, high, value, logari
 
 @given(st.lists(numbers, min_size=1, max_size=8), st.sampled_from(["linear", "decades", "logarithmic_over"]))
 def test_an_axis_holds_its_values_and_its_ticks(values, kind):
-    axis = getattr(Axis, kind)(values)
+    axis = getattr(ChartAxis, kind)(values)
     assert axis.low < axis.high
     assert all(axis.low * (1 - 1e-9) <= v <= axis.high * (1 + 1e-9) for v, _ in axis.ticks)
     assert max(values) <= axis.high * (1 + 1e-9)

@@ -10,7 +10,8 @@ import yaml
 
 from pipeline.settings.config import Config
 from pipeline.statement.document import render_statement
-from tests.pipeline.conftest import SCHEMA, TOWN, command, people
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people, worded
+from tests.pipeline.formats import departures
 from tests.pipeline.test_statement import Page, page
 
 QUICK = [*TOWN, "evaluation.enabled=false", "selection=oneway", "synthesis=independent", "privacy.delta=1e-6"]
@@ -276,8 +277,9 @@ def texts(node) -> list[str]:
 
 def papers_of(release) -> dict[str, str]:
     """Each paper as a reader sees it."""
-    files = {"deployment": "deployment.yaml", "croissant": "croissant.json", "privacy": "privacy.json"}
+    files = {"deployment": "deployment.yaml", "croissant": "croissant.json"}
     read = {n: yaml.safe_load((release / f).read_text(encoding="utf-8")) for n, f in files.items()}
+    read["privacy"] = worded(release)
     return {"page": page(release).text, **{name: "\n".join(texts(content)) for name, content in read.items()}}
 
 
@@ -299,11 +301,12 @@ def test_each_setting_has_its_sentences_and_none_that_it_makes_false(towns, name
 
 def read_papers(row: Row, release) -> None:
     """The papers say what they have to say under these settings, nothing that is false then, and verify agrees."""
-    papers, statement = papers_of(release), json.loads((release / "privacy.json").read_text(encoding="utf-8"))
+    papers, statement = papers_of(release), worded(release)
     missing = [f"{p}: {s}" for p in PAPERS for s in getattr(row, p) if s not in papers[p]]
     assert not missing, "\n".join(missing)
     assert not [f"{p}: {s}" for p in PAPERS for s in (*row.never, *FORMER) if s in papers[p]]
     assert all(fact in papers["page"] for fact in (*statement["public_facts"], *statement["outside"]))
+    assert departures(release) == []
     assert (command("verify", str(release)) == 0) is statement["private"]
 
 
@@ -355,7 +358,8 @@ def test_all_that_is_taken_as_public_or_outside_stands_on_the_page_in_full_lengt
     assert command("run", *QUICK, "hydra.run.dir=out") == 0
     statement = json.loads((town / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
     facts = [f"fact {i}: {'as long as nine columns that were discovered ' * 9}end {i}" for i in range(18)]
-    statement |= {"public_facts": facts[:9], "outside": facts[9:]}
+    statement["public_facts"] += [{"fact": fact} for fact in facts[:9]]
+    statement["outside"] = [{"stop": "rule", "rule": fact} for fact in facts[9:]]
     drawn = Page()
     drawn.feed(render_statement(statement, rows_asked=None, signer=None, digests={}))
     assert all(fact in drawn.text for fact in facts)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference.indif_table import distances
 from pipeline.inference.relations import in_words, strongest
-from pipeline.inference.release_evidence import Evidence
+from pipeline.inference.release_evidence import ReleaseEvidence
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.test_decided import FOUR, TRUTH, answer, release
@@ -57,7 +57,7 @@ def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_w
     """The distance is at 1.9 and 2.1 of them beyond independent columns, whatever it is in its own noise alone."""
     columns = {a.name: {"kind": "categorical", "values": list(range(a.size))} for a in FOUR.attributes}
     schema, measured = parse_schema({"columns": columns}, where="four"), release(1, 20.0)
-    error = Evidence(measured).distance_error(("a", "b"))
+    error = ReleaseEvidence(measured).distance_error(("a", "b"))
     table = distances(schema, measured).set_index("marginal")
     assert table.loc["a × b", "standard_error"] == round(error, 2) > 4 * 20
     known = measured.distances
@@ -69,10 +69,10 @@ def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_w
 
 def distances_of_nothing(measured):
     """How far a and b would be from their product by chance and by the noise of their one-way counts."""
-    evidence = Evidence(measured)
+    evidence = ReleaseEvidence(measured)
     sides = tuple(evidence.independent((n,)) for n in "ab")
     expected = evidence.independent(("a", "b"))
-    return Cells.of_pair(expected, sides, (20.0, 20.0), Identity(expected.size)).base(measured.distances.below)
+    return PairCells.of_pair(expected, sides, (20.0, 20.0), Identity(expected.size)).base(measured.distances.below)
 
 
 def test_independent_columns_of_few_records_are_no_relation():

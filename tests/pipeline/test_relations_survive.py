@@ -96,14 +96,14 @@ def shown_figures(release):
             figures["odds_ratio", a, b] = (math.log(line["estimate"]), line["standard_error"] / line["estimate"])
     for name in ("cost", "age"):
         whole = figure(release, "mean", name, within_bin="midpoint")
-        lines = told(release, "mean", name, by="ward", within_bin="midpoint")
+        lines = worded(release, "mean", name, by="ward", within_bin="midpoint")
         for _, line in (lines if lines is not None else pd.DataFrame()).iterrows():
             error = math.hypot(line["standard_error"], whole["standard_error"])
             figures["mean", name, line["ward"]] = (line["estimate"] - whole["estimate"], error)
     return {k: (f, e) for k, (f, e) in figures.items() if np.isfinite(f) and np.isfinite(e)}
 
 
-def told(release, *asked, **more):
+def worded(release, *asked, **more):
     """The estimate; None where no answer tells it, be it over coarser values."""
     try:
         return release.estimate(*asked, **more)
@@ -113,7 +113,7 @@ def told(release, *asked, **more):
 
 
 def figure(release, *asked, **more):
-    lines = told(release, *asked, **more)
+    lines = worded(release, *asked, **more)
     return None if lines is None else lines.iloc[0]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pipeline
-from evaluation.attacks.promise_bounds import Promise
+from evaluation.attacks.promise_bounds import AttackPromise
 from pipeline.scores.release_beside import release_beside
 from tests.pipeline.conftest import TOWN, command, people, rebound, write_town
 
@@ -84,7 +84,7 @@ def test_a_statement_that_nothing_binds_to_the_table_is_not_taken(made, tmp_path
     elif how == "no manifest":
         (tmp_path / "release" / "manifest.json").unlink()
     elif how == "damaged":
-        statement.write_text('{"version": 2, "guarantee": {"epsilon": "much", "delta": 0}}')
+        statement.write_text('{"version": 3, "guarantee": {"epsilon": "much", "delta": 0}}')
         rebound(tmp_path / "release")
     else:
         statement.write_text(statement.read_text().replace('"epsilon": 1', '"epsilon": 0.1'))
@@ -127,7 +127,7 @@ def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
 def test_units_and_promises_are_read_back_as_they_were_stated(made):
     facts, _ = release_beside(made / "persons" / "release" / "synthetic.csv")
     assert facts.of.column == "person" and facts.of.max_records == 4 and facts.of.rules
-    assert isinstance(facts.promise, Promise) and len(facts.promise.pairs) > 1
+    assert isinstance(facts.promise, AttackPromise) and len(facts.promise.pairs) > 1
     assert release_beside(made / "town.csv") == (None, "")
 
 

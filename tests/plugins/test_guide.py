@@ -83,7 +83,7 @@ def contract_tests(folder: Path, plugins: bool) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(files) == (5 if plugins else 3)
+    assert len(files) == (5 if plugins else 4)
 
 
 @pytest.fixture(scope="module")

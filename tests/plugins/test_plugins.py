@@ -14,7 +14,7 @@ from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
 from pipeline.plugins import plugin_discovery
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
-from tests.pipeline.conftest import TOWN, command, rebound
+from tests.pipeline.conftest import TOWN, command, rebound, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
 
 RAISES = "raise RuntimeError('imported')\n"
@@ -221,7 +221,7 @@ COLLISIONS = {
     ),
     "METRICS": "from evaluation.metrics import METRICS as OURS\nMETRICS = {'tvd': OURS['tvd']}\n",
     "SYNTHESIZERS": "from best_pair import BestPairSpec\nSYNTHESIZERS = {'gum': BestPairSpec}\n",
-    "ACCOUNTANTS": "from mechanisms.accounting.accountants import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
+    "ACCOUNTANTS": "from mechanisms.accounting.accountants.gdp import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
     "SAMPLERS": "SAMPLERS = {'laplace': print}\n",
     "a method's kind": (
         "from dataclasses import dataclass\nfrom typing import ClassVar\n"
@@ -309,7 +309,8 @@ def test_a_resumed_run_is_one_with_the_same_package(shelf, capsys):
 CHEAP = """
 from dataclasses import dataclass
 from typing import ClassVar
-from mechanisms.accounting.accountants import PrivacyLoss, Zcdp
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.accountants.zcdp import Zcdp
 @dataclass(frozen=True)
 class Cheap(Zcdp):
     kind: ClassVar[str] = "cheap"
@@ -332,7 +333,7 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
     said = statement("c")
     assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
-    assert "1 of them rest on parts of plugins" in said["running_total"]["sentence"]
+    assert "1 of them rest on parts of plugins" in worded(Path("c/release"))["running_total"]
     assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None]
     capsys.readouterr()
     assert command("budget", "b.json") == 0
@@ -343,7 +344,9 @@ COUNTING = """
 import math
 from dataclasses import dataclass
 from typing import ClassVar
-from mechanisms.accounting.accountants import Gdp, PrivacyLoss, Zcdp
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.zcdp import Zcdp
 @dataclass(frozen=True)
 class Mine({base}):
     kind: ClassVar[str] = "mine"

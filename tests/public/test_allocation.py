@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.public.designs.allocation import LEAST_PROMISE, Known, Shares, Wanted, _Errors, _Work, allocate
+from mechanisms.public.designs.allocation import LEAST_PROMISE, Known, PairOffer, Shares, _Errors, _Work, allocate
 from mechanisms.public.designs.dense import noise_error
 
 POWER = 2 / 3
@@ -32,7 +32,7 @@ def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0):
     cells = [np.outer(sides[a], sides[b]).ravel() / records for a, b in pairs]
     known = Known(sides, np.full(len(sizes), 1e300))
     sizes_of = np.array([c.size for c in cells], np.float64)
-    wanted = Wanted(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float))
+    wanted = PairOffer(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float))
     return known, wanted
 
 
@@ -107,7 +107,7 @@ def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
 def test_pairs_that_depend_for_certain_are_measured_with_the_others():
     known, wanted = world([9000, 800, 0, 0, 0, 0])
     without = allocate(known, wanted, noise_of(40.0), POWER).shares.chosen
-    certain = Wanted(wanted.left, wanted.shown, wanted.cells, wanted.sides, wanted.gaps, (1,))
+    certain = PairOffer(wanted.left, wanted.shown, wanted.cells, wanted.sides, wanted.gaps, (1,))
     assert 1 not in without and {0, 1} <= set(allocate(known, certain, noise_of(40.0), POWER).shares.chosen)
 
 

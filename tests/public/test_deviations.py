@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from mechanisms.public.designs.deviations import STRENGTHS, Cells
+from mechanisms.public.designs.deviations import STRENGTHS, PairCells
 from mechanisms.public.designs.tree_model import TreeModel, followed
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 
 EXPECTED = np.array([0.3, 2.0, 7.0, 30.0, 120.0, 400.0])
-CELLS = Cells.of(EXPECTED, np.zeros(6), float(EXPECTED.sum()))
+CELLS = PairCells.of(EXPECTED, np.zeros(6), float(EXPECTED.sum()))
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.4, 3.0])
@@ -30,7 +30,7 @@ def test_what_is_beyond_a_level_is_the_mean_over_draws(strength, level):
 def test_by_chance_alone_counts_lie_as_far_as_those_of_a_poisson_law():
     rng = np.random.default_rng(7)
     off = np.maximum(np.abs(rng.poisson(EXPECTED[3:], (200_000, 3)) - EXPECTED[3:]) - 4.0, 0.0).sum(axis=1).mean()
-    large = Cells.of(EXPECTED[3:], np.zeros(3), 550.0)
+    large = PairCells.of(EXPECTED[3:], np.zeros(3), 550.0)
     assert large.base(4.0) == pytest.approx(off, rel=0.05)
 
 
@@ -41,7 +41,7 @@ def test_a_strength_is_told_from_what_is_beyond_a_level():
 
 
 def test_the_errors_of_columns_are_no_dependence():
-    noisy = Cells.of(EXPECTED, np.full(6, 50.0**2), float(EXPECTED.sum()))
+    noisy = PairCells.of(EXPECTED, np.full(6, 50.0**2), float(EXPECTED.sum()))
     assert noisy.base(20.0) > 3 * CELLS.base(20.0)
     assert noisy.distance(0.5) == CELLS.distance(0.5)
 
@@ -56,8 +56,8 @@ def test_less_noise_leaves_less_and_none_leaves_nothing():
 def test_many_cells_of_like_size_count_as_one():
     rng = np.random.default_rng(1)
     cells = rng.gamma(0.5, 40.0, 5_000)
-    exact = Cells(np.ones(cells.size), cells, np.zeros(cells.size), float(cells.sum()))
-    grouped = Cells.of(cells, np.zeros(cells.size), float(cells.sum()))
+    exact = PairCells(np.ones(cells.size), cells, np.zeros(cells.size), float(cells.sum()))
+    grouped = PairCells.of(cells, np.zeros(cells.size), float(cells.sum()))
     assert grouped.count.size <= 24 and grouped.distance(0.7) == pytest.approx(exact.distance(0.7), rel=0.03)
 
 

@@ -14,7 +14,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import decode_table, write_table
 from mechanisms.public.tables.text_forms import (
     ID_NAME,
-    Reading,
+    NumberForm,
     date_forms,
     gap_words,
     number_reading,
@@ -82,7 +82,7 @@ def test_thousands_are_parted_by_exactly_three_digits_and_both_readers_agree(str
     """What is written another way is no number: never one that is 100 times too large."""
     if decimal in strip:
         return
-    path, reading = csv(tmp_path, "a\n" + "".join(f'"{a}"\n' for a in AMOUNTS)), Reading(strip, decimal)
+    path, reading = csv(tmp_path, "a\n" + "".join(f'"{a}"\n' for a in AMOUNTS)), NumberForm(strip, decimal)
     table = source(path)
     with table.connect() as engine:
         sql = f"SELECT {table.number(0, strip=strip, decimal=decimal)} FROM {table.relation}"
@@ -180,22 +180,22 @@ def test_formats_that_cannot_be_are_refused(fields):
 @pytest.mark.parametrize("text", ["28.50", "28.5000", "2850.000", "0.500", "1.23.456", "1.234.56,7", "28500.5", ".500"])
 def test_a_point_beside_a_decimal_comma_is_read_before_exactly_three_digits_alone(text, tmp_path):
     number = {"kind": "float", "min": 0, "max": 99_999, "bins": {"count": 2}, "strip": ["."], "decimal": ","}
-    assert Reading((".",), ",").number(text) is None
+    assert NumberForm((".",), ",").number(text) is None
     assert column_codes(tmp_path, number, [text, "28.500", "60.000,5"]) == [2, 0, 1]
 
 
 def test_texts_are_recognised_by_what_most_of_them_are():
     dates = {"2024-01-13": 60, "13/02/2024": 25, "05/03/2024": 10, "n/a": 5}
     assert date_forms(dates) == [("ISO", 0.6), ("%d/%m/%Y", 0.35)]
-    assert number_reading({"$1,234.50": 1, "€12": 1}) == (Reading(("$", "€", ",")), 1.0)
-    assert number_reading({"1.234,50": 1, "12,5": 1, "x": 2}) == (Reading((".",), ","), 0.5)
-    assert number_reading({"12,50": 1, "3,7": 1}) == (Reading((), ","), 1.0)
-    assert number_reading({"1,234": 3, "12,500": 1})[0] == Reading((",",))
-    assert number_reading({"1": 1, "2.5": 1}) == (Reading(), 1.0)
-    assert number_reading({"28.500": 5, "296,97": 6})[0] == Reading((), ",")
-    assert number_reading({"€28,500": 5, "€296.97": 6, "€0,250": 1})[0] == Reading(("€",))
-    assert number_reading({"28.500": 5, "296,97": 6, "1.234,50": 1})[0] == Reading((".",), ",")
-    assert number_reading({"28.500": 5, "296,97": 9, "1.234,50": 1, "12.5": 1})[0] == Reading((), ",")
+    assert number_reading({"$1,234.50": 1, "€12": 1}) == (NumberForm(("$", "€", ",")), 1.0)
+    assert number_reading({"1.234,50": 1, "12,5": 1, "x": 2}) == (NumberForm((".",), ","), 0.5)
+    assert number_reading({"12,50": 1, "3,7": 1}) == (NumberForm((), ","), 1.0)
+    assert number_reading({"1,234": 3, "12,500": 1})[0] == NumberForm((",",))
+    assert number_reading({"1": 1, "2.5": 1}) == (NumberForm(), 1.0)
+    assert number_reading({"28.500": 5, "296,97": 6})[0] == NumberForm((), ",")
+    assert number_reading({"€28,500": 5, "€296.97": 6, "€0,250": 1})[0] == NumberForm(("€",))
+    assert number_reading({"28.500": 5, "296,97": 6, "1.234,50": 1})[0] == NumberForm((".",), ",")
+    assert number_reading({"28.500": 5, "296,97": 9, "1.234,50": 1, "12.5": 1})[0] == NumberForm((), ",")
     assert gap_words({"k.A.": 3, "NA": 1}, numbers=True) == ["NA", "k.A."]
     assert gap_words({"a": 1, "-999": 2}, numbers=False) == ["-999"]
     assert spelled_yes_or_no(["Yes", " n", "1"]) and not spelled_yes_or_no(["0", "1"]) and not spelled_yes_or_no(["a"])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants import accountant_class
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public import units
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, UnitSizes
+from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
@@ -28,14 +28,14 @@ def histogram(sizes: list[int], cap: int) -> np.ndarray:
 
 @given(cap=st.integers(2, 5000))
 def test_buckets_double_up_to_the_cap(cap: int) -> None:
-    bounds = UnitSizes(cap).bounds
+    bounds = SizeQuestion(cap).bounds
     assert bounds[0] == 1 and bounds[-1] == cap and all(a < b <= 2 * a for a, b in itertools.pairwise(bounds))
 
 
 @settings(deadline=None)
 @given(sizes=st.lists(st.integers(0, 40), max_size=12), cap=st.integers(2, 20))
 def test_a_unit_stands_in_one_bucket_with_weight_one_and_large_ones_in_the_last(sizes: list[int], cap: int) -> None:
-    asked = UnitSizes(cap)
+    asked = SizeQuestion(cap)
     counts = asked.bucketed(histogram(sizes, cap))
     lower = (0, *asked.bounds[:-1])
     expected = [sum(a < min(s, cap) <= b for s in sizes) for a, b in zip(lower, asked.bounds, strict=True)]
@@ -45,7 +45,7 @@ def test_a_unit_stands_in_one_bucket_with_weight_one_and_large_ones_in_the_last(
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("relation", list(Neighbouring))
 def test_the_sensitivity_is_the_largest_move_however_many_records_a_unit_has(norm, relation) -> None:
-    asked, others = UnitSizes(6), [3, 1]
+    asked, others = SizeQuestion(6), [3, 1]
     sizes = range(20)  # 0: the unit is absent
     pairs = itertools.permutations(sizes if relation is Neighbouring.ADD_REMOVE else sizes[1:], 2)
     if relation is Neighbouring.ADD_REMOVE:
@@ -63,7 +63,7 @@ def test_the_sensitivity_is_the_largest_move_however_many_records_a_unit_has(nor
 @settings(deadline=None, max_examples=200)
 @given(sizes=st.lists(st.integers(1, 64), min_size=1, max_size=60), noise=st.floats(0, 40))
 def test_without_noise_the_choice_costs_no_more_than_any_other_bound(sizes: list[int], noise: float) -> None:
-    asked = UnitSizes(64)
+    asked = SizeQuestion(64)
     chosen = asked.chosen(asked.bucketed(histogram(sizes, 64)).tolist(), stddev=0.0, noise=noise)
 
     def error(bound: int) -> float:
@@ -78,7 +78,7 @@ def test_without_noise_the_choice_costs_no_more_than_any_other_bound(sizes: list
 
 
 def test_units_that_noise_explains_do_not_raise_the_bound() -> None:
-    asked, rng = UnitSizes(1024), np.random.default_rng(0)
+    asked, rng = SizeQuestion(1024), np.random.default_rng(0)
     counts = asked.bucketed(histogram([1, 2] * 500, 1024))
     chosen = [asked.chosen(counts + rng.normal(0, 30, counts.size), stddev=30, noise=5) for _ in range(300)]
     assert np.mean(np.array(chosen) <= 2) > 0.9
@@ -94,7 +94,7 @@ def test_units_that_noise_explains_do_not_raise_the_bound() -> None:
 @pytest.mark.parametrize("cap", [1, 0, True, 2.5, 2**21, "9"])
 def test_an_impossible_cap_is_refused(cap) -> None:
     with pytest.raises(UserError, match=r"privacy\.max_records_cap"):
-        UnitSizes(cap)
+        SizeQuestion(cap)
 
 
 @pytest.mark.parametrize(("accountant", "mean"), [("gdp", math.sqrt(2 / math.pi)), ("zcdp", None), ("basic", 1.0)])
@@ -102,12 +102,12 @@ def test_an_impossible_cap_is_refused(cap) -> None:
 def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(accountant, mean, relation) -> None:
     pure = accountant == "basic"
     delta = 0.0 if pure else 1e-6
-    wanted = [Wanted(OF_UNITS, (RECORDS,), sizes=UnitSizes(16))]
+    wanted = [Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(16))]
     common = {"epsilon": 2.0, "delta": delta, "neighbouring": relation, "max_records": 1}
     plan = plan_discovery(wanted, share=0.2, mechanism="auto", accountant=accountant, cells=(2, 4, 9), **common)
     (slot,) = plan.slots
     kind, keeper = plan.noise, accountant_class(accountant).of(units.delta(delta), 0)
-    one = UnitSizes(2).sensitivity(norm=plan.noise_norm, neighbouring=relation)
+    one = SizeQuestion(2).sensitivity(norm=plan.noise_norm, neighbouring=relation)
     charges = [Charge("c", kind, one, 0.2), *(Charge(f"{i}", kind, one, 0.8 / 3) for i in range(3))]
     first, *rest = (as_noise(e) for e in calibrate(charges, keeper, units.epsilon(2.0), units.delta(delta)))
     assert slot.event.sensitivity == one and slot.event.scale == pytest.approx(first.scale, rel=1e-6)

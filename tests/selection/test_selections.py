@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain

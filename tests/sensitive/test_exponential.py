@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.accounting.accountants import make_accountant
+from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain

@@ -18,7 +18,7 @@ from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
-from mechanisms.sensitive.id_rules import _PLAIN, _once, normal_form, said_rules
+from mechanisms.sensitive.id_rules import _PLAIN, _once, normal_form
 from mechanisms.sensitive.private_table import load_private
 
 ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
@@ -104,7 +104,6 @@ def test_what_means_no_id_is_read_under_the_same_rules(tmp_path):
 def test_without_rules_ids_are_their_texts(tmp_path):
     unit = PrivacyUnit("uid", 1, rules=())
     assert len(set(unit_numbers(source_of(ONE + NUMBER, tmp_path), unit))) == len(ONE + NUMBER)
-    assert said_rules((), ()) == "ids are one where their texts are equal. No id: blank text, NULL and NaN"
 
 
 def test_a_rule_that_is_none_is_refused():

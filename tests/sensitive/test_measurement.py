@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement, Request, make_plan

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.accounting.accountants import Gdp, Zcdp
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.events import NOISE_EVENTS, event_of, noise_event
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.units import Delta

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.accounting.accountants import ACCOUNTANTS
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.adaptive import Reservation, reserve
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Request, make_plan

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.pgm.inference import Engine, onto, spread
+from synthesis.pgm.inference import JunctionTreeInference, onto, spread
 
 NAMES = "abcdef"
 
@@ -47,7 +47,7 @@ def cliques_of(words: Sequence[str]) -> list[Clique]:
     return [tuple(w) for w in words]
 
 
-def joint(engine: Engine, potentials: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def joint(engine: JunctionTreeInference, potentials: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Probabilities of all combinations and log Z, by brute force."""
     logs = sums(engine, potentials if engine.allowed is None else potentials + engine.allowed)
     top = logs.max()
@@ -55,7 +55,7 @@ def joint(engine: Engine, potentials: NDArray[np.float64]) -> tuple[NDArray[np.f
     return weights / weights.sum(), float(top + np.log(weights.sum()))
 
 
-def sums(engine: Engine, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+def sums(engine: JunctionTreeInference, flat: NDArray[np.float64]) -> NDArray[np.float64]:
     """For every combination of all attributes the sum of the nodes' cells that it lies in."""
     names = engine.tree.domain.names
     total = np.zeros(engine.tree.domain.shape(names))
@@ -70,7 +70,7 @@ def side(table: NDArray[np.float64], clique: Clique) -> NDArray[np.float64]:
     return table.sum(axis=gone).transpose(order)
 
 
-def told(domain: Domain, about: Sequence[tuple[str, QueryMatrix | None, NDArray[np.float64], float]]) -> Measurements:
+def worded(domain: Domain, about: Sequence[tuple[str, QueryMatrix | None, NDArray[np.float64], float]]) -> Measurements:
     """Measurements from (clique, query, values, σ); no query: the whole marginal."""
     answers = [
         NoisyMarginal(

@@ -6,7 +6,7 @@ import pytest
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
-from synthesis.consistency.agree import Target, Targets
+from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.passes import gum_rows
@@ -87,14 +87,14 @@ def test_gum_meets_exact_targets_on_trees_and_cycles(cliques, start, lone):
     axes = {"a": 0, "b": 1, "c": 2}
     targets = [Target(c, joint.sum(axis=tuple(set(range(3)) - {axes[n] for n in c})), 1.0) for c in cliques]
     made = gum_rows(
-        Targets(WORLD, 20_000.0, tuple(targets)), GumSpec(), rows=20_000, rng=np.random.default_rng(0)
+        ConsistentTargets(WORLD, 20_000.0, tuple(targets)), GumSpec(), rows=20_000, rng=np.random.default_rng(0)
     ).table
     for target, n in zip(targets, count_cliques(made, cliques), strict=True):
         assert 0.5 * np.abs(n - target.values.ravel()).sum() / 20_000 < 0.005
 
 
 def test_the_descent_can_be_turned_off_and_is_seeded():
-    targets = Targets(WORLD, 2000.0, tuple(targets_of(rows_of(0, 2000, twist=True))))
+    targets = ConsistentTargets(WORLD, 2000.0, tuple(targets_of(rows_of(0, 2000, twist=True))))
     made = [
         gum_rows(targets, spec, rows=2000, rng=np.random.default_rng(7)).table
         for spec in [GumSpec(iterations=1, descents=k, start="oneway", lone="update") for k in (0, 4, 4)]

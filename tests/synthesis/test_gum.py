@@ -14,8 +14,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency.agree import Target, Targets, consistent
-from synthesis.gum.gradual_update import Work, shrink_factor
+from synthesis.consistency.agree import ConsistentTargets, Target, consistent
+from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
 from synthesis.gum.passes import gum_rows
@@ -37,7 +37,7 @@ def joint_of(seed=5, rows=20_000, shape=0.2):
 
 def targets_of(joint, cliques, zeros=()):
     own = tuple(Target(tuple(c), sums(joint, c), 1.0) for c in cliques)
-    return Targets(WORLD, float(joint.sum()), own, tuple(zeros))
+    return ConsistentTargets(WORLD, float(joint.sum()), own, tuple(zeros))
 
 
 def sums(joint, clique):
@@ -60,7 +60,7 @@ def test_figure_4_with_one_duplicate_and_one_replacement():
     columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
     target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
     for seed in range(20):
-        work = Work.start(CodedTable(domain, columns), np.random.default_rng(seed))
+        work = UpdateWork.start(CodedTable(domain, columns), np.random.default_rng(seed))
         moved, error = work.update(target, alpha=2.0, replace=0.5, losses="beta")
         assert (moved, error) == (2, pytest.approx(0.6))
         income, gender, age = work.columns
@@ -80,7 +80,7 @@ def test_duplicates_keep_the_correlation_that_replacement_alone_destroys():
     target = Target(("income", "gender"), np.array([[500.0, 3500.0], [500.0, 5500.0]]), 1.0)
     agree = {}
     for replace in (0.0, 0.5, 1.0):
-        work = Work.start(table, np.random.default_rng(1))
+        work = UpdateWork.start(table, np.random.default_rng(1))
         for t in range(30):
             work.update(target, alpha=GumSpec().growth(t), replace=replace)
         assert work.update(target, alpha=0.5, replace=replace)[1] < 0.001
@@ -158,7 +158,7 @@ def test_the_record_tells_every_pass_and_stops_when_stalled():
     assert record.cliques == (("a", "b"), ("b", "c"), ("a", "c"))
     assert record.errors.shape[1] == 3
     assert record.errors[-1].mean() < 0.1 * record.errors[0].mean()
-    against = Targets(
+    against = ConsistentTargets(
         WORLD,
         1000.0,
         (*targets_of(joint_of(1, 1000), ["ab", "bc"]).marginals, *targets_of(joint_of(2, 1000), ["ac"]).marginals),
@@ -223,7 +223,7 @@ def test_min_cost_flow_changes_the_fewest_codes(seed):
 
 def test_min_cost_flow_meets_a_marginal_exactly_and_gum_beats_it_on_a_cycle():
     targets = targets_of(joint_of(shape=0.05), ["ab", "bc", "ac", "cd", "ad", "bd"])
-    work = Work.start(made(targets, GumSpec(iterations=1)).table, np.random.default_rng(0))
+    work = UpdateWork.start(made(targets, GumSpec(iterations=1)).table, np.random.default_rng(0))
     McfSpec().update(work, targets.marginals[0], 0)
     assert McfSpec().update(work, targets.marginals[0], 1)[1] < 0.0005
     flow, gum = (off(made(targets, s).table, targets) for s in (McfSpec(), GumSpec(start="oneway", descents=0)))

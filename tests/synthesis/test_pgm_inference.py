@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from synthesis.pgm.inference import Engine
+from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells, still_small
 from synthesis.pgm.observed import largest_table, model_marginal
 from tests.synthesis.pgm_worlds import CLIQUES, NAMES, SHAPES, SIZES, cliques_of, joint, side, sums, world
@@ -37,7 +37,7 @@ def check_inference(sizes, words, seed: int, scale: float, impossible: float = 0
     rng = np.random.default_rng(seed)
     potentials = rng.normal(0, scale, tree.cells)
     banned = rng.random(tree.cells) < impossible
-    engine = Engine(tree, np.where(banned, -np.inf, 0.0) if impossible else None)
+    engine = JunctionTreeInference(tree, np.where(banned, -np.inf, 0.0) if impossible else None)
     try:
         found = engine.infer(potentials)
     except UserError as error:
@@ -80,7 +80,7 @@ def test_inference_equals_brute_force_anywhere(sizes, words, seed, impossible):
 
 def test_potentials_beyond_the_exponential_do_not_overflow():
     tree = junction_tree(world(), cliques_of(SHAPES["chain"]))
-    engine = Engine(tree)
+    engine = JunctionTreeInference(tree)
     potentials = np.random.default_rng(0).normal(0, 1, tree.cells)
     near, far = engine.infer(potentials), engine.infer(potentials + 1e6)
     np.testing.assert_allclose(near.marginals, far.marginals, atol=1e-8)
@@ -92,7 +92,7 @@ def test_potentials_beyond_the_exponential_do_not_overflow():
 def test_no_possible_combination_is_an_error():
     tree = junction_tree(world(), [("a", "b")])
     with pytest.raises(UserError, match="no combination of values is possible"):
-        Engine(tree, np.full(tree.cells, -np.inf)).infer(np.zeros(tree.cells))
+        JunctionTreeInference(tree, np.full(tree.cells, -np.inf)).infer(np.zeros(tree.cells))
 
 
 def test_a_tree_shaped_set_needs_no_more_than_its_cliques():
@@ -139,7 +139,7 @@ def test_fitting_drops_the_least_useful():
 
 def test_a_marginal_across_the_model_that_is_too_large_is_refused():
     tree = junction_tree(world(), cliques_of(SHAPES["chain"]))
-    engine = Engine(tree)
+    engine = JunctionTreeInference(tree)
     with pytest.raises(UserError, match="needs a table"):
         model_marginal(engine, engine.infer(np.zeros(tree.cells)).marginals, ("a", "d", "f"), max_cells=4)
     assert largest_table(tree, ("a", "d", "f")) > 4

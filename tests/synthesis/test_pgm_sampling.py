@@ -6,7 +6,7 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
 from synthesis.pgm import sampling
-from synthesis.pgm.inference import Engine
+from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.sampling import model_rows
 from tests.synthesis.pgm_worlds import SHAPES, cliques_of, joint, side, world
@@ -14,7 +14,7 @@ from tests.synthesis.pgm_worlds import SHAPES, cliques_of, joint, side, world
 
 def random_model(shape: str, scale: float = 1.5, seed: int = 0):
     tree = junction_tree(world(), cliques_of(SHAPES[shape]))
-    return Engine(tree), np.random.default_rng(seed).normal(0, scale, tree.cells)
+    return JunctionTreeInference(tree), np.random.default_rng(seed).normal(0, scale, tree.cells)
 
 
 def rows_of(engine, potentials, rows: int, seed: int = 0):
@@ -86,7 +86,7 @@ def test_cells_of_probability_zero_are_never_drawn():
     domain = Domain((Attribute("a", 3), Attribute("b", 3)))
     tree = junction_tree(domain, [("a", "b")])
     allowed = np.where(np.eye(3).ravel() > 0, 0.0, -np.inf)
-    engine = Engine(tree, allowed)
+    engine = JunctionTreeInference(tree, allowed)
     made = rows_of(engine, np.zeros(9), 1001)
     assert np.array_equal(made.column("a"), made.column("b"))
     assert np.ptp(np.bincount(made.column("a"))) <= 1

@@ -12,7 +12,7 @@ from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import consistent
 from synthesis.consistency.merged_values import compressed, merged_values
-from synthesis.consistency.residual_parts import Parts, completed, rebuilt_of
+from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.marginal_tables import marginal_tables
 from synthesis.pgm.graphical_model import fit_model
@@ -56,7 +56,7 @@ def test_a_rebuilt_marginal_is_least_squares_over_all_answers_and_knows_its_nois
     onto = np.stack([sums(j, clique) for j in np.eye(60).reshape(60, 4, 3, 5)], axis=1)
     best = onto @ np.linalg.pinv(matrix)  # what it makes of the answers, in units of their noise
     values = np.concatenate([a.values / a.stddev for a in known.answers])
-    found = Parts(known).rebuilt(clique)
+    found = ResidualParts(known).rebuilt(clique)
     assert found.values.ravel() == pytest.approx(best @ values, abs=1e-6)
     cells = found.values.size
     assert found.noise.times(found.noise.times(np.eye(cells))) == pytest.approx(best @ best.T, abs=1e-9)

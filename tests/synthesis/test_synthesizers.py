@@ -17,11 +17,11 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.conf_folder import CONF
 from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
-from synthesis.consistency.agree import Target, Targets, consistent
+from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.consistency.nonnegative import norm_sub
 from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
-from synthesis.gum.gradual_update import Work
+from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.passes import gum_rows
 from synthesis.independent import independent_rows
@@ -165,7 +165,7 @@ def test_gum_keeps_the_correlations_of_exact_answers_and_independent_rows_do_not
 
 
 def test_gum_creates_cells_that_no_row_has_yet():
-    targets = Targets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
+    targets = ConsistentTargets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
     made = gum_rows(targets, GumSpec(replace=0.0), rows=1000, rng=np.random.default_rng(3)).table
     assert distance(made, made, ("age", "job")) == 0
     diagonal = np.mean(made.column("age") == made.column("job"))
@@ -179,7 +179,7 @@ def test_one_update_of_figure_4_moves_two_of_five_records():
     columns = tuple(np.array(c, np.uint8) for c in ([1] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 2]))
     target = Target(("income", "gender"), np.array([[0.0, 0.0], [0.2, 0.8]]) * 5, 1.0)
     for replace in (0.0, 1.0):
-        work = Work.start(CodedTable(domain, columns), np.random.default_rng(1))
+        work = UpdateWork.start(CodedTable(domain, columns), np.random.default_rng(1))
         assert work.update(target, alpha=2.0, replace=replace)[0] == 2
         assert list(np.bincount(work.columns[1], minlength=2)) == [2, 3]
         assert list(work.columns[0]) == [1] * 5
@@ -192,7 +192,7 @@ def test_one_update_of_figure_4_moves_two_of_five_records():
 def test_an_update_never_changes_the_number_of_rows_nor_overshoots_the_target():
     table = people(1000)
     target = Target(("age", "job"), np.full((6, 4), 1000 / 24), 1.0)
-    work = Work.start(table, np.random.default_rng(2))
+    work = UpdateWork.start(table, np.random.default_rng(2))
     before = np.abs(count_cliques(table, [("age", "job")])[0] - 1000 / 24).sum()
     work.update(target, alpha=0.5, replace=0.5)
     after = CodedTable(TOWN, tuple(work.columns))

@@ -19,7 +19,7 @@ LEVEL = 0.01
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RateEstimate:
     """A share with its 95 % interval and a one-sided test against the value that real records have.
 
     Attributes:
@@ -40,16 +40,16 @@ class Estimate:
         return {"value": self.value, "low": self.low, "high": self.high, "p": self.p, "null": self.null}
 
 
-def estimate(value: float, variance: float, *, null: float = 0.5, null_variance: float = 0.0) -> Estimate:
+def estimate(value: float, variance: float, *, null: float = 0.5, null_variance: float = 0.0) -> RateEstimate:
     """Normal interval and test of a share; without any spread only the sign is left, and no test."""
     error = math.sqrt(max(variance, 0.0))
     spread = math.sqrt(max(variance, 0.0) + max(null_variance, 0.0))
     p = float(ndtr((null - value) / spread)) if spread > 0 else None
-    return Estimate(value, max(0.0, value - 1.96 * error), min(1.0, value + 1.96 * error), p, null)
+    return RateEstimate(value, max(0.0, value - 1.96 * error), min(1.0, value + 1.96 * error), p, null)
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class PrivacyComparison:
     """Values of synthetic records beside those of holdout records.
 
     Attributes:
@@ -61,7 +61,7 @@ class Comparison:
 
     synthetic: Values
     holdout: Values
-    smaller: Estimate | None
+    smaller: RateEstimate | None
     ties: float | None
     reason: str = ""
 
@@ -93,7 +93,9 @@ class Comparison:
         return out
 
 
-def compare(synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.int64] | None = None) -> Comparison:
+def compare(
+    synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.int64] | None = None
+) -> PrivacyComparison:
     """Whether synthetic values tend to be smaller than holdout ones: a rank test that allows for ties.
 
     Goal: not systematically smaller (Platzer 2020, §3). Range of `smaller.value`: [0, 1]; ½ is what holdout records
@@ -105,10 +107,10 @@ def compare(synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.i
     keep = np.isfinite(synthetic)
     ours = synthetic[keep]
     if holdout is None:
-        return Comparison(np.sort(ours), np.empty(0), None, None, "no holdout to compare with")
+        return PrivacyComparison(np.sort(ours), np.empty(0), None, None, "no holdout to compare with")
     theirs = np.sort(holdout[np.isfinite(holdout)])
     if not ours.size or not theirs.size:
-        return Comparison(np.sort(ours), theirs, None, None, "no defined values on one of the two sides")
+        return PrivacyComparison(np.sort(ours), theirs, None, None, "no defined values on one of the two sides")
     mine = np.sort(ours)
     left, right = (np.searchsorted(theirs, ours, side=s) for s in ("left", "right"))
     placed = 1 - (left + right) / 2 / theirs.size
@@ -116,7 +118,7 @@ def compare(synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.i
     groups = np.arange(ours.size) if clusters is None else clusters[keep]
     variance = clustered_variance(placed, groups) + clustered_variance(back, np.arange(theirs.size))
     ties = float(((right - left) / theirs.size).mean())
-    return Comparison(mine, theirs, estimate(float(placed.mean()), variance), ties)
+    return PrivacyComparison(mine, theirs, estimate(float(placed.mean()), variance), ties)
 
 
 def clustered_variance(values: Values, clusters: NDArray[np.int64]) -> float:

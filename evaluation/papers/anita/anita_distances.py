@@ -190,7 +190,7 @@ def _gaps(query: Places, reference: Places, start: int, apart: Places) -> None:
 
 
 @dataclass(frozen=True)
-class Matches:
+class NearestMatches:
     """How many records of a table equal a reference record.
 
     Attributes:
@@ -215,7 +215,7 @@ class Matches:
         }
 
 
-def matches(queries: CodedTable, reference: CodedTable) -> Matches:
+def matches(queries: CodedTable, reference: CodedTable) -> NearestMatches:
     """Records that equal a reference record in all attributes, and in all but one (Platzer 2020, section 3).
 
     Cost: one sort of the reference per attribute; records are compared by 64-bit sums, whose chance to collide is
@@ -236,7 +236,7 @@ def matches(queries: CodedTable, reference: CodedTable) -> Matches:
     left = np.flatnonzero(~exact)
     for asked, stored in parts if len(queries.domain) > 1 else ():
         near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - stored)
-    return Matches(queries.rows, int(exact.sum()), int(near.sum()))
+    return NearestMatches(queries.rows, int(exact.sum()), int(near.sum()))
 
 
 def project(table: CodedTable, names: tuple[str, ...]) -> CodedTable:

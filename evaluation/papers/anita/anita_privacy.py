@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
-from evaluation.papers.anita.anita_compare import Comparison, Estimate, clustered_variance, compare, estimate
-from evaluation.papers.anita.anita_distances import Kind, Matches, Nearest, matches, nearest, project
+from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
+from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest, project
 from mechanisms.public.coded_table import CodedTable
 
 #: A holdout with fewer records is not split for the real-against-real reference.
@@ -31,8 +31,8 @@ class Closer:
     training: float
     tie: float
     holdout: float
-    share: Estimate
-    real: Estimate | None
+    share: RateEstimate
+    real: RateEstimate | None
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
@@ -64,11 +64,11 @@ class Privacy:
     columns: tuple[str, ...]
     kind: Kind
     rows: dict[str, int]
-    dcr: Comparison | None = None
-    nndr: Comparison | None = None
+    dcr: PrivacyComparison | None = None
+    nndr: PrivacyComparison | None = None
     closer: Closer | None = None
-    synthetic_matches: Matches | None = None
-    holdout_matches: Matches | None = None
+    synthetic_matches: NearestMatches | None = None
+    holdout_matches: NearestMatches | None = None
     warnings: tuple[str, ...] = ()
     reason: str = ""
     measured: dict[str, int] = field(default_factory=dict)
@@ -200,7 +200,7 @@ def _share(seen: Nearest, unseen: Nearest) -> tuple[float, float, tuple[float, f
     return float(score.mean()), max(one + two - alone, alone), (parts[0], parts[1], parts[2])
 
 
-def overlap_warning(training: CodedTable, held: Matches) -> tuple[str, ...]:
+def overlap_warning(training: CodedTable, held: NearestMatches) -> tuple[str, ...]:
     """A warning where far more holdout records than training records have an equal among the (other) training ones."""
     twins = _twin_share(training)
     share = held.exact / held.rows

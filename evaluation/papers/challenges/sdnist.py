@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.learning.features import numbers_in, rows_at
-from evaluation.papers.challenges.sdnist_matches import Matches, matches
+from evaluation.papers.challenges.sdnist_matches import ApparentMatches, matches
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
@@ -31,7 +31,7 @@ LEFT_OUT = ("INDP",)
 
 
 @dataclass(frozen=True)
-class Distances:
+class SdnistDistances:
     """Distances of all pairs of two tables.
 
     Attributes:
@@ -61,12 +61,12 @@ class Sdnist:
         reason: why there is no score.
     """
 
-    distances: Distances | None
+    distances: SdnistDistances | None
     by: str = ""
     subsamples: Mapping[float, float] | None = None
     independent: float | None = None
     areas: Sequence[tuple[str, float, float]] = ()
-    matches: Matches | None = None
+    matches: ApparentMatches | None = None
     reason: str = ""
 
     @property
@@ -187,7 +187,7 @@ def _features(domain: Domain, by: str | None) -> list[str]:
     return [n for n in sorted(domain.names) if n != by and n not in LEFT_OUT]
 
 
-def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Distances:
+def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> SdnistDistances:
     """The distances of all pairs of columns (of more than 200 columns 20,000 seeded pairs), the area added to each."""
     domain, pairs = real.domain, pairs_looked_at(_features(real.domain, by))
     cliques = [domain.canonical(pair if by is None else (by, *pair)) for pair in pairs]
@@ -204,4 +204,4 @@ def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Distan
     columns = {name: 1000 * (1 - math.fsum(each) / len(each)) for name, each in per_column.items()}
     shares = inside * 0 if by is None else np.bincount(real.column(by), minlength=len(inside)) / real.rows
     areas = {int(a): max(0.0, 1000 * (1 - inside[a] / shares[a] / len(pairs))) for a in np.flatnonzero(shares)}
-    return Distances(1000 * (1 - total / len(pairs)), columns, areas, len(pairs))
+    return SdnistDistances(1000 * (1 - total / len(pairs)), columns, areas, len(pairs))

@@ -15,7 +15,7 @@ QUASI = ("SEX", "MSP", "RAC1P", "OWN_RENT", "EDU", "PUMA", "INDP_CAT", "HISP")
 
 
 @dataclass(frozen=True)
-class Matches:
+class ApparentMatches:
     """Real records that a synthetic table shows.
 
     Attributes:
@@ -36,7 +36,7 @@ class Matches:
         return asdict(self) | {"quasi": list(self.quasi)}
 
 
-def matches(real: CodedTable, synthetic: CodedTable) -> Matches:
+def matches(real: CodedTable, synthetic: CodedTable) -> ApparentMatches:
     """Both counts; no measure of privacy: a random sample of people has such matches, too."""
     pooled = pool_tables(real, synthetic)
     key = flat_key(pooled, real.domain.names)
@@ -44,13 +44,13 @@ def matches(real: CodedTable, synthetic: CodedTable) -> Matches:
     exact = int(np.isin(key[alone], key[real.rows :]).sum())
     quasi = tuple(n for n in QUASI if n in real.domain)
     if not quasi:
-        return Matches(len(alone), exact)
+        return ApparentMatches(len(alone), exact)
     key = flat_key(pooled, quasi)
     ours, theirs = _alone(key[: real.rows]), _alone(key[real.rows :]) + real.rows
     _, i, j = np.intersect1d(key[ours], key[theirs], assume_unique=True, return_indices=True)
     others = [pooled.columns[n] for n in real.domain.names if n not in quasi]
     shares = [np.mean(c[ours[i]] == c[theirs[j]]) for c in others] if len(i) else []
-    return Matches(len(alone), exact, quasi, len(i), float(np.mean(shares)) if shares else None)
+    return ApparentMatches(len(alone), exact, quasi, len(i), float(np.mean(shares)) if shares else None)
 
 
 def _alone(key: Codes) -> Codes:

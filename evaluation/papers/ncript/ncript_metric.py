@@ -35,20 +35,20 @@ class NcriptSettings(MapColumns):
     )
 
 
-class Prepared(NamedTuple):
+class PreparedRows(NamedTuple):
     """The region of each segment by its label, or None for the segments themselves; the parameters."""
 
     regions: dict[str, str] | None
     spec: NcriptSpec
 
 
-def prepared(own: NcriptSettings, schema: Schema | None, seed: int) -> Prepared:
+def prepared(own: NcriptSettings, schema: Schema | None, seed: int) -> PreparedRows:
     """Regions and parameters.
 
     Raises:
         UserError: no such level or parameter; a parameter out of range.
     """
-    return Prepared(_regions(own, schema), _spec(own.ncript or {}))
+    return PreparedRows(_regions(own, schema), _spec(own.ncript or {}))
 
 
 def _regions(own: NcriptSettings, schema: Schema | None) -> dict[str, str] | None:
@@ -87,7 +87,7 @@ def _losses(inputs: Inputs) -> Ncript:
 
     names = (inputs.column("time"), inputs.column("segment"), inputs.column("kind"))
     cubes = map_cubes(inputs.real, inputs.synthetic, inputs.schema, names)
-    ready: Prepared = inputs.ready or prepared(inputs.own(NcriptSettings), None, 0)
+    ready: PreparedRows = inputs.ready or prepared(inputs.own(NcriptSettings), None, 0)
     if ready.regions is not None:
         cubes = cubes.merged([ready.regions.get(str(s), str(s)) for s in cubes.segments])
     return ncript(cubes, ready.spec)

@@ -47,7 +47,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class PairOffer:
     """Pairs that may be measured.
 
     Attributes:
@@ -139,7 +139,7 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Allocation:
+def allocate(known: Known, wanted: PairOffer, noise: Noise, power: float) -> Allocation:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
@@ -178,7 +178,7 @@ def allocate(known: Known, wanted: Wanted, noise: Noise, power: float) -> Alloca
 @dataclass(frozen=True, eq=False)
 class _Work:
     known: Known
-    wanted: Wanted
+    wanted: PairOffer
     ones: _Errors
     pairs: _Errors
     noise: Noise

@@ -20,7 +20,7 @@ LEVELS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class PairCells:
     """The cells of a pair as a model expects them, those of like size together.
 
     A cell's count is taken as drawn with that mean and the variance mean + (strength · mean)² from a gamma law: records
@@ -39,7 +39,7 @@ class Cells:
     records: float
 
     @classmethod
-    def of(cls, expected: Values, aside: Values, records: float) -> Cells:
+    def of(cls, expected: Values, aside: Values, records: float) -> PairCells:
         """Of all cells, and the variances of what is expected; cells that nothing is expected of do not count."""
         full = expected > 1e-9
         expected, aside = expected[full], aside[full]
@@ -57,7 +57,7 @@ class Cells:
     @classmethod
     def of_pair(
         cls, expected: Values, sides: tuple[Values, Values], errors: tuple[float, float], query: Query
-    ) -> Cells:
+    ) -> PairCells:
         """Of what is asked about a pair, from what a model expects of its cells.
 
         Args:

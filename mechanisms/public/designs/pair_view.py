@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import Wanted
-from mechanisms.public.designs.deviations import Cells
+from mechanisms.public.designs.allocation import PairOffer
+from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import QueryMatrix
@@ -29,7 +29,9 @@ MOST_SCORE_NOISE = 0.5
 ATOMS = 64
 EM_ROUNDS = 100
 #: There is nothing but the known marginals.
-NO_PAIRS = Wanted(lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0))
+NO_PAIRS = PairOffer(
+    lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +64,21 @@ class PairView:
     def pairs(self) -> tuple[Clique, ...]:
         return tuple(self.queries)
 
-    def cells(self, pair: Clique, expected: Values) -> Cells:
+    def cells(self, pair: Clique, expected: Values) -> PairCells:
         """Of the pair's query, from what a model expects of the marginal."""
         left, right = pair
         sides = self.expected((left,)), self.expected((right,))
         errors = self.spread.get((left,), 0.0), self.spread.get((right,), 0.0)
-        return Cells.of_pair(expected, sides, errors, self.queries[pair])
+        return PairCells.of_pair(expected, sides, errors, self.queries[pair])
 
     def wanted(
         self,
         places: Sequence[int],
-        cells: Sequence[Cells],
+        cells: Sequence[PairCells],
         more: Values,
         stddev: Values,
         further: Collection[int] = (),
-    ) -> Wanted:
+    ) -> PairOffer:
         """What noisy distances tell about pairs: their errors where they are not measured, and where they are.
 
         Args:
@@ -94,7 +96,7 @@ class PairView:
         forest = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * told, 0.0).tolist())
         gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
         rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
-        return Wanted(
+        return PairOffer(
             lambda i, at: cells[i].left(strength[i], at),
             lambda i, at: cells[i].shown(strength[i], at),
             rows,

@@ -26,7 +26,7 @@ FOUND_IN_NOISE = 0.001
 
 
 @dataclass(frozen=True)
-class UnitSizes:
+class SizeQuestion:
     """How many units have 1, 2, 3 to 4, 5 to 8, … records, up to a public cap; a unit with more counts in the last.
 
     A unit stands in one bucket with weight 1, however many records it has.

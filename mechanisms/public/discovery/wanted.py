@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import UnitSizes
+from mechanisms.public.discovery.unit_sizes import SizeQuestion
 
 #: Ids of the charges begin so.
 DISCOVERY = "discovery:"
@@ -26,7 +26,7 @@ class Wanted:
     column: str
     what: tuple[str, ...]
     tree: LeafTree | None = None
-    sizes: UnitSizes | None = None
+    sizes: SizeQuestion | None = None
 
     @property
     def of_values(self) -> bool:

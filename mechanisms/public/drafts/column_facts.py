@@ -12,7 +12,7 @@ from typing import Any
 
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, Reading
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, NumberForm
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
@@ -63,7 +63,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ColumnFacts:
     """What one scan saw of a column.
 
     Attributes:
@@ -96,7 +96,7 @@ class Facts:
 
 #: What a column without a row looks like.
 _NO_NUMBERS = Numbers(0, 0, None, None, 0)
-_NOTHING = Facts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
+_NOTHING = ColumnFacts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
 #: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.
 ALL, WORDS, NO_DIGITS = "true", "x IS NULL OR NOT isfinite(x)", "NOT regexp_matches(t, '^[0-9]+$')"
 
@@ -128,7 +128,7 @@ class Look:
         self._shapes: dict[int, dict[str, int]] = {}
         self._samples: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
         self._moments: dict[tuple[str, ...], dict[int, tuple[list[int], Any, Any, bool]]] = {}
-        self._numbers: dict[Reading, dict[int, Numbers]] = {}
+        self._numbers: dict[NumberForm, dict[int, Numbers]] = {}
         typed = [source.moment(i, None) if source.typed(i) else "NULL" for i in columns]
         parts = {
             "i": map(str, columns),
@@ -145,7 +145,7 @@ class Look:
         )
 
     @cached_property
-    def facts(self) -> dict[int, Facts]:
+    def facts(self) -> dict[int, ColumnFacts]:
         """What one scan saw of each column."""
         rows = self._engine.execute(
             f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT t) FILTER (NOT ok AND trim(t) <> ''),
@@ -161,7 +161,7 @@ class Look:
             padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
             told = tuple(sorted(gaps or ()))
             seen = int(rows_seen), int(filled or 0), told, bool(empty), int(distinct)
-            facts[i] = Facts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
+            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
         return facts
 
     @cached_property
@@ -169,7 +169,7 @@ class Look:
         """The columns that are not numbers as they stand."""
         return {i for i, f in self.facts.items() if f.padded or f.plain.count < f.filled}
 
-    def numbers(self, index: int, reading: Reading) -> Numbers:
+    def numbers(self, index: int, reading: NumberForm) -> Numbers:
         """The numbers of a column, read so."""
         if self.source.typed(index):
             return self.facts[index].plain

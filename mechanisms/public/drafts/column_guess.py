@@ -8,7 +8,16 @@ from calendar import monthrange
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, WORDS, Facts, Look, Numbers, few_units
+from mechanisms.public.drafts.column_facts import (
+    COMPACT,
+    MAX_VALUES,
+    NO_DIGITS,
+    WORDS,
+    ColumnFacts,
+    Look,
+    Numbers,
+    few_units,
+)
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
@@ -18,7 +27,7 @@ from mechanisms.public.tables.text_forms import (
     CURRENCIES,
     ID_NAME,
     POSTAL_NAME,
-    Reading,
+    NumberForm,
     as_moment,
     date_forms,
     day_and_month,
@@ -74,7 +83,7 @@ def guess_column(look: Look, index: int) -> Guess:
     return _texts(look, index, facts)
 
 
-def _empty(facts: Facts) -> Guess:
+def _empty(facts: ColumnFacts) -> Guess:
     if len(facts.gaps) > 1 or (facts.gaps and facts.empty):
         return None, "nothing but gaps"
     if facts.rows < FEW_ROWS:
@@ -83,11 +92,11 @@ def _empty(facts: Facts) -> Guess:
     return {"kind": "constant", **value}, "empty throughout: not measured, and nothing is invented"
 
 
-def _one_value(facts: Facts) -> bool:
+def _one_value(facts: ColumnFacts) -> bool:
     return facts.rows >= FEW_ROWS and facts.distinct <= 2 and facts.filled == facts.rows
 
 
-def _ids(look: Look, index: int, facts: Facts) -> Guess | None:
+def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Whole numbers that are called ids, or of which no two are alike."""
     seen, name = facts.plain, look.source.names[index]
     if seen.wholes < facts.filled or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
@@ -99,7 +108,7 @@ def _ids(look: Look, index: int, facts: Facts) -> Guess | None:
     return None, "whole numbers, no two alike: a running number, or an id"
 
 
-def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
+def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Numbers as they are, with a few words among them."""
     odd = facts.filled - facts.plain.count
     days = facts.dated > COMPACT * facts.filled and not look.source.typed(index)
@@ -111,7 +120,7 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     if not odd:
         rows = may_be_thousands(shapes) if facts.plain.wholes < facts.plain.count else 0
         doubt = f"; {rows:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234"
-        return _of_numbers(facts.plain, Reading(), facts, [], doubt if rows else "", shapes)
+        return _of_numbers(facts.plain, NumberForm(), facts, [], doubt if rows else "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
@@ -120,22 +129,22 @@ def _plain_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
         unread = odd - sum(words[g] for g in gaps)
         doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
         return _of_numbers(
-            facts.plain, Reading(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""), shapes
+            facts.plain, NumberForm(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""), shapes
         )
     if facts.distinct <= MAX_VALUES:
         return None
-    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(Reading(), look.shapes(index))
-    return _of_numbers(facts.plain, Reading(), facts, [], doubt, shapes)
+    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(NumberForm(), look.shapes(index))
+    return _of_numbers(facts.plain, NumberForm(), facts, [], doubt, shapes)
 
 
-def _unread(odd: int, facts: Facts, told: Iterable[str]) -> str:
+def _unread(odd: int, facts: ColumnFacts, told: Iterable[str]) -> str:
     few = ", ".join([*map(repr, told)][:3])
     shown = f", such as {few}" if few else ""
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
 
 def _of_numbers(
-    seen: Numbers, reading: Reading, facts: Facts, gaps: list[str], doubt: str, shapes: Mapping[str, int]
+    seen: Numbers, reading: NumberForm, facts: ColumnFacts, gaps: list[str], doubt: str, shapes: Mapping[str, int]
 ) -> Guess | None:
     """A column of numbers, as one code each or in bins."""
     bounds, codes = seen.bounds(), seen.gap_codes()
@@ -173,7 +182,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[dict[str, Any], str]:
     return fields, "numbers in 20 bins; bounds are the least and the largest seen, rounded outwards"
 
 
-def _dates(look: Look, index: int, facts: Facts) -> Guess | None:
+def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Days or times in the forms that most values have."""
     if facts.dated < MOSTLY * facts.filled and not look.source.typed(index):
         return None
@@ -215,7 +224,7 @@ def _outwards(low: str, high: str) -> tuple[str, str]:
     return f"{low[:7]}-01", f"{high[:7]}-{monthrange(int(high[:4]), int(high[5:7]))[1]}"
 
 
-def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
+def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Codes of digits with leading zeros, too many to list: postal codes and the like."""
     named = bool(POSTAL_NAME.search(look.source.names[index]))
     texts = look.sample(index, NO_DIGITS, 4)
@@ -231,7 +240,7 @@ def _digits(look: Look, index: int, facts: Facts) -> Guess | None:
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
 
 
-def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
+def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Numbers with a currency sign, marks of thousands, or a decimal comma."""
     texts, shapes = look.sample(index), look.shapes(index)
     reading, share = number_reading(shapes)
@@ -258,13 +267,13 @@ def _signed_numbers(look: Look, index: int, facts: Facts) -> Guess | None:
     )
 
 
-def _per_cent(reading: Reading, shapes: Mapping[str, int]) -> str:
+def _per_cent(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     """That some numbers have a per cent sign and others have none."""
     bare = sum(n for t, n in shapes.items() if "%" not in t and reading.number(t) is not None)
     return f"; {bare:,} rows have no %: are they per cent too?" if bare and "%" in reading.strip else ""
 
 
-def _other_way(reading: Reading, shapes: Mapping[str, int]) -> str:
+def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     """That some cells are written another way than the rest, and that some may be either."""
     unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
     if not any(reading.other_way.number(t) is not None for t in unread):
@@ -277,7 +286,7 @@ def _other_way(reading: Reading, shapes: Mapping[str, int]) -> str:
     return f"{said}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
 
 
-def _texts(look: Look, index: int, facts: Facts) -> Guess:
+def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     """A flag, a list, the most frequent of a long list, or nothing."""
     values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
     if values and len(values) <= MAX_VALUES and spelled_yes_or_no(values):
@@ -308,7 +317,7 @@ def _texts(look: Look, index: int, facts: Facts) -> Guess:
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words
 
 
-def _long_list(look: Look, index: int, facts: Facts) -> Guess:
+def _long_list(look: Look, index: int, facts: ColumnFacts) -> Guess:
     many = f"about {facts.distinct:,} distinct texts"
     often = look.told(index, look.sample(index, most=FREQUENT))
     if facts.filled < ROWS_EACH * facts.distinct or not often:

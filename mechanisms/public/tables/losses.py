@@ -17,7 +17,7 @@ NAMED = 8
 
 
 @dataclass(frozen=True)
-class Loss:
+class ColumnLoss:
     """Values of one column that are not declared missing, and neither listed nor readable as numbers within the bounds.
 
     Attributes:
@@ -53,7 +53,7 @@ def percent(share: float) -> str:
     return f"{min(100 * share, 99.9) if share < 1 else 100:.1f} %"
 
 
-def loss_of(column: Column, report: EncodingReport) -> Loss:
+def loss_of(column: Column, report: EncodingReport) -> ColumnLoss:
     """What a column loses."""
     outside, unread = report.outside[column.name], report.unplaced[column.name]
     clipped = 0
@@ -65,7 +65,9 @@ def loss_of(column: Column, report: EncodingReport) -> Loss:
         unread += outside
     fates = [fate(column)] if unread or not clipped else []
     fates += ["count as the nearest bound"] if clipped else []
-    return Loss(column.name, unread + clipped, report.rows - report.gaps[column.name], ", or ".join(fates), clipped)
+    return ColumnLoss(
+        column.name, unread + clipped, report.rows - report.gaps[column.name], ", or ".join(fates), clipped
+    )
 
 
 def _ordered(column: Column) -> bool:
@@ -81,18 +83,18 @@ def fate(column: Column) -> str:
     return f"count as the first value, {column.labels[0]!r}"
 
 
-def losses_of(report: EncodingReport, schema: Schema) -> tuple[Loss, ...]:
+def losses_of(report: EncodingReport, schema: Schema) -> tuple[ColumnLoss, ...]:
     """The columns that lose values, the worst first."""
     losses = [loss for column in schema.columns if (loss := loss_of(column, report)).lost]
     return tuple(sorted(losses, key=lambda loss: -loss.lost))
 
 
-def beyond(losses: Sequence[Loss], at_most: float) -> tuple[Loss, ...]:
+def beyond(losses: Sequence[ColumnLoss], at_most: float) -> tuple[ColumnLoss, ...]:
     """The columns that lose a larger share than that."""
     return tuple(loss for loss in losses if loss.lost > at_most * loss.filled)
 
 
-def refuse_losses(losses: Sequence[Loss], at_most: float, *, figures: bool = True) -> None:
+def refuse_losses(losses: Sequence[ColumnLoss], at_most: float, *, figures: bool = True) -> None:
     """Stop before anything is charged where a column loses more than `at_most` of its values, gaps aside.
 
     It depends on the rows: it lies outside of the guarantee, and the statement names it. The message quotes no value.
@@ -121,7 +123,7 @@ def check_share(at_most: float) -> None:
         raise UserError(f"got {at_most}", where=SETTING, fix=fix)
 
 
-def said_losses(losses: Sequence[Loss]) -> list[str]:
+def said_losses(losses: Sequence[ColumnLoss]) -> list[str]:
     """A line per column for the operator: NOT private."""
     return [f"{loss}; they {loss.fate}" for loss in losses]
 

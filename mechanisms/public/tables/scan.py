@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.parts import check_same, table_parts
-from mechanisms.public.tables.text_forms import MINUS, SPACES, Reading
+from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
 Format = Literal["csv", "parquet"]
 #: Rows per streamed batch.
@@ -128,7 +128,7 @@ class Source:
         text = text if self.typed(index) else f"replace({text}, {literal(MINUS)}, '-')"
         if self.typed(index) or not (strip or decimal != "."):
             return f"TRY_CAST({text} AS DOUBLE)"
-        reading = Reading(tuple(strip), decimal)
+        reading = NumberForm(tuple(strip), decimal)
         for sign in reading.signs:
             text = f"replace({text}, {literal(sign)}, '')"
         text = f"trim({text}, {literal(SPACES)})"

@@ -73,7 +73,7 @@ Texts = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Reading:
+class NumberForm:
     """How the numbers of a column are written.
 
     Attributes:
@@ -134,10 +134,10 @@ class Reading:
         return "point" if self.decimal == "." else "comma"
 
     @property
-    def other_way(self) -> Reading:
+    def other_way(self) -> NumberForm:
         """The same with point and comma changed over."""
         decimal = "," if self.decimal == "." else "."
-        return Reading((*(s for s in self.strip if s not in {",", "."}), self.decimal), decimal)
+        return NumberForm((*(s for s in self.strip if s not in {",", "."}), self.decimal), decimal)
 
     def fields(self) -> dict[str, object]:
         """As a column of a schema says it."""
@@ -215,7 +215,7 @@ def date_forms(texts: Texts, known: Sequence[str] = ()) -> list[tuple[str, float
     return forms
 
 
-def number_reading(texts: Texts) -> tuple[Reading, float]:
+def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     """How most of the texts can be read as numbers, and the share of them that are."""
     numeric = {t: n for t, n in texts.items() if re.search(r"\d", t)}
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
@@ -223,9 +223,9 @@ def number_reading(texts: Texts) -> tuple[Reading, float]:
     bare = {t: _without(t, signs) for t in numeric}
     thousands, points = ([m] if _parts(m, bare.values()) else [] for m in ",.")
     spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
-    dotted = Reading((*signs, *thousands, *spaces))
-    comma = Reading((*signs, *points, *spaces), ",")
-    best = max((Reading(), dotted, comma), key=lambda r: (share_of(texts, lambda t: _number(r, t)), r.plain))
+    dotted = NumberForm((*signs, *thousands, *spaces))
+    comma = NumberForm((*signs, *points, *spaces), ",")
+    best = max((NumberForm(), dotted, comma), key=lambda r: (share_of(texts, lambda t: _number(r, t)), r.plain))
     return best, share_of(texts, lambda t: _number(best, t))
 
 
@@ -239,7 +239,7 @@ def _unit_of_measure(texts: Texts) -> list[str]:
     return [word for word, n in most if len(word) > 1 and word not in CURRENCIES and n >= SAME_UNIT * words.total()]
 
 
-def _number(reading: Reading, text: str) -> bool:
+def _number(reading: NumberForm, text: str) -> bool:
     return reading.number(text) is not None
 
 
@@ -272,9 +272,9 @@ def _parts(mark: str, texts: Collection[str]) -> bool:
     return shown or not any(other in t for t in texts)
 
 
-def either_way(reading: Reading, texts: Texts) -> int:
+def either_way(reading: NumberForm, texts: Texts) -> int:
     """In how many rows a text such as 1.234 is one number with a mark of thousands, and another with a decimal one."""
-    marks = (Reading((*reading.signs, *({",", "."} - {d})), d) for d in ",.")
+    marks = (NumberForm((*reading.signs, *({",", "."} - {d})), d) for d in ",.")
     comma, point = marks
     both = ((comma.number(t), point.number(t), n) for t, n in texts.items())
     return sum(n for a, b, n in both if a is not None and b is not None and a != b)

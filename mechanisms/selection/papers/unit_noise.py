@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.accountants import Basic, Gdp, Zcdp, accountant_class
+from mechanisms.accounting.accountants.basic import Basic
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.pairs import PairNoise, possible_pairs, ranked_pairs
 from mechanisms.accounting.plan import Plan, Request, make_plan
 from mechanisms.public.domain import Clique, Domain

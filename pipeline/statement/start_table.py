@@ -1,12 +1,10 @@
-"""A public table from whose rows the synthetic ones start: which it was, in the words of the statement."""
+"""A public table from whose rows the synthetic ones start: which it was."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mechanisms.public.errors import UserError
 from pipeline.settings.config import SynthesisConfig
@@ -41,24 +39,9 @@ class Start:
             raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
 
     @property
-    def sentence(self) -> str:
-        """What the statement lists among the public facts."""
-        return (
-            f"the table {self.name!r} ({START}), from whose rows the synthetic ones were changed: nothing protects "
-            f"what it holds (SHA-256 {self.digest})"
-        )
-
-
-#: A sentence of `Start`, with the quoted name and the digest.
-SENTENCE = re.compile(
-    r"the table ('.*'|\".*\") \(synthesis\.public\), from whose rows .* it holds \(SHA-256 ([0-9a-f]{64})\)"
-)
-
-
-def start_named(public_facts: Iterable[str]) -> str | None:
-    """The file that a statement names as the start of the rows, or None."""
-    named = [match[1] for fact in public_facts if (match := SENTENCE.fullmatch(fact))]
-    return str(ast.literal_eval(named[0])) if named else None
+    def fact(self) -> dict[str, Any]:
+        """Its entry among the public facts of a statement."""
+        return {"fact": "public_start", "name": self.name, "sha256": self.digest}
 
 
 def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | None:

@@ -1,0 +1,131 @@
+"""A statement in words: its fields, through the sentences of `sentences.j2`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment
+from jinja2.environment import TemplateModule
+
+from mechanisms.accounting.filters import Limit, Totals
+from mechanisms.accounting.running_total import RunningTotal
+from mechanisms.public.tables.scan import literal
+from mechanisms.public.units import ID_RULES
+from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.pages.page import environment
+from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.statement.format_2 import TEXTS, is_older
+from pipeline.statement.statement import unit_fields, unit_of
+
+
+def sentence(name: str, *fields: Any) -> str:
+    """One sentence of the template."""
+    return str(getattr(_sentences(), name)(*fields)).strip()
+
+
+def words_of(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Each key that needs words → its sentence, or a list of them; of an older format as it stands in its file."""
+    if is_older(statement):
+        return {name: statement.get(name, empty) for name, empty in TEXTS.items()}
+    unit, budget = statement["unit"], statement["budget"]
+    return {
+        "unit": sentence("unit", unit),
+        "clip": sentence("clip", unit),
+        "missing_unit": sentence("missing_unit", unit),
+        "unit_ids": "" if unit["ids"] is None else sentence("unit_ids", unit["ids"]),
+        "holdout": sentence("holdout", statement["holdout"]),
+        "noise_source": sentence("noise_source", statement["noise_source"]),
+        "conversion": sentence("conversion", statement),
+        "public_facts": [sentence("public_fact", fact) for fact in statement["public_facts"]],
+        "outside": [sentence("stop", stop) for stop in statement["outside"]],
+        "reasons_not_private": reasons_in_words(statement["reasons_not_private"]),
+        "warnings": [*budget_warnings(budget["epsilon"], budget["delta"]), *unit_warnings(unit_of(unit))],
+        "running_total": running_total_in_words(statement["running_total"]),
+    }
+
+
+def unit_in_words(unit: PrivacyUnit) -> str:
+    """Who is protected."""
+    return sentence("unit", unit_fields(unit))
+
+
+def protected(statement: Mapping[str, Any]) -> str:
+    """The same, from a statement of any format."""
+    return str(statement["unit"]) if is_older(statement) else sentence("unit", statement["unit"])
+
+
+def reasons_in_words(codes: Any) -> list[str]:
+    """Why there is no promise; the texts of an older format as they are."""
+    known = ("noise_seed", "confirmed_public")
+    return [sentence("reason", code) if code in known else str(code) for code in codes]
+
+
+def running_total_in_words(stated: Mapping[str, Any] | None) -> str:
+    """What a budget ledger says; empty where there is none."""
+    return "" if stated is None else stated_total(stated).sentence
+
+
+def stated_total(stated: Mapping[str, Any]) -> RunningTotal:
+    """The running total of a statement, from its numbers."""
+    composed = stated["epsilon_composed"]
+    totals = Totals(stated["epsilon_sum"], stated["delta_sum"], math.inf if composed is None else composed)
+    limit, others = Limit.of(stated["limit"], "limit"), stated.get("not_ours", 0)
+    table, kind, slack = stated["table"], stated["accountant"], stated["slack"]
+    return RunningTotal(table, kind, slack, stated["runs"], stated["not_private"], totals, limit, others)
+
+
+def all_words(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the sentences about several fields together."""
+    facts = dict.fromkeys(("schema", "public_start")) | {f["fact"]: f for f in statement["public_facts"]}
+    several = {name: sentence(name, statement) for name in ABOUT}
+    several |= {name: sentence(name, statement, facts) for name in OF_FACTS}
+    several |= {name: sentence(name, statement["neighbouring"]) for name in OF_TABLES}
+    tries = statement["selection"]
+    return words_of(statement) | several | {"released": "" if tries is None else sentence("released", tries)}
+
+
+#: Sentences about several fields; those that look public facts up; those about neighbouring tables.
+ABOUT = ("original", "promise", "max_records_from", "rows_by_default", "never_covered")
+OF_FACTS = (
+    *("bounds_from", "texts_released", "declared_bounds"),
+    *("how_rows_were_made", "models_that_saw_rows", "alike_where_measured"),
+)
+OF_TABLES = ("neighbours", "compared", "absent", "bet")
+
+
+def text_of(template: str, **view: Any) -> str:
+    """The text of a whole file, in which nothing is escaped."""
+    return str(_texts().get_template(template).render(view))
+
+
+@cache
+def _sentences() -> TemplateModule:
+    return _texts().get_template("sentences.j2").module
+
+
+@cache
+def _texts() -> Environment:
+    texts = environment().overlay(autoescape=False)
+    own = {"quoted": repr, "literal": literal, "rule_in_words": ID_RULES.__getitem__}
+    texts.filters = {**texts.filters, **own, "lines": _lines, "scalar": _scalar}
+    return texts
+
+
+#: What a text in quotation marks of YAML may not hold as it is: controls, line breaks, and what is no character.
+_UNQUOTED = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+def _scalar(text: str) -> str:
+    """A text in quotation marks, as YAML reads it."""
+    return _UNQUOTED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _lines(text: str) -> str:
+    """The lines that are not empty; several of them end with a line break, as a block of YAML does."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return "\n".join(lines) + ("\n" if len(lines) > 1 else "")
