@@ -129,6 +129,7 @@ class Metric:
             settings that do not fit the schema with a UserError.
         says: what a score says in plain words, with `{score}` in it.
         ends: of a result, what its score may be read against, and its interval, without another table.
+        figures: result, schema and options → what a report draws of it: parts of figures.json by name.
         reported: computed for a report of two tables too, where its needs are met and its library is there.
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
@@ -153,6 +154,7 @@ class Metric:
     prepare: Callable[[Any, Schema, int], Any] | None = None
     says: str = ""
     ends: Callable[[Any], Ends | None] | None = None
+    figures: Callable[[Any, Schema, Options], Mapping[str, Any]] | None = None
     quick: bool = False
     reported: bool = False
     referable: bool = True

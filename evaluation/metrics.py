@@ -4,36 +4,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evaluation.accuracy.n_way_metrics import N_WAY
-from evaluation.attacks.attribute_inference_metric import ATTRIBUTE_INFERENCE
-from evaluation.attacks.linkage_metric import LINKAGE
-from evaluation.attacks.membership_metric import MEMBERSHIP
-from evaluation.attacks.singling_out_metric import SINGLING_OUT
-from evaluation.correlation_metric import CORRELATION
-from evaluation.coverage.outlier_coverage_metric import OUTLIER_COVERAGE
-from evaluation.dependence_metric import DEPENDENCE
-from evaluation.learning.tstr_metric import TSTR
-from evaluation.learning.two_sample_auc_metric import TWO_SAMPLE_AUC
+from evaluation.map_columns import MapColumns
 from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
-from evaluation.mgd.mgd_metric import MGD
-from evaluation.papers.anita.anita_privacy_metric import PRIVACY
-from evaluation.papers.anita.anita_sequences_metric import SEQUENCES
-from evaluation.papers.challenges.density_metric import DENSITY
-from evaluation.papers.challenges.gini_metric import GINI
-from evaluation.papers.challenges.pie_chart_metrics import INVERSE_PIE, PIE_CHART
-from evaluation.papers.challenges.range_2018_metric import RANGE_2018
-from evaluation.papers.challenges.range_query_metric import RANGE_QUERY
-from evaluation.papers.challenges.sdnist_metric import SDNIST
-from evaluation.papers.challenges.sprint2_metric import SPRINT2
-from evaluation.papers.challenges.sprint3_metric import SPRINT3
-from evaluation.papers.ncript.ncript_metric import NCRIPT
-from evaluation.tvd_metric import TVD
 from mechanisms.public.errors import UserError, did_you_mean, one_of
+from mechanisms.public.members import Members
 
 #: Metrics whose details have a place of their own in scores.json.
 ON_TOP = ("mgd", "tvd")
 #: The metrics by name, in the order of scores.json; a contract test runs over all of them.
-METRICS: dict[str, Metric] = {}
+METRICS: Members[Metric] = Members(
+    "metrics",
+    {
+        "mgd": "evaluation.mgd.mgd_metric:MGD",
+        "tvd": "evaluation.tvd_metric:TVD",
+        "anita_1way": "evaluation.accuracy.n_way_metrics:ANITA_1WAY",
+        "anita_2way": "evaluation.accuracy.n_way_metrics:ANITA_2WAY",
+        "anita_3way": "evaluation.accuracy.n_way_metrics:ANITA_3WAY",
+        "anita_4way": "evaluation.accuracy.n_way_metrics:ANITA_4WAY",
+        "anita_nway": "evaluation.accuracy.n_way_metrics:ANITA_NWAY",
+        "correlation": "evaluation.correlation_metric:CORRELATION",
+        "dependence": "evaluation.dependence_metric:DEPENDENCE",
+        "outlier_coverage": "evaluation.coverage.outlier_coverage_metric:OUTLIER_COVERAGE",
+        "density": "evaluation.papers.challenges.density_metric:DENSITY",
+        "range_2018": "evaluation.papers.challenges.range_2018_metric:RANGE_2018",
+        "range_query": "evaluation.papers.challenges.range_query_metric:RANGE_QUERY",
+        "pie_chart": "evaluation.papers.challenges.pie_chart_metrics:PIE_CHART",
+        "inverse_pie": "evaluation.papers.challenges.pie_chart_metrics:INVERSE_PIE",
+        "ncript": "evaluation.papers.ncript.ncript_metric:NCRIPT",
+        "sprint2": "evaluation.papers.challenges.sprint2_metric:SPRINT2",
+        "sprint3": "evaluation.papers.challenges.sprint3_metric:SPRINT3",
+        "sdnist_kmarginal": "evaluation.papers.challenges.sdnist_metric:SDNIST",
+        "gini": "evaluation.papers.challenges.gini_metric:GINI",
+        "anita_sequences": "evaluation.papers.anita.anita_sequences_metric:SEQUENCES",
+        "anita_privacy": "evaluation.papers.anita.anita_privacy_metric:PRIVACY",
+        "singling_out": "evaluation.attacks.singling_out_metric:SINGLING_OUT",
+        "linkage": "evaluation.attacks.linkage_metric:LINKAGE",
+        "attribute_inference": "evaluation.attacks.attribute_inference_metric:ATTRIBUTE_INFERENCE",
+        "membership_inference": "evaluation.attacks.membership_metric:MEMBERSHIP",
+        "two_sample_auc": "evaluation.learning.two_sample_auc_metric:TWO_SAMPLE_AUC",
+        "tstr": "evaluation.learning.tstr_metric:TSTR",
+    },
+)
 
 
 def check_metric(metric: Metric) -> None:
@@ -73,8 +84,8 @@ def find(name: str) -> Metric:
 
 
 def declared_settings() -> dict[str, Setting]:
-    """Every setting that a metric declares, by name."""
-    return {s.name: s for m in METRICS.values() for s in declared(m.settings)}
+    """Every setting that a metric or the map of a report declares, by name."""
+    return {s.name: s for kind in (*(m.settings for m in METRICS.values()), MapColumns) for s in declared(kind)}
 
 
 def column_roles() -> tuple[str, ...]:
@@ -121,32 +132,3 @@ class ScoreSpec:
         for name in ("worst", "top"):
             if getattr(self, name) < 1:
                 raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")
-
-
-for entry in (
-    MGD,
-    TVD,
-    *N_WAY,
-    CORRELATION,
-    DEPENDENCE,
-    OUTLIER_COVERAGE,
-    DENSITY,
-    RANGE_2018,
-    RANGE_QUERY,
-    PIE_CHART,
-    INVERSE_PIE,
-    NCRIPT,
-    SPRINT2,
-    SPRINT3,
-    SDNIST,
-    GINI,
-    SEQUENCES,
-    PRIVACY,
-    SINGLING_OUT,
-    LINKAGE,
-    ATTRIBUTE_INFERENCE,
-    MEMBERSHIP,
-    TWO_SAMPLE_AUC,
-    TSTR,
-):
-    register(entry)

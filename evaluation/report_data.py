@@ -13,9 +13,6 @@ from evaluation.dependence import Dependence
 from evaluation.map_columns import MapColumns
 from evaluation.metric import Options
 from evaluation.outcome import plain
-from evaluation.papers.anita.anita_privacy import Privacy
-from evaluation.papers.ncript.combined_loss import Ncript
-from evaluation.papers.ncript.ncript_metric import NCRIPT
 from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
@@ -28,10 +25,6 @@ from mechanisms.public.schema.table_schema import Schema
 
 #: Bars of one column, at most.
 BARS = 16
-#: Points of a curve.
-POINTS = 51
-#: Record types whose losses are shown.
-TYPES = 10
 #: Larger maps are not counted for a picture alone.
 MAP_CELLS = 20_000_000
 
@@ -50,12 +43,15 @@ def figures(
         card: the scores; what was not computed is not drawn.
         places: the columns of longitude and latitude, which place the segments of the map.
     """
-    parts = {
+    own: dict[str, Any] = {}
+    for outcome in card.outcomes.values():
+        if outcome.metric.figures is not None and outcome.result is not None:
+            own |= outcome.metric.figures(outcome.result, schema, options)
+    parts = own | {
         "columns": [_distribution(c, options.whole or real, synthetic) for c in schema.columns],
         "pairs": _pairs(card, schema),
         "dependence": _dependence(card),
-        "map": _map(card, real, synthetic, schema, options, places),
-        "distances": _distances(card),
+        "map": _map(own.get("map"), real, synthetic, schema, options, places),
     }
     return dict(plain({k: v for k, v in parts.items() if v is not None}))
 
@@ -121,51 +117,41 @@ def _dependence(card: Scorecard) -> dict[str, Any] | None:
     return outcome.result.to_json()
 
 
-def _distances(card: Scorecard) -> dict[str, Any] | None:
-    outcome = card.outcomes.get("anita_privacy")
-    if outcome is None or not isinstance(outcome.result, Privacy):
-        return None
-    curves = {}
-    for name, part in (("dcr", outcome.result.dcr), ("nndr", outcome.result.nndr)):
-        if part is not None and part.synthetic.size:
-            curves[name] = part.curve(POINTS).to_dict("list")
-    result = outcome.result
-    about = {"passed": result.passed, "columns": len(result.columns), "rows": result.measured}
-    return curves | about if curves else None
-
-
 def _map(
-    card: Scorecard,
+    given: Mapping[str, Any] | None,
     real: CodedTable,
     synthetic: CodedTable,
     schema: Schema,
     options: Options,
     places: tuple[str, str] | None,
 ) -> dict[str, Any] | None:
-    """The score of each place and time: N-CRiPT's loss where it was computed, else how far apart the kinds are."""
+    """The score of each place and time: of a metric that was computed, else how far apart the kinds are.
+
+    Args:
+        given: of the metric: score (its name), times, segments, losses (segments × times), regions (segment → region),
+            and what else is drawn of it.
+    """
     columns = options.own(MapColumns)
     time, segment, kind = columns.time, columns.segment, columns.kind
     if time is None or segment is None or kind is None or not min(real.rows, synthetic.rows):
         return None
     names = (time, segment, kind)
+    regions: Mapping[str, str] = {}
     further: dict[str, Any] = {}
-    outcome = card.outcomes.get("ncript")
-    if outcome is not None and isinstance(outcome.result, Ncript):
-        losses, caption = outcome.result.total.T, "N-CRiPT loss"
-        labels = (outcome.result.times, outcome.result.segments)
-        further = {"temporal": _courses(outcome.result, schema[segment]), "types": _types(outcome.result, schema[kind])}
+    if given is not None:
+        further = dict(given)
+        losses, caption, regions = further.pop("losses"), further.pop("score"), further.pop("regions")
+        labels = (further.pop("times"), further.pop("segments"))
     elif real.domain.cells(names) <= MAP_CELLS:
         cubes = map_cubes(real, synthetic, schema, names)
         losses, caption = _kinds_apart(cubes.real, cubes.synthetic).T, "Total variation distance of the kinds"
         labels = (cubes.times, cubes.segments)
     else:
         return None
-    times, segments = (_named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
+    times, segments = (named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
     counts = np.bincount(real.column(segment), minlength=schema[segment].size)
     records = dict(zip(code_names(schema[segment]), counts, strict=True))
     known_places = schema[segment].places or Places()
-    prepared = options.ready.get(NCRIPT.name)
-    regions = (prepared.regions if prepared else None) or {}
     areas = _areas(known_places, regions)
     where = _points(known_places, regions) or (_places(real, schema, segment, places) if places else {})
     return {
@@ -181,21 +167,6 @@ def _map(
         "areas": [areas.get(s, []) for s in segments] if areas else None,
         **further,
     }
-
-
-def _courses(losses: Ncript, column: Column) -> list[dict[str, Any]]:
-    """The six losses of some places over time."""
-    courses = losses.courses()
-    names = _named(column, tuple(c["segment"] for c in courses))
-    return [{**course, "segment": name} for course, name in zip(courses, names, strict=True)]
-
-
-def _types(losses: Ncript, column: Column) -> list[dict[str, Any]]:
-    """What the TYPES worst record types add to the loss."""
-    frame = losses.types.head(TYPES)
-    names = _named(column, tuple(frame["type"]))
-    rows = frame.assign(type=names).to_dict(orient="records")
-    return [{str(k): v for k, v in row.items()} for row in rows]
 
 
 def _points(places: Places, regions: Mapping[str, str]) -> dict[str, Point]:
@@ -216,7 +187,7 @@ def _areas(places: Places, regions: Mapping[str, str]) -> dict[str, list[Ring]]:
     return areas
 
 
-def _named(column: Column, labels: tuple[object, ...]) -> list[str]:
+def named(column: Column, labels: tuple[object, ...]) -> list[str]:
     """What the labels of a map's axis are called in the schema; a region keeps its name."""
     names = dict(zip(map(str, code_values(column)), code_names(column), strict=True))
     return [names.get(str(label), str(label)) for label in labels]

@@ -19,8 +19,8 @@ from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
 from evaluation.mgd.targets import Targets
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError
+from mechanisms.public.members import needed
 from mechanisms.public.schema.table_schema import Schema, load_schema
-from mechanisms.selection.papers.itemsets import frequent_itemsets
 from pipeline import synth_again as other
 from pipeline.comparison.compared_tables import score_several, tables_by_name
 from pipeline.comparison.several_tables import Comparison
@@ -125,6 +125,8 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
     """
     if not 0 <= least <= 1:
         raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
+    places = ("itemsets", "marginals of the release (`query`)")
+    frequent_itemsets = needed("mechanisms.selection.papers.itemsets:frequent_itemsets", "this answer", *places)
     schema, _, measurements = read_release(source.folder.release if isinstance(source, Run) else Path(source))
     binary = [c.name for c in schema.columns if c.value_codes == 2]
     items_used = schema.domain.canonical(binary if items is None else items)

@@ -143,7 +143,7 @@ def _metric_settings() -> list[str]:
     """One line per setting that metrics declare: its full name, its default, what it is, and whose it is."""
     rows = []
     for each in declared_settings().values():
-        first, *others = users(each.name)
+        first, *others = users(each.name) or ["the map of a report"]
         whose = f"{first} and {len(others)} more" if others else first
         default = json.dumps(each.default).replace('"', "")
         rows.append(f"  evaluation.{each.name}={default}".ljust(44) + f" {whose}: {each.doc}")

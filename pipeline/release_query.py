@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.members import needed
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import codes_by_label
@@ -114,18 +115,12 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
     Raises:
         UserError: another word, or too many cells.
     """
-    from synthesis.papers.maxent import (  # not loaded by what asks for no solution
-        MaxentSpec,
-        fit_maxent,
-        solution_named,
-    )
-
-    spec = MaxentSpec(solution=solution_named(solution))
-    model = fit_maxent(for_synthesis(measurements, schema), spec, zeros=schema.zeros)
+    solve = needed("synthesis.papers.maxent:solved_views", "a solution", "solution", "the question without it")
+    model = solve(for_synthesis(measurements, schema), solution, schema.zeros)
     result = cells_frame(schema, clique).assign(count=np.round(model.marginal(clique), 2))
     views = [t.clique for t in model.targets.marginals]
     holding = [t for t in model.targets.marginals if set(clique) <= set(t.clique)]
-    how = spec.solution
+    how = model.spec.solution
     if holding:
         how = COARSELY if all(t.answers is not None for t in holding) else MEASURED if clique in views else INSIDE
     sources = [t.clique for t in holding] or [v for v in views if set(v) & set(clique)]

@@ -65,4 +65,4 @@ def _entry(n: int | None) -> Metric:
 
 #: Computed without being asked for.
 QUICK = (1, 2, 3)
-N_WAY = tuple(_entry(n) for n in (1, 2, 3, 4, None))
+ANITA_1WAY, ANITA_2WAY, ANITA_3WAY, ANITA_4WAY, ANITA_NWAY = (_entry(n) for n in (1, 2, 3, 4, None))

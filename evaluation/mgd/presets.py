@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from evaluation.drawn_schemas import draw_schemas
 from evaluation.mgd.aemc import flow_nodes
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import AxesOf, grouped
@@ -112,8 +113,6 @@ def _density(schema: Schema, spec: PresetSpec) -> Targets:
     The marginals are those that the metric `density` draws from the same seed; one drawn twice weighs twice. Between
     tables of as many records the score is the mean L1 distance of that metric.
     """
-    from evaluation.papers.challenges.density import draw_schemas
-
     drawn = Counter(draw_schemas(schema.domain.names, schemas=spec.max_marginals, seed=spec.seed))
     marginals = [target(schema, c, weights={}, delta=0.0, weight=float(n)) for c, n in drawn.items()]
     note = f"{spec.max_marginals} random 3-way marginals (seed {spec.seed}), no mass moves, Δ = 0: L1 distances"

@@ -5,36 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mechanisms.public.members import Members
 from mechanisms.selection.aim import AimSettings
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Method, Selection
 from mechanisms.selection.fixed import Fixed, Given
 from mechanisms.selection.mst import MstSettings
-from mechanisms.selection.papers.adagrid import AdagridSettings
-from mechanisms.selection.papers.indif import IndifSettings
-from mechanisms.selection.papers.mwem import MwemSettings
-from mechanisms.selection.papers.privbasis import PrivBasisSettings
-from mechanisms.selection.papers.priview import PriViewSettings
-from mechanisms.selection.papers.public_table import PublicSettings
-from mechanisms.selection.papers.weak_groups import GroupsSettings
 
 #: The selections by name; a contract test runs over all of them.
-SELECTIONS: dict[str, type[Selection]] = {
-    s.kind: s
-    for s in (
-        AutoSettings,
-        Fixed,
-        AdagridSettings,
-        MstSettings,
-        MwemSettings,
-        AimSettings,
-        IndifSettings,
-        PriViewSettings,
-        PublicSettings,
-        GroupsSettings,
-        PrivBasisSettings,
-    )
-}
+SELECTIONS: Members[type[Selection]] = Members(
+    "selection",
+    {
+        "auto": AutoSettings,
+        "fixed": Fixed,
+        "adagrid": "mechanisms.selection.papers.adagrid:AdagridSettings",
+        "mst": MstSettings,
+        "mwem": "mechanisms.selection.papers.mwem:MwemSettings",
+        "aim": AimSettings,
+        "indif": "mechanisms.selection.papers.indif:IndifSettings",
+        "priview": "mechanisms.selection.papers.priview:PriViewSettings",
+        "public": "mechanisms.selection.papers.public_table:PublicSettings",
+        "groups": "mechanisms.selection.papers.weak_groups:GroupsSettings",
+        "privbasis": "mechanisms.selection.papers.privbasis:PrivBasisSettings",
+    },
+)
 
 
 def registered_methods() -> dict[str, type[Method]]:

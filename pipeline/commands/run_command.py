@@ -8,10 +8,9 @@ from pathlib import Path
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline import stages
+from pipeline import experiment_run, stages
 from pipeline.console import tells
 from pipeline.error_messages import say_what_is_safe
-from pipeline.experiments import experiments
 from pipeline.folder_lock import no_empty_folders
 from pipeline.measuring.acceptance import Withheld
 from pipeline.report.last_lines import where_to_look
@@ -45,7 +44,7 @@ def run_once(config: Config, composed: DictConfig) -> int:
 def _done(config: Config, root: Path, hydra_files: dict[str, str]) -> str:
     """The last lines of the run, or of the experiment."""
     if config.experiment.kind or config.smoke:
-        return experiments.run_experiment(config, root, hydra_files)
+        return experiment_run.run_experiment(config, root, hydra_files)
     done = stages.run(config, root, hydra_files=hydra_files)
     listed = not isinstance(config.evaluation.metrics, str)
     return where_to_look(done, tells=tells(sys.stdout, config.console), listed=listed)

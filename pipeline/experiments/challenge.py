@@ -32,7 +32,7 @@ from pipeline.demo import write_demo
 from pipeline.experiments.anonymized import scores_of_anonymous
 from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
 from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
-from pipeline.experiments.experiment_settings import ExperimentConfig, stored
+from pipeline.experiments.experiment_settings import stored
 from pipeline.experiments.findings import FILES, Findings, finished, setting_of, summary, told, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
@@ -46,6 +46,7 @@ from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, schema_path
+from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.selecting import with_max_cells
 from pipeline.stage_bars import Stages, unplaced_lines
 

@@ -9,15 +9,8 @@ from typing import Any, TypeVar
 from mechanisms.public.errors import UserError
 from pipeline.experiments.gallery.published import Published, published_of
 from pipeline.experiments.repeats import checked_repeats
+from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.own_settings import own_settings
-
-
-@dataclass
-class ExperimentConfig:
-    """An experiment by name; its own settings stand with it."""
-
-    kind: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

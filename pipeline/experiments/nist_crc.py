@@ -16,11 +16,12 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words
-from pipeline.experiments.experiment_settings import ExperimentConfig, ExperimentSource, settings_of
+from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
 from pipeline.folders import claimed, logged
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.statement.words import unit_in_words
 
 #: Where the table is to be had; the experiment says so where it runs without.

@@ -29,11 +29,12 @@ from mechanisms.sensitive.private_table import PrivateTable, load_private
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
-from pipeline.experiments.experiment_settings import ExperimentConfig, RowSpec, map_settings, rows_of
+from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.folders import RunFolder
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
+from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.selecting import with_max_cells
 from pipeline.statement.statement import Declared, make_statement
 from pipeline.statement.words import words_of

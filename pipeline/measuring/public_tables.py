@@ -14,8 +14,8 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.tables.scan import Source
-from mechanisms.selection.papers.public_table import read_public
 from mechanisms.sensitive.private_table import fingerprint
 from mechanisms.sensitive.same_rows import same_rows
 from pipeline.settings import build

@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,7 +50,7 @@ class Registry:
     """
 
     kind: str
-    things: dict[str, Any]
+    things: MutableMapping[str, Any]
     fits: Callable[[str, Any], bool]
     form: str
     settings: Mapping[str, Any] | None = None

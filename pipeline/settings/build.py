@@ -264,7 +264,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     """The synthesizer and its settings."""
-    kind = SYNTHESIZERS[one_of(config.kind, tuple(SYNTHESIZERS), "synthesis.kind")]
+    kind = SYNTHESIZERS[one_of(config.kind, SYNTHESIZERS, "synthesis.kind")]
     setting_types = {f.name: f.type for f in dataclasses.fields(kind)}
     for name, value in config.options.items():
         if name not in setting_types:

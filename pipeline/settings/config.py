@@ -16,9 +16,9 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.units import ID_RULES, NO_UNIT
 from pipeline.conf_folder import SCHEMAS
-from pipeline.experiments.experiment_settings import ExperimentConfig
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import compose_config
+from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.own_settings import form_of
 from pipeline.settings.ways_out import first_line, way_out

@@ -69,7 +69,7 @@ def chosen_metrics(chosen: Any, options: Options) -> tuple[str, ...]:
     if not isinstance(names, list) or not names:
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
         raise UserError(f"got {chosen!r}", where="evaluation.metrics", fix=fix)
-    return tuple(one_of(str(name), tuple(METRICS), "evaluation.metrics") for name in names)
+    return tuple(one_of(str(name), METRICS, "evaluation.metrics") for name in names)
 
 
 def report_metrics(options: Options, given: Collection[str]) -> tuple[str, ...]:

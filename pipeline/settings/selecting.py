@@ -27,7 +27,7 @@ def selection_of(config: SelectionConfig) -> Selection:
     Raises:
         UserError: no such selection or setting; a value of another type.
     """
-    kind = SELECTIONS[one_of(config.kind, tuple(SELECTIONS), "selection.kind")]
+    kind = SELECTIONS[one_of(config.kind, SELECTIONS, "selection.kind")]
     settings = own_settings(kind, config.options, "selection", config.kind)
     _check_cells(config.options)
     return settings

@@ -28,7 +28,7 @@ def curves(frame: pd.DataFrame, colours: dict[str, str]) -> list[Panel]:
     several = frame["data"].nunique() > 1
     drawn = []
     for (data, metric), group in frame.groupby(["data", "metric"], sort=False):
-        shown = METRICS[metric].title if metric in METRICS else str(metric)
+        shown = METRICS[str(metric)].title if metric in METRICS else str(metric)
         low = group["goal"].iloc[0] == "low"
         title, better = f"{shown} ({data})" if several else shown, f"{'lower' if low else 'higher'} is better"
         drawn.append(Panel(title, better, _panel(group, colours, f"{title} over ε, {better}", low=low)))

@@ -17,9 +17,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.files import write_whole
-from pipeline import stages
+from pipeline import experiment_run, stages
 from pipeline.error_messages import explained
-from pipeline.experiments import experiments
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import Config, typed
@@ -119,7 +118,7 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, par
 
 def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> dict[str, float]:
     if settings.experiment.kind or settings.smoke:
-        print(experiments.run_experiment(settings, root, files))
+        print(experiment_run.run_experiment(settings, root, files))
         return {}
     return dict(stages.run(settings, root, hydra_files=files, shared=shared).seconds)
 

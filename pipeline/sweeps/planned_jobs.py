@@ -20,10 +20,10 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.parts import check_table_files
+from pipeline import experiment_run
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.console import CONSOLE
-from pipeline.experiments import experiments
 from pipeline.folders import not_in_release
 from pipeline.settings import build
 from pipeline.settings.compose import listed, misspelt, without_hydra
@@ -144,7 +144,7 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     """
     one_of(config.console, CONSOLE, "console")
     if config.experiment.kind or config.smoke:
-        experiments.known(config)
+        experiment_run.known(config)
         return build.LIBRARIES_BYTES
     key = _without_seeds(config)
     if key in checked.memory:
@@ -170,7 +170,7 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
 def _releases(config: Config, root: Path, checked: CheckedSettings) -> tuple[PlannedRelease, ...]:
     """What the job books in a shared ledger, where one is set."""
     if config.experiment.kind or config.smoke:
-        return experiments.planned_releases(config, root)
+        return experiment_run.planned_releases(config, root)
     cached = checked.plans.get(_without_seeds(config))
     return () if cached is None else admission.planned_release(config, *cached, root)
 

@@ -174,6 +174,18 @@ def fit_maxent(measurements: Measurements, spec: MaxentSpec | None = None, *, ze
     return ViewModel(consistent(measurements, nonnegative=spec.nonnegative, zeros=zeros), spec)
 
 
+def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> ViewModel:
+    """Views whose answers to marginals in no view are found by a solution.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        solution: maxent, least_norm or linear.
+    Raises:
+        UserError: another word; as `consistent`.
+    """
+    return fit_maxent(measurements, MaxentSpec(solution=solution_named(solution)), zeros=zeros)
+
+
 def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
     """Proportional fitting from the uniform marginal: the one of largest entropy among those with these sides.
 

@@ -18,7 +18,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.measurement import MarginalQuestion
 from pipeline.budget.admission import check
-from pipeline.experiments.experiments import planned_releases
+from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import look_first
 from tests.pipeline.conftest import TOWN, command, people, worded

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.density import density, draw_schemas
+from evaluation.drawn_schemas import draw_schemas
+from evaluation.papers.challenges.density import density
 from evaluation.papers.challenges.gini import gini_index, gini_score
 from evaluation.papers.challenges.range_2018 import answer, draw_query, range_score
 from mechanisms.public.coded_table import CodedTable

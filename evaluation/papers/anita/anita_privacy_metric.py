@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from evaluation.metric import Inputs, Metric, MetricSettings, columns, scored, setting
+from evaluation.metric import Inputs, Metric, MetricSettings, Options, columns, scored, setting
 from mechanisms.public.errors import one_of
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: How records may be compared.
 KINDS = ("hamming", "mixed")
+#: Points of a curve that a report draws.
+POINTS = 51
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,16 @@ def _ends(result: Privacy) -> Ends | None:
     return Ends(honest, None, 1.0, share.low, share.high, limits=limits, honest_is=of, poor_is=poor)
 
 
+def _figures(result: Privacy, schema: Schema, options: Options) -> dict[str, Any]:
+    """The curves of both distances."""
+    curves = {}
+    for name, part in (("dcr", result.dcr), ("nndr", result.nndr)):
+        if part is not None and part.synthetic.size:
+            curves[name] = part.curve(POINTS).to_dict("list")
+    about = {"passed": result.passed, "columns": len(result.columns), "rows": result.measured}
+    return {"distances": curves | about} if curves else {}
+
+
 PRIVACY = Metric(
     name="anita_privacy",
     title="ANITA: DCR and NNDR; share nearer to training than to the holdout",
@@ -92,6 +104,7 @@ PRIVACY = Metric(
     source="Platzer 2020, section 3 (DCR and NNDR against a holdout; the share as one number is ours)",
     run=scored(_privacy, _share),
     ends=_ends,
+    figures=_figures,
     settings=DistanceSettings,
     needs=("holdout",),
     prepare=prepared,

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from evaluation.accuracy.anita_accuracy import table_distances
+from evaluation.drawn_schemas import SCHEMAS, WAYS, draw_schemas
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-
-SCHEMAS, WAYS = 300, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +43,6 @@ class Density:
                 {"attributes": list(a), "l1d": float(d)} for a, d in zip(worst["attributes"], worst["l1d"], strict=True)
             ],
         }
-
-
-def draw_schemas(names: Sequence[str], *, schemas: int = SCHEMAS, ways: int = WAYS, seed: int = 0) -> list[Clique]:
-    """`schemas` independent draws of `ways` different columns; all columns where there are fewer."""
-    rng = np.random.default_rng(seed)
-    ways = min(ways, len(names))
-    return [tuple(names[i] for i in np.sort(rng.choice(len(names), ways, replace=False))) for _ in range(schemas)]
 
 
 def density(

@@ -6,13 +6,16 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.map_columns import MAP, MapColumns
-from evaluation.metric import Inputs, Metric, scored, setting
+from evaluation.metric import Inputs, Metric, Options, scored, setting
 from mechanisms.public.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from evaluation.papers.ncript.combined_loss import Ncript
     from evaluation.papers.ncript.ncript_spec import NcriptSpec
     from mechanisms.public.schema.table_schema import Schema
+
+#: Record types whose losses a report shows.
+TYPES = 10
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,29 @@ def _losses(inputs: Inputs) -> Ncript:
     return ncript(cubes, ready.spec)
 
 
+def _figures(result: Ncript, schema: Schema, options: Options) -> dict[str, Any]:
+    """The loss of each place and time, the six losses of some places, and what the worst record types add."""
+    from evaluation.report_data import named
+
+    own, prepared_before = options.own(NcriptSettings), options.ready.get(NCRIPT.name)
+    if own.time is None or own.segment is None or own.kind is None:
+        return {}
+    courses = result.courses()
+    places = named(schema[own.segment], tuple(c["segment"] for c in courses))
+    frame = result.types.head(TYPES)
+    types = frame.assign(type=named(schema[own.kind], tuple(frame["type"]))).to_dict(orient="records")
+    map_of_losses = {
+        "score": "N-CRiPT loss",
+        "times": result.times,
+        "segments": result.segments,
+        "losses": result.total.T,
+        "regions": (prepared_before.regions if prepared_before else None) or {},
+        "temporal": [{**course, "segment": name} for course, name in zip(courses, places, strict=True)],
+        "types": [{str(k): v for k, v in row.items()} for row in types],
+    }
+    return {"map": map_of_losses}
+
+
 NCRIPT = Metric(
     name="ncript",
     title="N-CRiPT: mean loss of a place and time",
@@ -104,4 +130,5 @@ NCRIPT = Metric(
     settings=NcriptSettings,
     needs=MAP,
     prepare=prepared,
+    figures=_figures,
 )

@@ -9,23 +9,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs.dense import combined, dense, tradeoff
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Selection, large_pairs
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.unit_noise import unit_noise, with_all_columns
-
-#: Memory for reading a public table.
-READING_BYTES = 1_000_000_000
-#: A public table in which more than this part of a column's values has no place in the schema is of another schema.
-MAX_OUTSIDE = 0.2
 
 
 @dataclass(frozen=True)
@@ -121,34 +114,3 @@ def _chosen(facts: Facts, given: PublicTable, max_cells: int, combine_cells: int
         return []
     pairs_chosen = dense(tradeoff(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain)))
     return combined(domain, [candidates[inside[i]] for i in pairs_chosen], combine_cells)
-
-
-def read_public(
-    path: str, delimiter: str, schema: Schema, folder: Path, *, where: str = "selection.public"
-) -> CodedTable:
-    """A public table as codes of what the private table's schema measures.
-
-    Raises:
-        UserError: it lacks a column, has no rows, or holds values for which the schema has no place.
-    """
-    from mechanisms.public.tables.codec import encode_columns
-    from mechanisms.public.tables.scan import open_table
-
-    try:
-        source = open_table(
-            Path(path).expanduser(), delimiter=delimiter, workdir=folder, memory_limit_bytes=READING_BYTES, threads=1
-        )
-        table, report = encode_columns(source, schema, workdir=folder / "public")
-    except UserError as error:
-        raise UserError(f"{error.what} ({error.where})", where=where, fix=error.fix) from None
-    if not table.rows:
-        raise UserError("the public table has no rows", where=where, fix="another table, or leave it out")
-    for column in schema.columns:
-        outside = report.outside[column.name] + report.unplaced[column.name]
-        if outside > MAX_OUTSIDE * table.rows:
-            raise UserError(
-                f"{outside / table.rows:.0%} of the values of {column.name!r} have no place in the schema",
-                where=where,
-                fix="a public table of the same schema, coded in the same way",
-            )
-    return engineer(table, schema.engineering)[0]

@@ -1,31 +1,20 @@
-"""The registry of experiments: which module runs a kind; loaded only when it is asked for."""
+"""The experiment that the settings name: what it books, and its run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
 from pipeline.plugins.plugin_discovery import load_used
-from pipeline.settings.experiment_list import described
+from pipeline.settings.experiment_list import EXPERIMENTS, described
 
 if TYPE_CHECKING:
     from pipeline.budget.planned_release import PlannedRelease
     from pipeline.settings.config import Config
-
-#: Experiment → the module that runs it; loaded only when it is asked for, since plotting is slow to load.
-EXPERIMENTS = {
-    "mgd_table1": "pipeline.experiments.mgd_table1",
-    "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
-    "challenge": "pipeline.experiments.challenge",
-    "crc": "pipeline.experiments.nist_crc",
-    "maps": "pipeline.experiments.maps",
-    "all": "pipeline.experiments.gallery.all_experiments",
-}
 
 
 def known(config: Config) -> str:
@@ -52,7 +41,7 @@ def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: as of `known` and of the experiment itself.
     """
-    planned: tuple[PlannedRelease, ...] = import_module(EXPERIMENTS[known(config)]).releases(config, root)
+    planned: tuple[PlannedRelease, ...] = EXPERIMENTS[known(config)].releases(config, root)
     return planned
 
 
@@ -65,5 +54,4 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     load_used(asdict(config))
     kind = known(config)
     need_extra("matplotlib", f"experiment={kind}")
-    summary: str = import_module(EXPERIMENTS[kind]).run_and_tell(config, root, hydra_files)
-    return summary
+    return EXPERIMENTS[kind].run_and_tell(config, root, hydra_files)
