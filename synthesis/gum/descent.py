@@ -27,17 +27,20 @@ GUARD = 1e25
 class _Places:
     """Where each attribute sits in the flat array of all marginals' cells.
 
-    Attribute a has the entries first[a] … first[a + 1] − 1, one per marginal that contains it: the marginal's `offset`,
-    a's own `stride`, its `weight`, and the other attributes `other` with their `other_stride` from `other_first` on.
+    Marginal m starts at `offset`, and has the `members` from members_first[m] on, each with its `member_stride`.
+    Attribute a has the entries first[a] … first[a + 1] − 1, one per marginal that contains it: `marginal`, a's own
+    `stride` there, and the marginal's `weight`. Places are unsigned, as a loop need not ask of these if they count from
+    the end.
     """
 
-    first: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    stride: NDArray[np.int64]
     weight: NDArray[np.float64]
-    other_first: NDArray[np.int64]
-    other: NDArray[np.int64]
-    other_stride: NDArray[np.int64]
+    offset: NDArray[np.uint64]
+    members_first: NDArray[np.uint64]
+    members: NDArray[np.uint64]
+    member_stride: NDArray[np.uint64]
+    first: NDArray[np.uint64]
+    marginal: NDArray[np.uint64]
+    stride: NDArray[np.uint64]
 
 
 def descend(
@@ -70,13 +73,14 @@ def descend(
             moves += _sweep(
                 part,
                 gap,
-                places.first,
                 places.offset,
+                places.members_first,
+                places.members,
+                places.member_stride,
+                places.first,
+                places.marginal,
                 places.stride,
                 places.weight,
-                places.other_first,
-                places.other,
-                places.other_stride,
                 state,
             )
             for axis, column in enumerate(columns):
@@ -89,39 +93,34 @@ def descend(
 
 def _places(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> _Places:
     """The layout of marginals one behind the other, each with its weight."""
-    first, offset, stride, weight, other_first, other, other_stride = [0], [], [], [], [0], [], []
-    starts = np.cumsum([0, *(domain.cells(c) for c, _ in laid)])
-    for attribute in domain.names:
-        for start, (clique, own) in zip(starts, laid, strict=False):
-            if attribute not in clique:
-                continue
-            shape = domain.shape(clique)
-            for i, name in enumerate(clique):
-                step = math.prod(shape[i + 1 :])
-                if name == attribute:
-                    stride.append(step)
-                else:
-                    other.append(domain.index(name))
-                    other_stride.append(step)
-            offset.append(start)
-            weight.append(own)
-            other_first.append(len(other))
-        first.append(len(offset))
-    whole = [np.array(v, np.int64) for v in (first, offset, stride, other_first, other, other_stride)]
-    return _Places(whole[0], whole[1], whole[2], np.array(weight, np.float64), *whole[3:])
+    members_first, members, member_stride = [0], [], []
+    of: list[list[tuple[int, int, float]]] = [[] for _ in domain.names]
+    for marginal, (clique, own) in enumerate(laid):
+        shape = domain.shape(clique)
+        for i, name in enumerate(clique):
+            members.append(domain.index(name))
+            member_stride.append(math.prod(shape[i + 1 :]))
+            of[members[-1]].append((marginal, member_stride[-1], own))
+        members_first.append(len(members))
+    entries = [e for each in of for e in each]
+    offset, first = np.cumsum([0, *(domain.cells(c) for c, _ in laid)]), np.cumsum([0, *map(len, of)])
+    marginal_of, stride, weight = ([e[i] for e in entries] for i in range(3))
+    whole = (offset, members_first, members, member_stride, first, marginal_of, stride)
+    return _Places(np.array(weight, np.float64), *(np.array(v, np.uint64) for v in whole))
 
 
 @compiled
 def _sweep(
     rows: NDArray[np.int32],
     gap: NDArray[np.float64],
-    first: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    stride: NDArray[np.int64],
+    offset: NDArray[np.uint64],
+    members_first: NDArray[np.uint64],
+    members: NDArray[np.uint64],
+    member_stride: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    marginal: NDArray[np.uint64],
+    stride: NDArray[np.uint64],
     weight: NDArray[np.float64],
-    other_first: NDArray[np.int64],
-    other: NDArray[np.int64],
-    other_stride: NDArray[np.int64],
     state: NDArray[np.uint64],
 ) -> int:
     """One pass over a block of rows; a code that changes lowers its old cells' gaps and raises its new ones' by 1.
@@ -130,25 +129,30 @@ def _sweep(
     """
     seed = state[0]
     moves = 0
-    bases = np.empty(len(offset), np.int64)
+    cells = np.empty(len(offset), np.uint64)  # where the row lies in each marginal
     for r in range(rows.shape[0]):
+        for m in range(len(offset) - 1):
+            cell = offset[m]
+            for j in range(members_first[m], members_first[m + 1]):
+                cell += member_stride[j] * np.uint64(rows[r, members[j]])
+            cells[m] = cell
         for a in range(rows.shape[1]):
             seed = following(seed)
             old = rows[r, a]
             new = rows[np.int64((seed >> np.uint64(11)) % np.uint64(rows.shape[0])), a]
             if new == old:
                 continue
+            step = np.uint64(np.int64(new) - np.int64(old))  # downwards it wraps around, and so does the sum
             change = 0.0
             for k in range(first[a], first[a + 1]):
-                base = offset[k]
-                for j in range(other_first[k], other_first[k + 1]):
-                    base += other_stride[j] * rows[r, other[j]]
-                bases[k] = base
-                change += weight[k] * (gap[base + stride[k] * new] - gap[base + stride[k] * old] + 1.0)
+                cell = cells[marginal[k]]
+                change += weight[k] * (gap[cell + stride[k] * step] - gap[cell] + 1.0)
             if change < -1e-9:
                 for k in range(first[a], first[a + 1]):
-                    gap[bases[k] + stride[k] * old] -= 1.0
-                    gap[bases[k] + stride[k] * new] += 1.0
+                    cell = cells[marginal[k]]
+                    gap[cell] -= 1.0
+                    gap[cell + stride[k] * step] += 1.0
+                    cells[marginal[k]] = cell + stride[k] * step
                 rows[r, a] = new
                 moves += 1
     state[0] = seed

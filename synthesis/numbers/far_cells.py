@@ -185,14 +185,15 @@ class _Cells:
     def drawn(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """A row of each of these cells at random, none twice; -1 where a cell has no more.
 
-        Cost: linear in the rows, and a sort of those that lie in these cells.
+        Cost: linear in the rows; short numbers of cells are sorted by their digits.
         """
         asked = np.zeros(self.count.size, np.bool_)
         asked[cells] = True
-        rows = rng.permutation(np.flatnonzero(asked[self.of_row]))
-        rows = rows[np.argsort(self.of_row[rows], kind="stable")]
+        place = (np.cumsum(asked) - 1).astype(np.min_scalar_type(int(np.count_nonzero(asked))))
+        rows = rng.permutation(np.flatnonzero(asked.take(self.of_row)))
+        rows = rows[np.argsort(place[self.of_row[rows]], kind="stable")]
         held = np.where(asked, self.count, 0)
-        by_cell = np.argsort(cells, kind="stable")
+        by_cell = np.argsort(place[cells], kind="stable")
         sizes = np.bincount(cells, minlength=self.count.size)
         rank = np.empty(cells.size, np.int64)
         rank[by_cell] = np.arange(cells.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)

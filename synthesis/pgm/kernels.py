@@ -121,10 +121,17 @@ def add_to_rows(
     out: NDArray[np.float64],
 ) -> None:
     """out += matrix · cells, the matrix kept cell by cell; without `entries` every entry is 1."""
+    if len(entries):
+        for cell in range(len(cells)):
+            for k in range(starts[cell], starts[cell + 1]):
+                out[np.uint32(rows[k])] += entries[k] * cells[cell]
+        return
+    at = np.uint64(starts[0])
     for cell in range(len(cells)):
-        value = cells[cell]
-        for k in range(starts[cell], starts[cell + 1]):
-            out[rows[k]] += entries[k] * value if len(entries) else value
+        value, end = cells[cell], np.uint64(starts[cell + 1])
+        while at < end:
+            out[np.uint32(rows[at])] += value
+            at += np.uint64(1)
 
 
 @compiled
@@ -136,10 +143,19 @@ def add_to_cells(
     out: NDArray[np.float64],
 ) -> None:
     """out += matrixᵀ · answers, the matrix kept cell by cell; without `entries` every entry is 1."""
+    if not len(entries):
+        at = np.uint64(starts[0])
+        for cell in range(len(out)):
+            total, end = 0.0, np.uint64(starts[cell + 1])
+            while at < end:
+                total += answers[np.uint32(rows[at])]
+                at += np.uint64(1)
+            out[cell] += total
+        return
     for cell in range(len(out)):
         total = 0.0
         for k in range(starts[cell], starts[cell + 1]):
-            total += entries[k] * answers[rows[k]] if len(entries) else answers[rows[k]]
+            total += entries[k] * answers[np.uint32(rows[k])]
         out[cell] += total
 
 
