@@ -35,6 +35,7 @@ from synthesis.pgm.holdout import SHARE
 from synthesis.pgm.junction_tree import fit_cliques
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers
+from synthesis.unmeasured import ALL_CELLS, unmeasured
 
 #: Noise of columns is heavy where it sums to more than this share of the records, in the mean of all columns.
 HEAVY = 0.1
@@ -49,17 +50,19 @@ TOLERANCE = 4
 
 @dataclass(frozen=True, eq=False)
 class MendedRows:
-    """Rows of a graphical model, single codes of which change where answers show more than it.
+    """Rows of a graphical model, single codes of which change where answers show more than it, or a draw is off it.
 
     Attributes:
         model: the graphical model.
-        targets: what the rows shall follow; empty where the model has all that the answers show.
+        targets: what the rows shall follow; empty where its rows follow the model in all of that.
+        differ: whether they differ from the model, and not only its rows from them.
         sweeps: in which single codes change.
         zeros: combinations that no row may have.
     """
 
     model: GraphicalModel
     targets: tuple[Target, ...]
+    differ: bool
     sweeps: int
     zeros: tuple[Impossible, ...]
 
@@ -80,7 +83,7 @@ class MendedRows:
 
     def given(self, weights: Mapping[str, Values]) -> GraphicalModel | None:
         """The conditioned model; None where rows of it are mended."""
-        return None if self.targets else self.model.given(weights)
+        return None if self.differ else self.model.given(weights)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ class AutoSpec(Synthesizer):
 
         The model holds the marginals that show the most dependence: a forest of pairs first, which joins all columns
         that depend on each other, then as many as `max_cells` has room for. Where answers
-        differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them.
+        differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them; and
+        the model in pairs and triples that nobody measured (`unmeasured`), which a draw meets by chance alone.
         """
         if rows == 0 or self._columns_alone(measurements):
             return IndependentSpec().make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
@@ -154,8 +158,9 @@ class AutoSpec(Synthesizer):
             return None
         model = self._model(measurements, inside, limit, zeros, progress)
         found = [_target(model, each) for each in evidence]
-        differ = any(differs for _, differs in found)
-        return MendedRows(model, tuple(t for t, _ in found) if differ else (), self.descents, tuple(zeros))
+        targets, differ = tuple(t for t, _ in found), any(differs for _, differs in found)
+        more = unmeasured(model, targets)
+        return MendedRows(model, (*targets, *more) if differ or more else (), differ, self.descents, tuple(zeros))
 
     def _inside(
         self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros
@@ -196,13 +201,13 @@ class AutoSpec(Synthesizer):
     def predicted_bytes(
         self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0
     ) -> int:
-        """The rows, fourteen arrays per cell of the largest model, and seven per cell measured.
+        """The rows, fourteen arrays per cell of the largest model, and seven per cell measured; four of those followed.
 
         The largest forest joins all columns to that of the most values.
         """
         measured, sizes = sum(domain.cells(c) for c in cliques), domain.shape(domain.names)
         model = self._limit(sum(sizes) + max(sizes) * (sum(sizes) - max(sizes)))
-        return row_bytes(domain, rows) + 14 * 8 * model + 7 * 8 * measured
+        return row_bytes(domain, rows) + 14 * 8 * model + 7 * 8 * measured + 4 * 8 * min(ALL_CELLS, 1000 * rows)
 
 
 def _smoother(measurements: Measurements, iterations: int) -> bool:

@@ -118,9 +118,9 @@ class GraphicalModel:
             raise UserError("no row satisfies the conditions", where="where", fix=fix) from error
         return GraphicalModel(engine, flat, self.total * math.exp(share), self.report)
 
-    def answerable(self, clique: Sequence[str]) -> bool:
-        """Whether `marginal` gives this clique within its memory."""
-        return largest_table(self.engine.tree, self.domain.canonical(clique)) <= MAX_CELLS
+    def answerable(self, clique: Sequence[str], cells: int = MAX_CELLS) -> bool:
+        """Whether `marginal` gives this clique within its memory, or with no table of more cells than these."""
+        return largest_table(self.engine.tree, self.domain.canonical(clique)) <= cells
 
     def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
         """Answers to linear queries over a marginal, in records."""

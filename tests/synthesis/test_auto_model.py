@@ -105,7 +105,7 @@ def test_the_predicted_memory_knows_the_largest_forest_up_to_eight_times_the_mod
     def cells(*sizes):
         domain = Domain(tuple(Attribute(f"c{i}", n) for i, n in enumerate(sizes)))
         spec = AutoSpec(max_cells=1_000)
-        return (spec.predicted_bytes(domain, [], 10) - AutoSpec(max_cells=1).predicted_bytes(domain, [], 0)) // 112
+        return (spec.predicted_bytes(domain, [], 0) - AutoSpec(max_cells=1).predicted_bytes(domain, [], 0)) // 112
 
     small, middle, large = cells(5, 5, 5), cells(50, 20, 10), cells(500, 500)
     assert small == pytest.approx(1_000, abs=10)
@@ -186,3 +186,40 @@ def test_columns_that_drown_are_smoothed_and_precise_ones_are_not():
         ours.append(np.mean([off(synthesize(known, AutoSpec(), **rows), even, c) for c in ONES]))
         theirs.append(np.mean([off(synthesize(known, IndependentSpec(), **rows), even, c) for c in ONES]))
     assert np.mean(ours) < 0.8 * np.mean(theirs)
+
+
+def grown(rows=4_000, seed=5) -> CodedTable:
+    """Three columns that each follow a fourth, and nothing else."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 6, rows)
+    b, c, d = (np.where(rng.random(rows) < 0.5, a, rng.integers(0, 6, rows)) for _ in "bcd")
+    return CodedTable(WORLD, tuple(x.astype(np.uint8) for x in (a, b, c, d)))
+
+
+def test_rows_follow_the_model_in_pairs_and_triples_that_nobody_measured(monkeypatch):
+    known = Measurements(WORLD, answers(grown(), [*ONES, ("a", "b"), ("a", "c"), ("a", "d")], 1.0))
+    model = AutoSpec().model(known)
+    apart = [("b", "c"), ("c", "d"), ("b", "c", "d"), ("a", "b", "c")]
+
+    def far(table):
+        return [
+            np.abs(count_cliques(table, [c])[0] - model.model.marginal(c) * table.rows / model.total).sum() / table.rows
+            for c in apart
+        ]
+
+    drawn = far(made(known, rows=4_000))
+    monkeypatch.setattr("synthesis.auto_model.unmeasured", lambda model, targets: ())
+    alone = far(made(known, rows=4_000))
+    assert all(a < 0.6 * b for a, b in zip(drawn, alone, strict=True)), (drawn, alone)
+
+
+def test_a_pair_of_far_more_cells_than_records_is_not_followed():
+    known = Measurements(WORLD, answers(grown(rows=8), [*ONES, ("a", "b")], 0.1))
+    targets = AutoSpec().model(known).targets
+    assert all(WORLD.cells(t.clique) <= 36 for t in targets)
+
+
+def test_rows_that_differ_from_the_model_by_chance_alone_are_conditioned_exactly():
+    known = Measurements(WORLD, answers(grown(), [*ONES, ("a", "b"), ("a", "c")], 1.0))
+    model = AutoSpec().model(known)
+    assert model.targets and model.given({"a": np.array([1.0, 0, 0, 0, 0, 0])}) is not None
