@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import OFTEN
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO, NO, YES
@@ -273,40 +272,6 @@ def _far_bounds(column: Column, seen: Seen) -> list[str]:
         how = f"min and max go {bound / seen.most:,.0f} times as far as 99 % of the numbers"
         return [f"{how}: are they in another unit, or wider than need be?"]
     return []
-
-
-def gaps_among_numbers(column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
-    """Numbers such as -999 that lie apart from all others, or a 9 above answers from 1 to 5.
-
-    Args:
-        counts: rows per code.
-    """
-    return _codes_among_numbers(column, seen) + _nine(column, counts[: column.value_codes])
-
-
-def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
-    if not seen.codes or seen.low is None or seen.high is None:
-        return []
-    gaps = []
-    known = [NumberForm().number(t) for t in column.missing_texts]
-    for code, n in sorted(seen.codes.items()):
-        text = f"{code:g}" if column.width is None or code < 0 else f"{code:0{column.width}g}"
-        apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
-        if apart and n >= OFTEN and code not in known:
-            gaps.append((text, n))
-    if not gaps:
-        return []
-    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps)
-    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in gaps)])}"]
-
-
-def _nine(column: Column, values: NDArray[np.int64]) -> list[str]:
-    """A 9 that stands apart above a scale of answers, as 1 to 5."""
-    grid = column.grid
-    single = column.kind == "integer" and isinstance(grid, IntegerGrid) and len(grid.starts) == len(values) > 3
-    if not single or column.labels[len(values) - 1] != "9" or values[-2] or values[-1] < OFTEN:
-        return []
-    return [f"9 ({int(values[-1]):,} times), and no 8: a gap? missing: {listed([*column.missing_texts, '9'])}"]
 
 
 def _listed_gaps(column: Column) -> list[str]:

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-from mechanisms.public.drafts.column_facts import COMPACT
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.drafts.column_facts import COMPACT, OFTEN
+from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import Column
 from mechanisms.public.tables.encode import number_sql
 from mechanisms.public.tables.scan import Source, literal
-from pipeline.look.column_look import Seen
+from mechanisms.public.tables.text_forms import CURRENCIES, NumberForm
+from pipeline.look.column_look import Seen, listed
 
 #: Numbers between these may be days, as 20240229 is.
 FIRST_DAY, LAST_DAY = 19000101, 21001231
 DAY = "%Y%m%d"
+#: What encloses numbers below 0 in accounts.
+BRACKETS = ("(", ")", "[", "]")
+#: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
+NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 3
 #: Whole numbers are cents where their median is so many times that of numbers with decimals, and either are so many.
 CENTS, EITHER = (50, 200), 0.02
 
 
-def per_cent(source: Source, column: Column) -> list[str]:
-    """That some numbers have a per cent sign, which is taken out, and others have none."""
-    if "%" not in column.strip or source.typed(index := source.names.index(column.name)):
+def what_is_stripped(source: Source, column: Column) -> list[str]:
+    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have."""
+    reading = NumberForm(column.strip, column.decimal)
+    signs = [sign for sign in reading.signs if sign.strip()]
+    if not signs or source.typed(index := source.names.index(column.name)):
         return []
-    number, marked = number_sql(source, index, column), f"contains({source.text(index)}, '%')"
+    number, text = number_sql(source, index, column), source.text(index)
+    has = [f"contains({text}, {literal(sign)})" for sign in signs]
+    beside = [h for h, sign in zip(has, signs, strict=True) if sign not in BRACKETS] or ["false"]
+    gaps = ", ".join(map(literal, ("", *column.missing_texts)))
+    each = ", ".join(f"count({number}) FILTER ({h})" for h in [*has, f"NOT ({' OR '.join(beside)})"])
     with source.connect() as engine:
-        sql = f"SELECT count({number}) FILTER ({marked}), count({number}) FILTER (NOT {marked}) FROM {source.relation}"
-        signed, bare = engine.execute(sql).fetchall()[0]
-    return [f"{bare:,} of {signed + bare:,} numbers have no %: are they per cent too?"] if signed and bare else []
+        sql = f"SELECT count({number}), {each} FROM {source.relation} WHERE {text} NOT IN ({gaps})"
+        numbers, *counts, bare = engine.execute(sql).fetchall()[0]
+    held = {sign: n for sign, n in zip(signs, counts, strict=False) if n}
+    warnings = []
+    if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
+        said = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
+        warnings.append(f"{said}: are they below 0? Write them with one in the table")
+    if len(held) > 1 and min(held.values()) < numbers:
+        few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
+        warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
+    elif bare and (lone := [s for s in held if s == "%" or s not in CURRENCIES]):
+        same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
+        warnings.append(f"{bare:,} of {numbers:,} numbers have no {lone[0]}: {same}")
+    return warnings
 
 
 def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
@@ -56,3 +82,47 @@ def mixed_units(source: Source, column: Column) -> list[str]:
         return []
     how = f"{n:,} numbers without decimals are about {median / of_others:.0f} times the {others:,} with"
     return [f"{how}: two units, cents beside euros? One unit in the table"]
+
+
+def gaps_among_numbers(column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
+    """Numbers such as -999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
+
+    Args:
+        counts: rows per code.
+    """
+    return _codes_among_numbers(column, seen) + _answers(column, counts[: column.value_codes])
+
+
+def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
+    if not seen.codes or seen.low is None or seen.high is None:
+        return []
+    gaps = []
+    known = [NumberForm().number(t) for t in column.missing_texts]
+    for code, n in sorted(seen.codes.items()):
+        text = f"{code:g}" if column.width is None or code < 0 else f"{code:0{column.width}g}"
+        apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
+        if apart and n >= OFTEN and code not in known:
+            gaps.append((text, n))
+    if not gaps:
+        return []
+    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps)
+    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in gaps)])}"]
+
+
+def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
+    """Codes of no answer that stand apart above a scale: 9, or 8 and 9, above 1 to 5; 77, 88 and 99 above 0 to 10."""
+    grid = column.grid
+    if column.kind != "integer" or column.width is not None or not isinstance(grid, IntegerGrid):
+        return []
+    if len(grid.starts) != len(values) or np.any(grid.ends - grid.starts > 1):
+        return []
+    held = {int(code): int(n) for code, n in zip(grid.starts, values, strict=True) if n}
+    for family in NO_ANSWERS:
+        top = [code for code in family if code in held]
+        scale = [code for code in held if code not in top]
+        apart = top and len(scale) >= SCALE and min(top) > max(scale) + 1
+        if apart and max(top) != min(family) and min(held[c] for c in top) >= OFTEN:
+            few = ", ".join(f"{c} ({held[c]:,} times)" for c in top)
+            cure = f"missing: {listed([*column.missing_texts, *map(str, top)])}"
+            return [f"{few}, and no {min(top) - 1}: a gap? {cure}"]
+    return []

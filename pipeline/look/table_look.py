@@ -17,7 +17,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
@@ -30,7 +29,6 @@ from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     NumberForm,
-    day_and_month,
     may_be_thousands,
 )
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -41,16 +39,15 @@ from pipeline.look.column_look import (
     ColumnLook,
     Seen,
     cures_of_lost,
-    gaps_among_numbers,
     hints_on_values,
-    listed,
     lone_hint,
     moved,
     thousands_hint,
     two_notations,
     unlisted_hint,
 )
-from pipeline.look.number_look import compact_days, mixed_units, per_cent
+from pipeline.look.date_look import dates_read_wrongly
+from pipeline.look.number_look import compact_days, gaps_among_numbers, mixed_units, what_is_stripped
 from pipeline.look.unit_look import units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -270,8 +267,8 @@ def _other_way(source: Source, index: int, column: Column) -> str:
 
 def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
     """In which way the column may be read as something else than it means."""
-    warnings = two_notations(column, seen) + _day_or_month(source, column)
-    warnings += per_cent(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
+    warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
+    warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
     if seen.alike and not (seen.plain or seen.other) and NumberForm(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
@@ -282,24 +279,6 @@ def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRe
             "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
         )
     return warnings
-
-
-def _day_or_month(source: Source, column: Column) -> list[str]:
-    """That every text which is a day as declared is one with day and month changed over too."""
-    if column.kind not in DATE_KINDS or source.typed(index := source.names.index(column.name)):
-        return []
-    every = [None if form == ISO else form for form in (column.format, *column.more_formats)]
-    if not any(twins := [day_and_month(form) if form else "" for form in every]):
-        return []
-    given, other = (
-        source.moment(index, *every),
-        source.moment(index, *(t or f for t, f in zip(twins, every, strict=True))),
-    )
-    sql = f"SELECT count({given}), count({other}) FILTER ({given} IS NOT NULL) FROM {source.relation}"
-    with source.connect() as engine:
-        read, both = engine.execute(sql).fetchall()[0]
-    same = f"each of the {read:,} days is one as {listed([t for t in twins if t])} too"
-    return [f"{same}: which comes first, the day or the month?"] if read and read == both else []
 
 
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, stream
-from mechanisms.public.tables.text_forms import ID_NAME, gap_words, may_be_id
+from mechanisms.public.tables.text_forms import ID_NAME, gap_words, may_be_id, of_one_length
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
 
@@ -35,7 +36,7 @@ def units_look(
         Hints, and warnings: of ids that look like none, and of records that do not count.
     """
     if unit.column is None:
-        codes = [c.name for c in schema.columns if (c.kind == "categorical" or c.width is not None) and not c.constant]
+        codes = [c.name for c in schema.columns if _of_codes(c, seen[c.name]) and not c.constant]
         amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
@@ -74,6 +75,13 @@ def units_look(
     if lost > at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
+
+
+def _of_codes(column: Column, seen: Seen) -> bool:
+    """Whether a column holds codes, among which ids may be; no amounts, days or measurements."""
+    if column.kind == "integer" and column.width is None:
+        return of_one_length(seen.low, seen.high)
+    return column.kind == "categorical" or column.width is not None
 
 
 def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:

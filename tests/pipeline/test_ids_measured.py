@@ -35,6 +35,21 @@ def test_a_draft_asks_whether_values_of_few_rows_each_are_persons(library):
     assert "does it name persons?" not in (library / "other.yaml").read_text()
 
 
+def test_whole_numbers_that_are_all_as_long_as_each_other_may_be_persons_and_amounts_are_not(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{50000 + i % 400 * 7},{i % 400 * 7}" for i in range(1200)]
+    (tmp_path / "t.csv").write_text("\n".join(["patron,paid", *lines, ""]))
+    assert command("schema", "t.csv", "output=t.yaml") == 0
+    draft = (tmp_path / "t.yaml").read_text()
+    assert draft.count("does it name persons?") == 1 and "privacy.unit=patron" in draft
+    capsys.readouterr()
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "'patron' may be an id, with about" in said and "'paid' may be an id" not in said
+
+
 def test_ids_of_the_unit_among_the_columns_are_said_by_check_plan_and_a_run_before_it_spends(library, capsys):
     unit = ["privacy.unit=reader", "privacy.max_records=3"]
     assert command("check", *TABLE, *unit) == 0

@@ -96,3 +96,68 @@ def test_values_that_descend_within_one_bin_break_a_rule_that_orders_them(tmp_pa
     Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\n{columns}")
     assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
     assert "start ≤ end: 100.0 % of the rows break it" in capsys.readouterr().out
+
+
+def looked_at(cells: dict[str, list[str]], columns: str, capsys) -> dict[str, dict]:
+    """What `check` says of each column of a made-up table."""
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\ncolumns: {{{columns}}}\n")
+    capsys.readouterr()
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
+    return json.loads(capsys.readouterr().out)["columns"]
+
+
+def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_of(tmp_path, monkeypatch, capsys):
+    """(12.50) in accounts is below 0; 70 kg and 154 lb are one weight."""
+    monkeypatch.chdir(tmp_path)
+    cells = {"paid": [f"({i}.50)" if i % 3 == 0 else f"€{i}.50" if i % 3 == 1 else f"{i}.50" for i in range(900)]}
+    cells |= {"weight": [f"{i % 90} kg" if i % 2 else f"{i % 90 * 2} lb" for i in range(900)]}
+    cells |= {"pay": [f"{i % 9}k" if i % 3 else f"{i}000" for i in range(900)]}
+    cells |= {"fee": [f"{i}.50 EUR" if i % 2 else f"{i}.50" for i in range(900)]}
+    number = "kind: float, min: 0, max: 900000, bins: {count: 5}"
+    signs = {"paid": '["(", ")", "€"]', "weight": "[kg, lb]", "pay": "[k]", "fee": "[EUR]"}
+    columns = looked_at(cells, ", ".join(f"{c}: {{{number}, strip: {s}}}" for c, s in signs.items()), capsys)
+    assert [columns[c]["status"] for c in signs] == ["warning", "warning", "warning", "ok"]
+    assert "300 of 900 numbers stand in brackets, and are read without a minus" in columns["paid"]["hints"][0]
+    assert "some numbers alone: 'kg' (450 times), 'lb' (450 times)" in columns["weight"]["hints"][0]
+    assert "300 of 900 numbers have no k: do they mean the same?" in columns["pay"]["hints"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "codes", "declared", "asked"),
+    [
+        (range(1, 6), ["8", "9"], "min: 1, max: 9", ["8", "9"]),
+        (range(1, 6), ["8", "9"], 'min: 1, max: 9, missing: ["9"]', ["9", "8"]),
+        (range(11), ["77", "88", "99"], "min: 0, max: 99", ["77", "88", "99"]),
+        (range(1, 6), ["9"], "min: 1, max: 9", ["9"]),
+        (range(1, 8), ["8", "9"], "min: 1, max: 9", []),
+        (range(70, 99), ["99"], "min: 70, max: 99", []),
+    ],
+)
+def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared, asked, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells = {"agree": [*map(str, scale), *codes] * 30}
+    hints = " ".join(looked_at(cells, f"agree: {{kind: integer, {declared}}}", capsys)["agree"]["hints"])
+    assert (f"a gap? missing: {json.dumps(asked)}" in hints) if asked else "a gap?" not in hints
+
+
+def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    days = [f"{d:%Y-%m-%d}" for d in pd.date_range("1960-01-01", periods=900, freq="11D")]
+    cells = {"born": [day if i % 9 else "1900-01-01" for i, day in enumerate(days)]}
+    cells |= {"known": [day if i % 9 else "9999-12-31" for i, day in enumerate(days)]}
+    cells |= {"short": [f"{i % 28 + 1:02}.05.{31 if i % 2 else 75}" for i in range(900)]}
+    cells |= {"taken": [f"2024-05-{i % 28 + 1:02}T10:00:00{'Z' if i % 2 else '+02:00'}" for i in range(900)]}
+    cells |= {"plain": [day + "T10:00:00Z" for day in days]}
+    span = "min: 1900-01-01, max: 2024-12-31, bins: year"
+    columns = looked_at(
+        cells,
+        f'born: {{kind: date, {span}}}, known: {{kind: date, {span}, missing: ["9999-12-31"]}}, '
+        'short: {kind: date, format: "%d.%m.%y", min: 1969-01-01, max: 2068-12-31, bins: year}, '
+        f"taken: {{kind: datetime, {span}}}, plain: {{kind: datetime, {span}}}",
+        capsys,
+    )
+    assert '1900-01-01 (100 times): a gap? missing: ["1900-01-01"]' in columns["born"]["hints"]
+    assert "450 of 900 days lie after" in columns["short"]["hints"][0]
+    assert "are not read, and differ: +02:00 (450 times), Z (450 times)" in columns["taken"]["hints"][0]
+    assert [c["status"] for c in columns.values()] == ["warning", "ok", "warning", "warning", "ok"]

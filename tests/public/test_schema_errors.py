@@ -71,6 +71,7 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
         "9 of the 12 codes of month_of_year never occur",
     ),
     ({**DATE, "format": "%Y-%m", "bins": {"calendar": "day"}}, "loses what the bins need"),
+    ({**DATE, "min": "1931-01-01", "format": "%d.%m.%y"}, "as 1969 to 2068: bounds within"),
 ]
 
 

@@ -22,7 +22,7 @@ from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import may_be_id
+from mechanisms.public.tables.text_forms import may_be_id, of_one_length
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -85,7 +85,7 @@ def draft_schema(
             if fields is None:
                 left_out.append((column, guess))
             else:
-                guess += _of_whom(look, index) if who is None and unit == GUESS and fields["kind"] in CODES else ""
+                guess += _of_whom(look, index, fields["kind"]) if who is None and unit == GUESS else ""
                 drafted.append((column, fields, guess))
     rules = guess_derived(source, {name: fields for name, fields, _ in drafted})
     by_name = {name: fields for name, fields, _ in drafted}
@@ -110,10 +110,11 @@ def draft_schema(
     return text + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
 
 
-def _of_whom(look: Look, index: int) -> str:
+def _of_whom(look: Look, index: int, kind: str) -> str:
     """A question where no column is known to name persons, and this one may."""
     name, facts = look.source.names[index], look.facts[index]
-    if not may_be_id(name, facts.distinct, facts.filled):
+    codes = kind in CODES or (kind == "integer" and of_one_length(facts.plain.low, facts.plain.high))
+    if not codes or not may_be_id(name, facts.distinct, facts.filled):
         return ""
     each = f"{facts.filled / facts.distinct:.1f} rows each"
     return f"; about {facts.distinct:,} values, {each}: does it name persons? then draft with privacy.unit={name}"

@@ -316,4 +316,6 @@ def _check_format(grid: IntegerGrid, column: Column, form: str, where: str) -> N
             )
             if read is None or not start <= read <= last:
                 fix = "a format with year, month, day (and time), or bins as coarse as the format"
+                if "%y" in form:
+                    fix += "; %y reads years of two digits as 1969 to 2068: bounds within, or %Y"
                 raise UserError(f"format: {form!r} loses what the bins need", where=where, fix=fix)

@@ -120,7 +120,7 @@ class Source:
         """SQL for a column as DOUBLE; NULL where it is no number.
 
         Args:
-            strip, decimal: how texts are written, as of `Reading`; what is written another way is no number.
+            strip, decimal: how texts are written, as of `NumberForm`; what is written another way is no number.
         """
         if self.types[index] in INTEGERS | {"DOUBLE"}:
             return f"CAST(c{index} AS DOUBLE)"

@@ -330,6 +330,11 @@ def may_be_id(name: str, distinct: int, rows: int) -> bool:
     return distinct > FEWEST_IDS and rows < ROWS_OF_AN_ID * distinct and not POSTAL_NAME.search(name)
 
 
+def of_one_length(low: float | None, high: float | None) -> bool:
+    """Whether whole numbers all have as many digits, four or more, as ids have and few amounts do."""
+    return low is not None and high is not None and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
+
+
 def spelled_yes_or_no(texts: Sequence[str]) -> bool:
     """Whether all texts are spellings of yes or no, of both or in several ways."""
     folded = {t.strip().lower() for t in texts}
