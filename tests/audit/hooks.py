@@ -78,6 +78,7 @@ POINTS = {
     "text of a column": "mechanisms.public.tables.scan:Source.text",
     "note of a charge": "mechanisms.accounting.bookings:note_charge",
     "memory of charges": "pipeline.budget.admission:PlannedRelease.marks",
+    "state of a folder": "pipeline.folders:_check_state",
     "book of releases": "pipeline.budget.admission:book",
     "matrix of a query": "mechanisms.public.queries.query_matrices:as_matrix",
     "known answers": "pipeline.measuring.selection_context:AdaptiveRun.known",
