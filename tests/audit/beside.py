@@ -246,6 +246,7 @@ IDS: dict[str, tuple[Any, Sequence[Any]]] = {
     "times in UTC": (pa.timestamp("us", "UTC"), FAR),
     "times": (pa.timestamp("us"), FAR),
     "bytes": (pa.binary(), (b"\x00", b"\x01\x02", b"\xff")),
+    "bytes of a frame": (None, (b"\x00", b" ")),
     "fractions": (pa.decimal128(38, 38), (Decimal(0), Decimal("1e-38"))),
     "numbers": (pa.float64(), (float("inf"), -float("inf"), 0.0)),
 }
@@ -266,7 +267,9 @@ def check_ids(folder: Path) -> int:
         for one in ids:
             tapes: list[Tape] = []
             for many in (12, 0):
-                _write_ids(home / "t.parquet", pa.array([one] * many + [None] * 5, kind))
+                values = [one] * many + [None] * 5
+                held = current("texts of objects")(values, None) if kind is None else pa.array(values, kind)
+                _write_ids(home / "t.parquet", held)
                 shutil.rmtree(home / "run", ignore_errors=True)
                 tape = Tape()
                 with recording(tape, tapes[0] if tapes else None, seed=3):

@@ -76,6 +76,8 @@ POINTS = {
     "plain file": "mechanisms.public.plain_files:open_plain",
     "discovery's words": "pipeline.statement.discovered_again:discovered_again",
     "text of a column": "mechanisms.public.tables.scan:Source.text",
+    "texts of objects": "pipeline.frames.object_texts:object_texts",
+    "text of an object": "pipeline.frames.object_texts:_plain",
     "note of a charge": "mechanisms.accounting.bookings:note_charge",
     "memory of charges": "pipeline.budget.admission:PlannedRelease.marks",
     "state of a folder": "pipeline.folders:_check_state",
