@@ -174,6 +174,10 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
     if not started and folder.release.exists():
         fix = f"another hydra.run.dir (this one is {folder.root})"
         raise UserError("this folder holds a release of something else", where=WHERE, fix=fix)
+    if folder.charged and not started:  # its answers may be about another table, or protect other units
+        fix = f"another hydra.run.dir (this one is {folder.root}): a new run, with its own budget"
+        what = "this folder keeps charges or answers of a run, but its record of the settings and the table "
+        raise UserError(f"{what}(internal/manifest.json) is gone", where=WHERE, fix=fix)
     if resume and not started:
         fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
         raise UserError(f"nothing to resume in {folder.root}", where="resume", fix=fix)

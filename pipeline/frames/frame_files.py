@@ -93,7 +93,8 @@ def _write_stream(frame: ArrowStream, path: Path, wanted: Wanted) -> Kinds:
     try:
         reader = pa.RecordBatchReader.from_stream(frame)
     except pa.ArrowException:
-        raise UserError(f"got {type(frame).__name__}", where="frame", fix="a data frame, not one column") from None
+        fix = "a data frame, not one column, of columns that Arrow knows (128-bit numbers: cast them)"
+        raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix) from None
     _check_names(reader.schema.names, wanted)
     fields = [f for f in reader.schema if wanted is None or f.name in wanted]
     stored = pa.schema([(f.name, _stored_type(f.type)) for f in fields])

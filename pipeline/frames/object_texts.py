@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.units import ID_RULES
+from mechanisms.sensitive.id_rules import normal_form
 
 
 def object_texts(values: Iterable[Any], column: Column | None) -> Any:
@@ -23,12 +26,13 @@ def object_texts(values: Iterable[Any], column: Column | None) -> Any:
     Args:
         column: as the schema declares it: its form of dates, its decimal mark; None: ISO, and a point.
     """
-    try:
-        return pa.array(values, pa.large_string(), from_pandas=True)  # texts and gaps alone, nearly always
-    except (pa.ArrowException, TypeError, ValueError):
-        texts = [_text(value, column) for value in values]
-        known = [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
-        return pa.array(known, pa.large_string())
+    kept = getattr(getattr(values, "dtype", None), "categories", values)
+    if pd.api.types.infer_dtype(kept, skipna=True) in ("string", "empty"):  # nearly always
+        with suppress(pa.ArrowException, TypeError, ValueError):
+            return pa.array(values, pa.large_string(), from_pandas=True)
+    texts = [_text(value, column) for value in values]
+    known = [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
+    return pa.array(known, pa.large_string())
 
 
 def _text(value: Any, column: Column | None) -> str | None:
@@ -48,7 +52,9 @@ def _plain(value: Any, column: Column | None) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
+        text = value.decode("utf-8", "backslashreplace")
+        # as an id, a blank text is none, and bytes that show nothing are one
+        return text if normal_form(text, tuple(ID_RULES)) else "".join(f"\\x{byte:02X}" for byte in value)
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, datetime.timedelta | np.timedelta64):  # which is a whole number for NumPy

@@ -29,6 +29,12 @@ def far_times_without_a_text(original: Any) -> Any:
     return text
 
 
+@mutant("beside ids", "text of an object")
+def bytes_of_a_frame_that_show_nothing_are_empty(original: Any) -> Any:
+    """Bytes of a frame are read as text, and text that shows nothing means: no id."""
+    return lambda value, column: value.decode() if isinstance(value, bytes) else original(value, column)
+
+
 @mutant(BUDGETS, "note of a charge")
 def ledger_that_forgets_who_charged(original: Any) -> Any:
     """A booking is found again by its name, and nobody asks whether something was drawn on it."""
@@ -68,6 +74,12 @@ def an_older_record_taken_for_the_record(original: Any) -> Any:
         return (_Believed if there else list)(original.fget(release))
 
     return property(marks)
+
+
+@mutant(BUDGETS, "state of a folder")
+def folder_that_goes_on_for_whoever_comes(original: Any) -> Any:
+    """What a run left is gone on with by the next command, whichever table and unit that one names."""
+    return lambda folder, resume: None
 
 
 @mutant(BUDGETS, "book of releases")

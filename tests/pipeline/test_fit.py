@@ -265,6 +265,18 @@ def test_equal_objects_that_are_ids_have_one_text():
         assert len(set(object_texts(pd.Series(equal, dtype=object), None).to_pylist())) == 1
 
 
+@pytest.mark.parametrize("beside", [[], ["a text"], [Decimal(1)]])
+@pytest.mark.parametrize("unseen", [b"\x00", b" ", b"\t\n", b"\xe2\x80\x8b"])
+def test_bytes_of_a_frame_that_show_nothing_are_an_id_and_weigh_no_more_than_its_bound(unseen, beside):
+    ids = [*[unseen] * 300, *beside]
+    frame = pd.DataFrame({"who": pd.Series(ids, dtype=object), "ward": "a"})
+    facts = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
+    release = pipeline.fit(
+        frame, facts, epsilon=1e4, unit="who", max_records=1, **{"privacy.missing_unit": "own"}, **QUICK
+    )
+    assert release.marginal(["ward"])["count"].round().tolist()[0] == 1 + len(beside)
+
+
 @pytest.mark.parametrize("beside", ["text", 1, Decimal(1)])
 @pytest.mark.parametrize("number", ["NaN", "sNaN", "-sNaN12"])
 def test_a_decimal_that_is_no_number_is_a_gap_whatever_stands_beside_it(number, beside):

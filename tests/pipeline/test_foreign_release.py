@@ -288,6 +288,20 @@ def test_an_array_whose_head_is_no_python_is_refused_in_words(reader, release, c
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"events": None}, {"events": ["x"]}, {"guarantee": []}, {"reasons_not_private": 3}),
+        {"guarantee": {"epsilon": 10**400, "delta": 0}},
+    ],
+)
+def test_no_rows_are_made_of_a_release_whose_statement_says_nothing(wrong, release, capsys):
+    path = release / "privacy.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | wrong))
+    rebound(release)
+    assert "privacy.json is not as a run writes it" in said_by(capsys, "synth")
+
+
+@pytest.mark.parametrize(
     "wrong", [{"versions": 3}, {"reasons_not_private": 3}, {"reasons_not_private": ["\x1b[2J\nsound"]}]
 )
 def test_verify_says_of_any_facts_that_they_are_wrong_and_writes_no_line_of_theirs(wrong, release, capsys):

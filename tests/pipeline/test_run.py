@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -245,6 +246,20 @@ def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes
 def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town, capsys):
     assert command("run", *TOWN, "hydra.run.dir=nothing", "resume=true") == 1
     assert "nothing to resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("resume", ["resume=false", "resume=true"])
+@pytest.mark.parametrize("other", ["privacy.unit=job", "data.path=others.csv"])
+def test_answers_whose_unit_and_table_nobody_knows_any_more_are_released_for_no_other(town, capsys, other, resume):
+    people(700).to_csv("others.csv", index=False)
+    run = [*TOWN, "synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out", "privacy.max_records=3"]
+    assert command("run", *run, "privacy.unit=person") == 0
+    shutil.rmtree("out/release")
+    Path("out/internal/manifest.json").unlink()
+    kept = {p: p.read_bytes() for p in Path("out/internal/answers").iterdir()}
+    assert command("run", *run, "privacy.unit=person", other, resume) == 1
+    assert "its record of the settings and the table (internal/manifest.json) is gone" in capsys.readouterr().err
+    assert not Path("out/release").exists() and {p: p.read_bytes() for p in kept} == kept
 
 
 @pytest.mark.slow
