@@ -154,7 +154,7 @@ class SparseQuery:
             what = "the entries of a query matrix are too large, or no whole multiples of 2^-bits"
             raise UserError(what, where="plugins", fix=fix)
         # narrow numbers run over where norms are taken: -128 in bytes is its own absolute value
-        object.__setattr__(self, "scaled", sparse.csr_array(self.scaled, dtype=np.int64, copy=True))
+        object.__setattr__(self, "scaled", sparse.csr_array(self.scaled).astype(np.int64))
 
     @classmethod
     def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
