@@ -41,7 +41,20 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
     Raises:
         UserError: the disk is full or read-only.
     """
-    index = {
+    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
+    named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
+    distances = measurements.distances
+    with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
+        arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
+        if distances is not None:
+            arrays |= {f"{DISTANCES}.values": distances.values, f"{DISTANCES}.whole": distances.whole}
+        np.savez(file, **arrays)
+    write_whole(folder / "index.json", json.dumps(index_of(measurements), indent=1) + "\n")
+
+
+def index_of(measurements: Measurements) -> dict[str, Any]:
+    """The content of index.json."""
+    index: dict[str, Any] = {
         "format": FORMAT,
         "domain": [asdict(a) for a in measurements.domain.attributes],
         "public_total": measurements.public_total,
@@ -53,14 +66,7 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
         named_by = {k: getattr(distances, k) for k in ("noise", "scale", "event", "answers")}
         level = {"below": distances.below} if distances.below else {}
         index[DISTANCES] = {"cliques": [list(c) for c in distances.cliques], **named_by, **level}
-    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
-    named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
-    with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
-        arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
-        if distances is not None:
-            arrays |= {f"{DISTANCES}.values": distances.values, f"{DISTANCES}.whole": distances.whole}
-        np.savez(file, **arrays)
-    write_whole(folder / "index.json", json.dumps(index, indent=1) + "\n")
+    return index
 
 
 def load_released_schema(path: Path) -> Schema:

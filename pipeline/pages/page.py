@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.pages.charts import Drawing
 
+#: By so much the computation of a bound may round: more digits say nothing.
+ROUNDING = 1e-9
 BANNER = "NOT PRIVATE. This report saw raw rows. Keep it back: what may be published lies in release/ alone."
 
 
@@ -154,7 +157,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"number": number, "few_digits": few_digits}
+    made.filters |= {"number": number, "few_digits": few_digits, "rounded_up": rounded_up}
     made.tests["gauge"] = lambda value: isinstance(value, Gauge)
     made.tests["words"] = lambda value: isinstance(value, Words)
     made.tests["table"] = lambda value: isinstance(value, Table)
@@ -190,9 +193,23 @@ def number(value: Cell) -> str:
 
 
 def few_digits(value: float | None) -> str:
-    """A number of a privacy statement: four digits, with a power of ten where it is very large or small."""
+    """A bound of a privacy statement, never below it: four digits, with a power of ten where it is large or small."""
     if value is None:
         return "no bound"
     if value >= 1e5 or 0 < value < 1e-3:
-        return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
-    return f"{value:.4g}"
+        return rounded_up(value, 3).replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    return rounded_up(value, 4)
+
+
+def rounded_up(value: float, digits: int) -> str:
+    """A bound in so many digits, never below it but by the rounding of its own computation."""
+    return _in_digits(value * (1 - ROUNDING), digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int) -> str:
+    """The same of what is at least so much: never above it."""
+    return _in_digits(value * (1 + ROUNDING), digits, ROUND_FLOOR)
+
+
+def _in_digits(value: float, digits: int, rounding: str) -> str:
+    return f"{float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))):.{digits}g}"

@@ -9,7 +9,7 @@ from typing import Any
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
-from pipeline.pages.page import few_digits, rendered
+from pipeline.pages.page import few_digits, rendered, rounded_down, rounded_up
 from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.words import all_words
 
@@ -54,9 +54,13 @@ def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
     epsilon, delta = promise["epsilon"], promise["delta"]
     share = 1 / (1 + math.exp(-epsilon))
     return {
-        "factor": f"{math.exp(epsilon):,.3g}" if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,",
-        "even": f"{100 * share:.3g} %" if share < 0.9995 else "practically 100 %",
-        "failure": "" if delta == 0 else f"{1 / delta:,.0f}" if delta >= 1e-12 else few_digits(1 / delta),
+        "factor": rounded_up(math.exp(epsilon), 3) if epsilon < 25 else f"e^{epsilon:.4g}, more than anybody can use,",
+        "even": f"{rounded_up(100 * share, 3)} %" if share < 0.9995 else "practically 100 %",
+        "failure": ""
+        if delta == 0
+        else f"{math.floor(1 / delta * (1 + 1e-9)):,}"
+        if delta >= 1e-12
+        else rounded_down(1 / delta, 3).replace("e+", "e"),
     }
 
 

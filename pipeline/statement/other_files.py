@@ -18,7 +18,7 @@ import pandas as pd
 from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
-from mechanisms.public.release_files import DISTANCES, HISTOGRAM, load_measurements, load_released_schema
+from mechanisms.public.release_files import DISTANCES, HISTOGRAM, index_of, load_measurements, load_released_schema
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
@@ -53,6 +53,8 @@ def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str,
         return False, wrong
     if unknown:
         return None, f"marginals/ are not compared: queries {', '.join(sorted(unknown))} are not loaded"
+    if index != index_of(measurements):
+        return False, "measurements/index.json holds words that no run writes"
     if wrong := _wrong_answers(release, measurements):
         return False, wrong
     frames = marginal_frames(schema, measurements)

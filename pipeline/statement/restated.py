@@ -40,6 +40,8 @@ from pipeline.statement.statement import (
 )
 from pipeline.statement.words import stated_total
 
+#: Keys of a receipt that say what was asked; all others follow from its numbers.
+ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells", "answers", "discovery")
 #: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 
@@ -177,7 +179,7 @@ def _receipts_again(
             facts["cells"], facts["answers"] = moved.shapes[booked.id]
         if booked.id in moved.needed:
             facts["sensitivity"] = moved.needed[booked.id]
-        again.append({**receipt, **facts})
+        again.append({**{k: receipt[k] for k in ASKED if k in receipt}, **facts})
     return again
 
 

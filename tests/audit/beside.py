@@ -22,12 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.events import Gaussian
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Delta, Neighbouring, Norm
 from mechanisms.sensitive.exact_answers import ExactAnswers
@@ -322,6 +323,9 @@ def check_plugins() -> int:
     narrow = current("query of a file")("SparseQuery", {k: np.array(v, np.int8) for k, v in saved.items()})
     if narrow.largest_column_norm("l1") != 128:
         raise Broken("a saved matrix of one entry of -128 in bytes moves by nothing")
+    made = SparseQuery(sparse.csr_array(np.array([[1, -128]], np.int8)), 0)
+    if made.largest_column_norm("l1") != 128:
+        raise Broken("a matrix that a plugin makes of bytes moves by 1, and its answer by 128")
     gaussian = [Gaussian("a", 1.0, 9.0)]
     total = make_accountant("zcdp", delta=Delta(1e-9), slots=0)
     with suppress(ArithmeticError):
@@ -329,7 +333,7 @@ def check_plugins() -> int:
         raise Broken("an accountant of a plugin may say that Gaussian noise costs no delta")
     if hasattr(AdaptiveRun(None, None, None).known, "append"):  # type: ignore[arg-type]
         raise Broken("a selection may put in answers that nobody paid for")
-    return len(cases) + 4
+    return len(cases) + 5
 
 
 def check_drafts(folder: Path) -> int:

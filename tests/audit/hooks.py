@@ -39,6 +39,7 @@ POINTS = {
     "public rows": "mechanisms.sensitive.private_table:PrivateTable.public_rows",
     "encode": "mechanisms.public.tables.codec:encode_columns",
     "sensitivity": "mechanisms.public.queries.query_matrices:sensitivity",
+    "numbers of a matrix": "mechanisms.public.queries.query_matrices:SparseQuery.__post_init__",
     "query of a file": "mechanisms.public.queries.stored_queries:query_of",
     "second opinion": "mechanisms.accounting.autodp_check:check_with_autodp",
     "residual's norm": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_norm",

@@ -113,6 +113,12 @@ def matrix_in_numbers_that_run_over(original: Any) -> Any:
     return lambda name, arrays: QUERIES[name](arrays)
 
 
+@mutant(PLUGINS, "numbers of a matrix")
+def matrix_of_a_plugin_in_narrow_numbers(original: Any) -> Any:
+    """A matrix that a plugin makes stays in its narrow numbers, in which -128 of bytes is below every norm."""
+    return lambda query: None
+
+
 @mutant(PLUGINS, "second opinion")
 def gaussian_noise_without_a_delta(original: Any) -> Any:
     """A total at δ = 0 is compared with an infinite ε less an infinite slack, which is no number, and stands."""

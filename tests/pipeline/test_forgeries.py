@@ -171,6 +171,21 @@ def test_a_sample_of_small_forgeries_of_every_file_is_refused(release_of, tmp_pa
     assert unexpected(called_sound(release_of("units"), tmp_path / "work", every=101)) == []
 
 
+@pytest.mark.parametrize("name", ["pairs", "mwem"])
+def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_of, tmp_path, name):
+    """Exact counts beside a charge, or beside an answer, were called sound."""
+    release, work = release_of(name), tmp_path / "work"
+    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    assert verify(release).sound
+    for which, holder in (("privacy", "events"), ("index", "answers"), ("index", None)):
+        now = json.loads(json.dumps({"privacy": said, "index": index}))
+        (now[which] if holder is None else now[which][holder][0])["exact"] = [1, 2, 3]
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(release, work)
+        forged(work, now["privacy"], now["index"])
+        assert not verify(work).sound, (which, holder)
+
+
 @pytest.mark.parametrize("at_most", ["0.2", "1"])
 def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most):
     stops = ["privacy.unit=person", "privacy.max_records=200", "privacy.clip=none", "privacy.missing_unit=refuse"]

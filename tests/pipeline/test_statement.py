@@ -15,10 +15,11 @@ from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import epsilon_at, group_loss, original
+from pipeline.pages.page import few_digits, rounded_up
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.registry_record import registry_record
-from pipeline.statement.words import words_of
+from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.formats import departures, problems
 
@@ -73,17 +74,37 @@ def test_the_page_says_who_what_and_how_much_in_words(town):
     assert "a synthetic table of “town”" in text
     assert "ε = 1, δ = 1e-9" in text
     assert "2.72 times" in text
-    assert "73.1 %" in text
+    assert "73.2 %" in text
     assert "all records with the same value of 'person'" in text
     assert "the table with and without one unit" in text
     assert "77 (from the settings)" in text
     assert "not signed" in text
     assert "no budget ledger was kept" in text
     facts = said(made)
-    assert f"μ = {facts['original']['mu']:.6g}" in text
+    assert f"μ = {rounded_up(facts['original']['mu'], 6)}" in text
     for number in (*facts["epsilon_at"].values(), *(g["epsilon"] for g in facts["group_privacy"])):
-        assert f"{number:.4g}" in text
+        assert few_digits(number) in text
     assert all(fact in text for fact in words_of(facts)["public_facts"])
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.004, 0.01, 0.7, 1.0, 1.2344, 3.3333333, 7.0000001])
+@pytest.mark.parametrize("delta", [1.2345e-6, 3e-7, 1.2344e-14])
+def test_no_page_promises_more_than_the_statement_by_rounding(one_run, epsilon, delta):
+    """ε = 0.001 was "at most 1 times", even odds stayed at "50 %", and ε = 1.2344444 was 1.234."""
+    facts = said(one_run / "release") | {"guarantee": {"epsilon": epsilon * 1.0000004, "delta": delta}}
+    epsilon = facts["guarantee"]["epsilon"]
+    text = render_statement(facts, rows_asked=None, signer=None, digests={})
+    least = 1 - 2e-9
+    factor, odds, one_in = (
+        float(re.search(p, text)[1].replace(",", ""))
+        for p in (r"<b>(\S+) times</b>", r"most (\S+) %", r"1 in ([\d.e,]+)\)")
+    )
+    assert factor >= math.exp(epsilon) * least and odds >= 100 / (1 + math.exp(-epsilon)) * least
+    assert one_in * delta <= 1 / least
+    for stated in re.findall(r"ε = ([\d.e-]+), δ = ([\d.e-]+)\.", text) + re.findall(
+        r"with ε = ([\d.e-]+), δ = ([\d.e-]+)", sentence("promise", facts)
+    ):
+        assert float(stated[0]) >= epsilon * least and float(stated[1]) >= delta * least
 
 
 def test_the_page_runs_and_loads_nothing(town):

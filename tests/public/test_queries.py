@@ -108,6 +108,21 @@ def test_a_saved_matrix_moves_by_its_entries_however_narrow_the_numbers_that_hol
     assert sensitivity(query, norm="l2", neighbouring=Neighbouring.REPLACE, max_records=1) >= entry
 
 
+@pytest.mark.parametrize("width", [np.int8, np.int16, np.int32])
+def test_a_matrix_made_of_narrow_numbers_moves_by_its_entries(width):
+    """As a plugin may make one: a column of 1 beside another that moves the answer by the lowest number."""
+    lowest = np.iinfo(width).min
+    query = SparseQuery(sparse.csr_array(np.array([[1, lowest]], width)), bits=0)
+    assert sensitivity(query, norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=1) == -int(lowest)
+    assert query.answer_exact(np.array([0, 1])).tolist() == [lowest]
+
+
+def test_a_matrix_with_parts_of_its_unit_is_refused():
+    """Its answers would be cut to whole numbers, and step by more than its norm says."""
+    with pytest.raises(UserError, match="no whole multiples"):
+        SparseQuery(sparse.csr_array(np.array([[1e-9, 1.0]])), bits=0)
+
+
 @pytest.mark.parametrize("kind", ["SparseQuery", "GridQuery"])
 def test_a_saved_matrix_of_numbers_that_may_be_too_large_is_refused(kind):
     grid = {"shape": np.array([2]), "settings": np.array([2, 4]), "fine_0": np.array([0, 1], np.uint64)}

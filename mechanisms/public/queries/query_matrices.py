@@ -139,16 +139,22 @@ class SparseQuery:
         scaled: the matrix times 2**bits, whole numbers, `rows` × `columns`.
         bits: how fine the entries are; the noise lies on a lattice of 2**-(WEIGHT_BITS + bits) records.
     Raises:
-        UserError: entries that add up to MAX_SUM.
+        UserError: entries that add up to MAX_SUM, or that are no whole numbers.
     """
 
     scaled: sparse.csr_array
     bits: int = MATRIX_BITS
 
     def __post_init__(self) -> None:
-        if not float(np.abs(self.scaled.data.astype(np.float64)).sum()) < MAX_SUM:
-            fix = "entries of a few records at most: no norm of larger ones is exact"
-            raise UserError("the entries of a query matrix are too large", where="plugins", fix=fix)
+        from scipy import sparse
+
+        given = self.scaled.data.astype(np.float64)
+        if not float(np.abs(given).sum()) < MAX_SUM or (given != np.rint(given)).any():
+            fix = "SparseQuery.of(matrix), with entries of a few records at most: no norm of larger ones is exact"
+            what = "the entries of a query matrix are too large, or no whole multiples of 2^-bits"
+            raise UserError(what, where="plugins", fix=fix)
+        # narrow numbers run over where norms are taken: -128 in bytes is its own absolute value
+        object.__setattr__(self, "scaled", sparse.csr_array(self.scaled).astype(np.int64))
 
     @classmethod
     def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
