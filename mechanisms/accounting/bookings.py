@@ -137,7 +137,7 @@ class Book:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LedgerTerms:
     """What a command says about the file that it wants to book in.
 
     Attributes:
@@ -164,7 +164,7 @@ class Refused(RuntimeError):
         self.book = book
 
 
-def opened(wanted: Wanted) -> Book:
+def opened(wanted: LedgerTerms) -> Book:
     """The book as it stands, with the limit that is wanted; an empty one where there is no file. Writes nothing.
 
     Raises:
@@ -189,7 +189,7 @@ def opened(wanted: Wanted) -> Book:
     return replace(book, limits=(*book.limits, LimitChange(wanted.limit, "lowered by a run", *_now())))
 
 
-def _same(book: Book, wanted: Wanted) -> None:
+def _same(book: Book, wanted: LedgerTerms) -> None:
     """UserError where the file is about something else."""
     mine, other, kind, slack = book.scope, wanted.scope, book.filter.kind, book.filter.slack
     for what, booked, asked, fix in (
@@ -209,7 +209,7 @@ def _said(value: object) -> str:
     return "one record" if value.get("column") is None else ", ".join(f"{k}: {v}" for k, v in value.items())
 
 
-def book_runs(wanted: Wanted, bookings: Sequence[Booking]) -> Book:
+def book_runs(wanted: LedgerTerms, bookings: Sequence[Booking]) -> Book:
     """Book all of these, or none; those whose id the file holds are not booked again. Charges come after this.
 
     The file is replaced by a whole new one, synced with its folder, under a lock: a crash leaves the old one or the new

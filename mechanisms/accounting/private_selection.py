@@ -21,7 +21,7 @@ COINS = 256
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TryVerdict:
     """What the noisy scores of a try say.
 
     Attributes:
@@ -100,7 +100,7 @@ class PrivateSelection:
                 return counted + int(np.argmax(stops)) + 1
             counted += COINS
 
-    def pick(self, most: int, attempt: Callable[[int], Verdict]) -> int | None:
+    def pick(self, most: int, attempt: Callable[[int], TryVerdict]) -> int | None:
         """The number of the try that is released, from 1; None where none is.
 
         Args:

@@ -12,7 +12,7 @@ from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.bookings import SETTING, Book, Refused, Scope, Wanted, book_runs, load_book, opened
+from mechanisms.accounting.bookings import SETTING, Book, LedgerTerms, Refused, Scope, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.plan import Plan
@@ -64,7 +64,7 @@ def _with_epsilon(config: Config, epsilon: float) -> Config:
     return replace(config, privacy=replace(config.privacy, epsilon=epsilon))
 
 
-def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> Wanted | None:
+def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
     """What the settings say about the ledger; None where none is set.
 
     Raises:
@@ -82,7 +82,7 @@ def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Pa
     limit = None if settings.limit is None else Limit.of(settings.limit, "budget.limit")
     table = str(settings.table or config.data.name)
     scope = Scope(table, _unit_json(unit), neighbouring)
-    return Wanted(path, scope, settings.accountant, settings.slack, limit)
+    return LedgerTerms(path, scope, settings.accountant, settings.slack, limit)
 
 
 def _unused(settings: BudgetConfig) -> None:
@@ -162,7 +162,7 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
     return f"{many} will be NOT private, and {spent} is booked all the same: {why}"
 
 
-def new_words(wanted: Wanted, book: Book) -> str:
+def new_words(wanted: LedgerTerms, book: Book) -> str:
     """That a ledger is new, and which others lie beside it: a name that was mistyped would begin a second budget."""
     limit = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
     said = f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
@@ -188,7 +188,7 @@ def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Ca
     return running_total(current, last.id), releases[-1].noting()
 
 
-def _one_ledger(releases: Sequence[PlannedRelease]) -> Wanted:
+def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
     first = releases[0].wanted
     if any(r.wanted.path.resolve() != first.path.resolve() or r.wanted.limit != first.limit for r in releases):
         fix = "one budget.ledger and one budget.limit for all jobs"

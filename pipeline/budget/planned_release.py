@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.bookings import SETTING, Book, Booking, Wanted, load_book, note_charge
+from mechanisms.accounting.bookings import SETTING, Book, Booking, LedgerTerms, load_book, note_charge
 from mechanisms.accounting.charge_marks import Mark, marks_of
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
@@ -36,7 +36,7 @@ class PlannedRelease:
     """
 
     root: Path
-    wanted: Wanted
+    wanted: LedgerTerms
     spend: Spend
     unprotected: tuple[str, ...]
     resume: bool

@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.private_selection import Verdict
+from mechanisms.accounting.private_selection import TryVerdict
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import in_records, noisy_figure
 from mechanisms.public.errors import UserError
@@ -75,7 +75,7 @@ def _attempt(work: Work, number: int) -> Attempt:
     return Attempt(work.folder.internal / "tries" / f"{number:04}", number)
 
 
-def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> Verdict:
+def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> TryVerdict:
     """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
     scores, selection = _kept_scores(attempt), work.plan.selection
     if scores is None:
@@ -86,7 +86,7 @@ def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> Verdict:
     accepted = _within(work, scores)
     if selection.threshold and not accepted:
         attempt.table.unlink(missing_ok=True)
-    return Verdict(accepted, scores[0])
+    return TryVerdict(accepted, scores[0])
 
 
 def only_try(work: Work) -> Taken:

@@ -138,7 +138,6 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
         *(_not_private(done, listed) if tells else ()),
-        ("better", _better(pairs.noise)),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
         ("pairs", [line for line in [pairs.in_words] if line]),
@@ -146,6 +145,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("accepted", _accepted(statement.events)),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
+        ("better", _better(pairs.noise)),
     ]
     lines += [line for label, each in parts for words in each for line in folded(label, words)]
     return "\n".join(at_most(lines, "release/statement.html and internal/ have them"))

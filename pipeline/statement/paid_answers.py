@@ -108,7 +108,7 @@ def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[st
 
 
 @dataclass(frozen=True)
-class Movements:
+class UnitMovements:
     """How far answers and scores move when one unit changes.
 
     Attributes:
@@ -124,7 +124,7 @@ class Movements:
     misplaced: str = ""
 
 
-def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Movements:
+def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> UnitMovements:
     """Computed anew, from the query, C and the neighbouring relation.
 
     Raises:
@@ -148,10 +148,10 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
         whole = isinstance(counted.query, Identity) and counted.query.rows == most
         if not whole or not counted.clique[0].startswith(question.label[0]):
             wrong = f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
-            return Movements(needed, shapes, unknown, wrong)
+            return UnitMovements(needed, shapes, unknown, wrong)
         needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation)
         shapes[counted.event] = (most, most)
-    return Movements(needed, shapes, unknown)
+    return UnitMovements(needed, shapes, unknown)
 
 
 def _of_discovery(

@@ -60,7 +60,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """All checks of a release.
 
     Attributes:
@@ -91,7 +91,7 @@ class Verdict:
         return "\n".join([*lines, "NOT sound" if self.contradicted else unlike if self.others else "sound"])
 
 
-def verify(release: Path, *, key: str | None = None) -> Verdict:
+def verify(release: Path, *, key: str | None = None) -> Verification:
     """Check a release from its files alone; no row and no key of the publisher's is needed.
 
     Args:
@@ -108,14 +108,14 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
     try:
         check_plain(release)
     except UserError as error:  # nothing of such a folder is opened
-        return Verdict((Check("files", False, error.what),))
+        return Verification((Check("files", False, error.what),))
     statement, index = (_content(release, name) for name in NAMES)
     check_known(statement, str(release), ("mechanism", "accountant"))
     checks, others = [*_bound(release, statement, key)], _other_versions(release, statement)
     try:
         statement = dict(as_fields(statement))
     except BROKEN as error:
-        return Verdict((*checks, Check("statement", False, f"cannot be read: {type(error).__name__}: {error}")))
+        return Verification((*checks, Check("statement", False, f"cannot be read: {type(error).__name__}: {error}")))
     for name, check in _CHECKS.items():
         checks.append(_guarded(name, check, statement, index))
     checks.append(_guarded("sensitivity", lambda s, i: sensitivities(release, s, i), statement, index))
@@ -129,7 +129,7 @@ def verify(release: Path, *, key: str | None = None) -> Verdict:
         Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))
     ]
     checks += _advisories(statement, index)
-    return Verdict(tuple(checks), others)
+    return Verification(tuple(checks), others)
 
 
 def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, ...]:

@@ -118,9 +118,9 @@ class GraphicalModel:
             raise UserError("no row satisfies the conditions", where="where", fix=fix) from error
         return GraphicalModel(engine, flat, self.total * math.exp(share), self.report)
 
-    def answerable(self, clique: Sequence[str], cells: int = MAX_CELLS) -> bool:
+    def answerable(self, clique: Sequence[str], cells: int | None = None) -> bool:
         """Whether `marginal` gives this clique within its memory, or with no table of more cells than these."""
-        return largest_table(self.engine.tree, self.domain.canonical(clique)) <= cells
+        return largest_table(self.engine.tree, self.domain.canonical(clique)) <= (cells or MAX_CELLS)
 
     def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
         """Answers to linear queries over a marginal, in records."""

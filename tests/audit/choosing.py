@@ -17,7 +17,7 @@ from scipy.stats import chi2
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.bookings import load_book
-from mechanisms.accounting.private_selection import PrivateSelection, Verdict
+from mechanisms.accounting.private_selection import PrivateSelection, TryVerdict
 from pipeline import stages
 from tests.audit.cases import ACCEPT, Case, config_of, plan_of
 from tests.audit.hooks import Broken, current
@@ -39,7 +39,7 @@ def check_pick(length: int = 5) -> int:
     Raises:
         Broken: it is another one.
     """
-    outcomes = [Verdict(True, 2.0), Verdict(False, 1.0), Verdict(False, None), Verdict(True, 0.5)]
+    outcomes = [TryVerdict(True, 2.0), TryVerdict(False, 1.0), TryVerdict(False, None), TryVerdict(True, 0.5)]
     count = 0
     for threshold, size in itertools.product((True, False), range(1, length + 1)):
         selection = PrivateSelection(3, threshold)

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.bookings import Booking, Refused, Scope, Wanted, book_runs, load_book
+from mechanisms.accounting.bookings import Booking, LedgerTerms, Refused, Scope, book_runs, load_book
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.spend import spend_of_pair
 
 SCOPE = Scope("town", {"column": None}, "add_remove")
 
 
-def wanted(path: Path) -> Wanted:
-    return Wanted(path, SCOPE, limit=Limit(3.0, 1e-6))
+def wanted(path: Path) -> LedgerTerms:
+    return LedgerTerms(path, SCOPE, limit=Limit(3.0, 1e-6))
 
 
 def booking(name: str, epsilon: float) -> Booking:

@@ -14,8 +14,8 @@ import pytest
 from mechanisms.accounting.bookings import (
     SOME,
     Booking,
+    LedgerTerms,
     Refused,
-    Wanted,
     _digest,
     book_runs,
     load_book,
@@ -179,15 +179,15 @@ class TestBooking:
 class TestLimits:
     def test_a_new_ledger_needs_a_limit(self, path):
         with pytest.raises(UserError, match="no limit yet"):
-            book_runs(Wanted(path, SCOPE), [booking("a", 0.1)])
+            book_runs(LedgerTerms(path, SCOPE), [booking("a", 0.1)])
         book_runs(wanted(path), [booking("a", 0.1)])
-        assert len(book_runs(Wanted(path, SCOPE), [booking("b", 0.1)]).bookings) == 2
+        assert len(book_runs(LedgerTerms(path, SCOPE), [booking("b", 0.1)]).bookings) == 2
 
     def test_a_run_lowers_the_limit_for_good(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])
-        book_runs(Wanted(path, SCOPE, limit=Limit(2.0, 1e-6)), [booking("b", 0.5)])
+        book_runs(LedgerTerms(path, SCOPE, limit=Limit(2.0, 1e-6)), [booking("b", 0.5)])
         with pytest.raises(Refused):
-            book_runs(Wanted(path, SCOPE), [booking("c", 1.5)])
+            book_runs(LedgerTerms(path, SCOPE), [booking("c", 1.5)])
         known = load_book(path)
         assert known is not None
         assert [c.limit.epsilon for c in known.limits] == [3.0, 2.0]
@@ -197,14 +197,14 @@ class TestLimits:
         book_runs(wanted(path), [booking("a", 1.0)])
         text = path.read_bytes()
         with pytest.raises(Refused):
-            book_runs(Wanted(path, SCOPE, limit=Limit(1.2, 1e-6)), [booking("b", 0.5)])
+            book_runs(LedgerTerms(path, SCOPE, limit=Limit(1.2, 1e-6)), [booking("b", 0.5)])
         assert path.read_bytes() == text
 
     @pytest.mark.parametrize("limit", [Limit(3.1, 1e-6), Limit(1.0, 2e-6)])
     def test_a_run_never_raises_the_limit(self, path, limit):
         book_runs(wanted(path), [booking("a", 1.0)])
         with pytest.raises(UserError, match="python -m pipeline budget"):
-            book_runs(Wanted(path, SCOPE, limit=limit), [booking("b", 0.5)])
+            book_runs(LedgerTerms(path, SCOPE, limit=limit), [booking("b", 0.5)])
 
     def test_raising_is_a_command_that_leaves_a_record(self, path):
         book_runs(wanted(path), [booking("a", 3.0)])
@@ -212,7 +212,7 @@ class TestLimits:
             book_runs(wanted(path), [booking("b", 1.5)])
         book = set_limit(path, Limit(5.0, 1e-6), "the board agreed on 1 May")
         assert [c.reason for c in book.limits] == ["the ledger was made", "the board agreed on 1 May"]
-        assert len(book_runs(Wanted(path, SCOPE), [booking("b", 1.5)]).bookings) == 2
+        assert len(book_runs(LedgerTerms(path, SCOPE), [booking("b", 1.5)]).bookings) == 2
 
     def test_a_limit_is_set_with_a_reason_and_only_where_there_is_a_file(self, path):
         with pytest.raises(UserError, match="no such ledger"):

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from evaluation.cube import cubes_from_arrays
-from evaluation.ncript import strong_pairs
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.ncript import strong_pairs
 from evaluation.papers.ncript.combined_loss import ncript, total_loss
 from evaluation.papers.ncript.ncript_rows import (
     bias_penalty,

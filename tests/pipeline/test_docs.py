@@ -129,7 +129,9 @@ def test_settings_and_links_of_the_pages_exist():
     for path in (CONF / "selection").glob("*.yaml"):
         known |= set(keys(compose_config("config", [f"selection={path.stem}"])))
     for name, text in PAGES.items():
-        for setting in re.findall(r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.[a-z_]+)\b", text):
+        for setting in re.findall(
+            r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.(?!json\b|schema\.)[a-z_]+)\b", text
+        ):
             assert setting in known, (name, setting)
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (ROOT / "docs" / link).exists(), (name, link)

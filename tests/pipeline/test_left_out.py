@@ -34,9 +34,8 @@ def test_a_model_without_room_is_told_from_a_marginal_that_is_too_large(town, ca
     assert command("run", *settings, "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out
     assert "  left out  1 marginal left out: more than selection.max_cells=30 cells" in shown
-    assert (
-        "  left out  1 of 5 marginals left out: no room in the graphical model of at most synthesis.max_cells=29"
-        in shown
+    assert "1 of 5 marginals left out: no room in the graphical model of at most synthesis.max_cells=29" in " ".join(
+        shown.split()
     )
     assert command("plan", *settings) == 0
     shown = capsys.readouterr().out
@@ -196,7 +195,7 @@ def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
     assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out
-    assert "  columns   3 of 3 measured, " in shown and "  pairs     0 of 3 measured" in shown
+    assert "  columns   3 of 3 measured, " in shown and "no pair of columns was measured" in " ".join(shown.split())
     assert "  warning   no pair of columns was measured" in shown
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
     assert "noisy counts of 3 columns, and of no combination of them" in page

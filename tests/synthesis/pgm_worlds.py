@@ -70,7 +70,7 @@ def side(table: NDArray[np.float64], clique: Clique) -> NDArray[np.float64]:
     return table.sum(axis=gone).transpose(order)
 
 
-def worded(domain: Domain, about: Sequence[tuple[str, QueryMatrix | None, NDArray[np.float64], float]]) -> Measurements:
+def told(domain: Domain, about: Sequence[tuple[str, QueryMatrix | None, NDArray[np.float64], float]]) -> Measurements:
     """Measurements from (clique, query, values, σ); no query: the whole marginal."""
     answers = [
         NoisyMarginal(
