@@ -38,6 +38,12 @@ def test_no_two_modules_share_a_name():
     assert [name for name, n in Counter(p.stem for p in MODULES).items() if n > 1] == []
 
 
+def test_no_two_public_classes_share_a_name():
+    trees = (ast.parse(p.read_text(encoding="utf-8")) for p in SOURCES if "tests" not in p.parts)
+    names = Counter(n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.ClassDef) and n.name[0] != "_")
+    assert [name for name, n in names.items() if n > 1] == []
+
+
 def imported() -> dict[str, set[str]]:
     """Each module of ours → the modules of ours that it names in any import, late ones and those for types included."""
     names = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p for p in SOURCES}
