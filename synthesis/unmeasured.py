@@ -38,6 +38,8 @@ def unmeasured(model: GraphicalModel, targets: Sequence[Target]) -> tuple[Target
             if (cells := model.domain.cells(clique)) <= left and model.answerable(clique, MOST_CELLS):
                 drawn = math.sqrt(model.total / cells)
                 values = _fitted(model, (*targets, *found), clique)
+                if not float(values.sum()) > 0:  # targets inside of it contradict each other
+                    continue
                 found.append(Target(clique, values, max(share * noise, drawn)))
                 left -= cells
     return tuple(found)

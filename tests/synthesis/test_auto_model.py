@@ -10,9 +10,11 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.auto_model import AutoSpec, _shown
+from synthesis.consistency.agree import Target
 from synthesis.consistency.evidence import gathered
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.synthesize import synthesize
+from synthesis.unmeasured import unmeasured
 
 WORLD = Domain(tuple(Attribute(n, 6) for n in "abcd"))
 PAIRS = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")]
@@ -211,6 +213,21 @@ def test_rows_follow_the_model_in_pairs_and_triples_that_nobody_measured(monkeyp
     monkeypatch.setattr("synthesis.auto_model.unmeasured", lambda model, targets: ())
     alone = far(made(known, rows=4_000))
     assert all(a < 0.6 * b for a, b in zip(drawn, alone, strict=True)), (drawn, alone)
+
+
+def test_a_triple_whose_targets_leave_no_cell_is_not_followed():
+    known = Measurements(WORLD, answers(grown(), [*ONES, ("a", "b"), ("b", "c")], 1.0))
+    model = AutoSpec().model(known).model
+
+    def held(clique, axis, code):
+        values = np.zeros(WORLD.shape(clique))
+        values[(slice(None),) * axis + (code,)] = 1.0
+        return Target(clique, values * model.total / values.sum(), 1.0)
+
+    apart = [held(("a", "b"), 1, 0), held(("b", "c"), 0, 1)]
+    found = unmeasured(model, apart)
+    assert found and ("a", "b", "c") not in [t.clique for t in found]
+    assert all(np.isfinite(t.values).all() and t.values.sum() > 0 for t in found)
 
 
 def test_a_pair_of_far_more_cells_than_records_is_not_followed():
