@@ -107,9 +107,11 @@ def answers_that_nobody_paid_for(original: Any) -> Any:
     return property(lambda steps: steps.answers)
 
 
-@mutant(PLUGINS, "query of a file")
+@mutant(PLUGINS, "query of a file", "numbers of a matrix")
 def matrix_in_numbers_that_run_over(original: Any) -> Any:
     """The norm of a saved matrix is computed in the numbers that hold it: an entry of -128 in bytes counts as 0."""
+    if original.__name__ == "__post_init__":
+        return lambda query: None
     return lambda name, arrays: QUERIES[name](arrays)
 
 
