@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.accountants.zcdp import Zcdp
-from mechanisms.accounting.pairs import PairNoise, possible_pairs, ranked_pairs
+from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Clique, Domain
@@ -40,26 +40,6 @@ def unit_stddev(facts: Facts, domain: Domain) -> float:
     Where the accountant is left open: one of squares, as many marginals will have it, if there is any.
     """
     return _whole_budget(facts, domain, _open_accountants(facts)[0]).measurements[0].event.stddev
-
-
-def best_pairs(
-    facts: Facts, wanted: Sequence[tuple[int, float]], *, reserve: bool = False, squares: bool = False
-) -> tuple[PairNoise, ...]:
-    """The pairs of noise and accountant that the facts leave open, with the shares that are best for each.
-
-    The one with the least Σ weight · cells · standard deviation comes first; arguments as of `ranked_pairs`.
-    """
-    return ranked_pairs(
-        wanted,
-        mechanism=facts.mechanism,
-        accountant=facts.accountant,
-        epsilon=facts.epsilon,
-        delta=facts.delta,
-        neighbouring=facts.neighbouring,
-        max_records=facts.max_records,
-        reserve=reserve,
-        squares=squares,
-    )
 
 
 def _open_accountants(facts: Facts) -> list[str]:
