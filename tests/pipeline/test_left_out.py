@@ -1,6 +1,7 @@
 """What a run says of marginals that it passes over, and of answers that drown in noise."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.inference.decided import decided
+from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage, said_drowned
 from tests.pipeline.conftest import TOWN, command
 
@@ -197,6 +200,7 @@ def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
     shown = capsys.readouterr().out
     assert "  columns   3 of 3 measured, " in shown and "no pair of columns was measured" in " ".join(shown.split())
     assert "  warning   no pair of columns was measured" in shown
+    assert decided(read_release(Path("out/release"))[2]).in_words.startswith("0 of 3 measured")
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
     assert "noisy counts of 3 columns, and of no combination of them" in page
 
