@@ -46,34 +46,35 @@ from mechanisms.selection.scored_pairs import ScoredPairs, combining
 
 Values = NDArray[np.float64]
 
-#: Parts of the budget for first one-way marginals, distances, and what these two decide, at ε of at most C.
+#: Parts of the budget for one-way marginals, the first screening, and all that these decide, at ε of at most C
+#: (decision 047: least error over the tables of the grid).
 SPLIT = (2.0, 0.2, 7.8)
-#: Noise of a look at all pairs grows with the root of their number: beyond so many of them its part grows with the
-#: number, up to so many times.
+#: Noise of a screening grows as √pairs. Above `PLENTY` pairs its part of the budget is multiplied by pairs / `PLENTY`,
+#: by `MOST_TIMES` at most (decision 047, a survey of 100 columns).
 PLENTY, MOST_TIMES = 2_000, 5.0
-#: The most cells of a query over a pair; larger pairs are asked over coarser values.
+#: Cells: the most of a pair that is measured with its own values; above it the pair gets coarser values.
 MAX_CELLS = 100_000
-#: About so many cells have larger pairs of columns that lie on no line, over their coarser values.
+#: Cells: the aim for a pair with coarser values, if one of its columns has no order.
 COARSE_CELLS = 20_000
-#: The fewest that `max_cells` may be.
+#: Cells: the least that the setting `max_cells` may ask for, two groups of values of each column.
 LEAST_CELLS = 4
-#: A pair of columns on lines is asked over coarser values where it has more cells than this, and cells below its noise.
+#: Cells: a pair of ordered columns keeps its own values up to max(`FINE_CELLS`, records / noise of a cell).
 FINE_CELLS = 1_000
-#: The part of the reserve that pairs are expected to get, where it is asked how fine a pair may be.
+#: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
-#: Larger pairs are not counted at all: their exact cells would not fit beside each other.
+#: Cells: pairs above this are never counted, since the exact counts of all pairs must fit in memory together.
 MAX_COUNTED = 1 << 22
-#: Distances of cells count as far as they are beyond this part of the noise that a pair's answer is likely to have.
+#: A screening sums |count − expected| − `LOOK_LEVEL` × (standard deviation foretold for a cell), where positive.
 LOOK_LEVEL = 0.25
-#: The part of the distances that are asked twice, and the fewest.
+#: The second screening asks max(`AGAIN` × pairs, `LEAST_AGAIN`) pairs, the most promising ones.
 AGAIN = 1 / 2
 LEAST_AGAIN = 12
-#: The second look takes what it needs of the reserve, between two parts of it, for noise of so many of the records.
+#: The second screening takes the part of the reserve that gives noise of `SECOND_NOISE` × records, within these bounds.
 SECOND_LOOK = 0.005, 0.1
 SECOND_NOISE = 0.01
-#: More noise than this is not drawn.
+#: Standard deviation: a screening with more noise than the samplers can draw is left out.
 LARGEST_NOISE = MAX_SCALE
-#: A group of bins of a column with fine cells holds at least this share of the records, and so many times the noise.
+#: Pairs use groups of fine bins that hold at least `LEAST_SHARE` of the records, and `LEAST_NOISE` × a cell's noise.
 LEAST_SHARE = 0.02
 LEAST_NOISE = 10.0
 
@@ -84,10 +85,10 @@ class Auto(ScoredPairs):
 
     Attributes:
         candidates, combine_cells: as in `ScoredPairs`.
-        max_cells: the most cells of a query over a pair; larger pairs are asked over coarser values.
-        important: columns whose errors count so many times.
+        max_cells: the most cells of a query over a pair; larger pairs are measured over coarser values.
+        important: columns with the factor by which their errors count.
         cleared: columns of numbers or dates without fine cells, since each of their codes is one value.
-        passed_over: how many pairs nobody looks at, because a table of so many columns has too many.
+        passed_over: the number of pairs that are not screened, because the table has too many columns.
     """
 
     kind: ClassVar[str] = "auto"
@@ -108,12 +109,11 @@ class Auto(ScoredPairs):
         return "; ".join([*words, *([said_passed_over(self.passed_over, self.candidates)] if self.passed_over else [])])
 
     def run(self, context: Context) -> None:
-        """The one-way marginals; a first look at all pairs; a forest of those that depend for certain; a second look at
-        how far others are from what follows from these; and one round for all that is worth its noise.
+        """Measure columns, screen all pairs, measure a forest of dependent ones, screen the others, measure the rest.
 
-        Where every pair is worth it, and this round would ask the forest's again in larger marginals, it is the only
-        one. Where none is worth it, or the distances were charged and lost, the reserve goes to the one-way marginals:
-        their answers together have the noise of the whole budget less that of the distances.
+        If every pair is worth its noise, and the last round would measure the forest again in larger marginals, the
+        last round is the only one. If no pair is worth it, or the distances were charged and lost, the reserve goes to
+        the one-way marginals: their answers together have the noise of the whole budget less that of the distances.
         """
         given = list(dict.fromkeys(ask_given(context)))
         ask_given(context, FINE_STAGE)
@@ -125,14 +125,14 @@ class Auto(ScoredPairs):
         sides = sides_of(given, tuple(queries))
         view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
         known = _known(context, view, {c: expected(c) for c in given})
-        look = _first_look(context, view)
-        wanted = NO_PAIRS if look is None else look.wanted
-        shares = allocate(known, wanted, context.reserve.noise, context.reserve.power).shares
+        first = _screen(context, view)
+        offer = NO_PAIRS if first is None else first.offer
+        shares = allocate(known, offer, context.reserve.noise, context.reserve.power).shares
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
-        certain = {view.pairs[i] for i in wanted.certain if view.pairs[i] in parts}
+        certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
         every = len(certain) > 0 and len(parts) == len(view.pairs)
         together = every and in_larger(certain, context.domain, parts, asked, self.combine_cells)
-        if look is None or not parts or together:
+        if first is None or not parts or together:
             columns = dict(zip(given, shares.known.tolist(), strict=True))
             spend_together(context, parts, asked, columns, self.combine_cells)
             return
@@ -142,23 +142,23 @@ class Auto(ScoredPairs):
         pays = (1 - part) * WHOLE
         context.ask([(Part(parts[c] * pays, i), c, asked[c]) for i, c in enumerate(forest)])
         tree = tree_of(context.domain, [a for a in context.known if a.clique in forest], expected)
-        wanted = _second_look(context, view, tree, look, others, part)
+        offer = _screen_again(context, view, tree, first, others, part)
         left = rest * (1 - part)
         if left <= LEAST_PART:
             return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         known = _known(context, view, {c: expected(c) for c in given} | held)
-        plan = allocate(known, wanted, lambda part: context.reserve.noise(part * left), context.reserve.power).shares
+        plan = allocate(known, offer, lambda part: context.reserve.noise(part * left), context.reserve.power).shares
         columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=len(forest) + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
-        """Each pair whole, or over coarser values where its cells would drown in its noise, or are too many.
+        """Each pair over its own values, or over coarser ones if its cells are too many or below the noise.
 
-        Of columns with fine cells, which tell where their records lie, pairs never ask for bins with few records; of
-        other numbers and dates, never for values that hold little beside the noise of a pair.
+        Fine cells tell where the records of a column lie: pairs use no bin of it with few records. Of other numbers and
+        dates, pairs use no value that holds little beside the noise of a pair.
         """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
@@ -192,25 +192,24 @@ def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
-    """What the first look at the distances tells: as in `PairView.wanted`."""
+class _Screening:
+    """The first screening: cells and excess distance of each pair, standard deviation in records, pairs worth it."""
 
     cells: Sequence[PairCells]
     more: Values
     stddev: float
-    wanted: PairOffer
+    offer: PairOffer
 
 
 def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
-    """Marginals that were asked, with the mean absolute noise of their answers; of one that was charged and lost: as if
-    never asked."""
+    """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
     weights, factor = (np.array([told(c) for c in expected]) for told in (view.weight, lambda c: view.factor.get(c, 1)))
     return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 
-def _first_look(context: Context, view: PairView) -> _Look | None:
-    """Noisy distances of all candidates from independence, beyond noise; None where they were lost."""
+def _screen(context: Context, view: PairView) -> _Screening | None:
+    """Noisy distances of all candidates from independence, less their expectation under it; None if they were lost."""
     if not view.pairs:
         return None
     slot = context.slots(SCORES)[0]
@@ -220,24 +219,25 @@ def _first_look(context: Context, view: PairView) -> _Look | None:
     cells = [view.cells(c, view.expected(c)) for c in view.pairs]
     more = values - np.array([c.base(view.level) for c in cells])
     stddev = context.event(slot).stddev
-    wanted = view.wanted(range(len(cells)), cells, more, np.full(more.size, stddev))
-    return _Look(cells, more, stddev, wanted)
+    offer = view.wanted(range(len(cells)), cells, more, np.full(more.size, stddev))
+    return _Screening(cells, more, stddev, offer)
 
 
-def _second_look(
-    context: Context, view: PairView, tree: TreeModel, look: _Look, others: list[int], part: float
+def _screen_again(
+    context: Context, view: PairView, tree: TreeModel, first: _Screening, others: list[int], part: float
 ) -> PairOffer:
-    """How far the candidates that the tree does not hold are from what follows from it.
+    """The distances of the candidates outside the tree from the marginals that the tree implies.
 
-    Those of the largest first distances are asked again: fewer share a charge, so that each has less noise. Where the
-    tree joins their columns their second distances count alone, and those of others that it joins are taken as
-    explained to the same part; where it does not, both answers to the same question.
+    The candidates with the largest first distances are asked again: fewer pairs share the charge, so each gets less
+    noise. If the tree joins the columns of a pair, its second distance replaces the first; else the two are averaged by
+    precision. The first distances of pairs that were not asked again, but that the tree joins, shrink in the same
+    ratio.
 
     Args:
-        part: of the reserve, that the second distances take; 0: none are asked.
+        part: of the reserve, for the second distances; 0: none are asked.
     """
-    more, stddev = look.more[others], np.full(len(others), look.stddev)
-    cells = [look.cells[i] for i in others]
+    more, stddev = first.more[others], np.full(len(others), first.stddev)
+    cells = [first.cells[i] for i in others]
     weights = np.array([view.weight(view.pairs[i]) for i in others])
     promise = weights * np.maximum(more + 2 * stddev, 0.0)  # an important column is asked about even after bad luck
     count = _count_again(view, len(others))
@@ -253,7 +253,7 @@ def _second_look(
         before = float(shrunk(more, stddev)[asked] @ joined[asked])
         for j, pair, value in zip(asked, pairs, again.tolist(), strict=True):
             cells[j] = view.cells(pair, tree.marginal(pair))
-            weight = 1.0 if joined[j] else look.stddev**2 / (look.stddev**2 + second**2)
+            weight = 1.0 if joined[j] else first.stddev**2 / (first.stddev**2 + second**2)
             more[j] += weight * (value - cells[j].base(view.level) - more[j])
             stddev[j] = second * math.sqrt(weight)
         after = float(shrunk(more, stddev)[asked] @ joined[asked])
@@ -264,12 +264,12 @@ def _second_look(
 
 
 def _count_again(view: PairView, others: int) -> int:
-    """How many distances are asked twice, of so many that the forest leaves."""
+    """The number of pairs of the second screening, of the `others` outside the forest."""
     return min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), others)
 
 
 def _second_part(context: Context, view: PairView, others: int) -> float:
-    """The part of the reserve for the second distances; 0 where none are asked, or their noise could not be drawn."""
+    """The part of the reserve for the second screening; 0 if it asks no pair, or its noise could not be drawn."""
     least, most = SECOND_LOOK
     count = _count_again(view, others)
     if count == 0:
@@ -286,16 +286,16 @@ class AutoSettings(Fixed):
     `Fixed`.
 
     Attributes:
-        max_cells: the most cells of a query over a pair: larger pairs are asked over coarser values. Of given
-            marginals: larger ones are left out. None: 100,000; 5,000 where marginals are given.
+        max_cells: the most cells of a query over a pair: larger pairs are measured over coarser values. Larger given
+            marginals are left out. None: 100,000; 5,000 if marginals are given.
         combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
-        split: parts of the budget for first one-way marginals, distances, and what these two decide. None: `SPLIT`, the
-            first two over ε / C where that is above 1, since little noise is left in them anyway; more for distances
-            of more than `PLENTY` pairs.
-        fine_cells: about how many fine cells are measured, alone, of each column of numbers or dates; 0: none.
-        fine_share: the part of the budget that these take, all columns together.
-        important: columns whose errors count `important_weight` times in what is chosen and shared out, a pair of two
-            of them the square of that: what a reader asks about, or the target of a model. Public: costs no privacy.
+        split: parts of the budget for one-way marginals, the first screening, and the rest. None: `SPLIT`, with the
+            first two divided by ε / C if that is above 1, since their noise is small then; more for a screening of
+            more than `PLENTY` pairs.
+        fine_cells: the approximate number of fine cells of each column of numbers or dates; 0: none.
+        fine_share: the part of the budget for the fine cells of all columns together.
+        important: columns whose errors count `important_weight` times when pairs are chosen and the budget is shared,
+            a pair of two of them the square of that: for example the target of a model. Public: costs no privacy.
         important_weight: at least 1.
     """
 
