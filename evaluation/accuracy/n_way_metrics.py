@@ -31,7 +31,7 @@ class WaysSettings(AnitaSettings):
         ways: n.
     """
 
-    ways: int = setting(5, "anita_nway: how many columns its tables have", least=1)
+    ways: int = setting(5, "number of columns of each marginal", least=1)
 
 
 def _accuracy(n: int | None, inputs: Inputs) -> NWay:

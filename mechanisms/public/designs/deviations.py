@@ -1,4 +1,4 @@
-"""How far the cells of a pair are from what is expected: a law with one strength, known from what is beyond a noise."""
+"""One-parameter gamma model of the cell counts of a pair; noisy differences above a level estimate the parameter."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mechanisms.public.queries.query_matrices import QueryMatrix as Query
 
 Values = NDArray[np.float64]
 
-#: Cells of like size count as one, in so many sizes.
+#: Cells are grouped by the logarithm of their expected count into `SIZES` groups: a sum over cells costs 24 terms.
 SIZES = 24
-#: Strengths that are tried: 0, and the standard deviation of a cell over its expected count up to nearly certain.
+#: The grid of strengths s, where a cell with mean m has variance m + (s · m)²: 0 is independence, 100 near certainty.
 STRENGTHS = np.concatenate([[0.0], np.geomspace(0.02, 100.0, 36)])
-#: At most so many levels of noise are worked out; between them what is left is interpolated.
+#: Levels of noise: at most this many are computed exactly; the others are interpolated.
 LEVELS = 20
 
 

@@ -1,4 +1,4 @@
-"""What an engine is: five verbs left of the wall, one for scores, one for drawing. Nobody learns which it was."""
+"""The interface of an engine, which reads rows left of the wall. Results do not depend on the engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clipped:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What scores are computed from where the rows are too many to be read for them. NOT private.
+    """The input of the scores, if there are too many rows to read them all. NOT private.
 
     Attributes:
         sample: some rows of the table.
