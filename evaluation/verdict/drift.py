@@ -12,12 +12,12 @@ from evaluation.verdict.near_rows import RowPlaces, nearest_rows
 from evaluation.verdict.rare_matches import Pool
 from mechanisms.public.coded_table import CodedTable
 
-#: All tests of a drift together reject two alike halves of a table so often, about; each has an equal part.
+#: The approximate level of all `PARTS` tests of a drift together; each has an equal part of it.
 LEVEL = 0.01
 PARTS = 4
-#: A column is compared in so many groups of values, each with so many expected records of either table.
+#: A column is compared in at most `GROUPS` groups of values with at least `EXPECTED` expected records of each table.
 GROUPS, EXPECTED = 20, 5.0
-#: Random splits that tell how often neighbours stand on the same side.
+#: Random splits that estimate how often neighbours fall on the same side.
 SPLITS = 300
 
 

@@ -16,11 +16,11 @@ from mechanisms.public.jit import compiled
 
 Bytes = NDArray[np.uint8]
 
-#: The distance of two values of which nothing is alike; the ends of an ordered column are so far apart.
+#: The distance of two different values; also of the two ends of an ordered column.
 APART = 255
 #: Rows compared at a time: their distances stay in the processor's nearest cache.
 TILE = 1024
-#: So many comparisons of values at most; samples of rows shrink where tables are wide.
+#: The most comparisons of values; samples of rows shrink if tables are wide.
 COMPARISONS = 4_000_000_000
 #: Rows of a table in a search for neighbours, at most.
 ROWS = 10_000

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 #: Random splits of a Monte Carlo test; the least p is 1 / (1 + DRAWS).
 DRAWS = 20_000
-#: A unit's weight is cut to so many times the mean, so that few units do not decide.
+#: A unit's weight is cut to this multiple of the mean, so that no few units decide the test.
 CUT = 8.0
-#: A release that learns no more of each unit than this ε allows is not called a failure for it.
+#: A release that reveals no more about a unit than this ε allows does not fail the test.
 TOLERATED = 1.0
 NORMAL_95 = 1.959963984540054
 

@@ -13,21 +13,21 @@ from mechanisms.public.coded_table import CodedTable
 
 Sums = NDArray[np.uint64]
 
-#: The share of copies that the weights are made for, and that must be noticed.
+#: The share of copied rows that the weights are tuned for, and that the test must detect.
 COPIES = 0.01
 #: Level of the test of matches.
 LEVEL = 0.0012
-#: Where a holdout's rows equal training rows so often or more, rows repeat by nature.
+#: If at least this share of a holdout's rows equals a training row, rows repeat by nature.
 REPEATS = 0.01
-#: A test that is asked whether it would have noticed must say so in so many of so many trials.
+#: The test has power if it detects the planted copies in `NOTICED` of `TRIALS` trials.
 TRIALS, NOTICED = 40, 38
-#: Shares of copies that are tried where one per cent would go unnoticed.
+#: Shares of copies that are tried if one per cent would go undetected.
 FURTHER = (0.02, 0.05, 0.1, 0.2, 0.5)
-#: Training rows that stand for all of them in these trials; matched rows that are weighed.
+#: Rows: the sample of training rows in these trials; the most matched rows that are weighed.
 CANDIDATES, WEIGHED = 2_000, 20_000
-#: A copy counts as at most so many times as likely as a natural match: no single match outweighs many.
+#: The largest likelihood ratio of a copy to a natural match, so that no single match outweighs many.
 LIKELIER = 6.0
-#: Bits by which rows are told apart before they are looked up.
+#: Bits of the hash that separates rows before the exact comparison.
 BITS = 22
 #: Weights are whole multiples of 1 / STEPS.
 STEPS = 6

@@ -20,9 +20,9 @@ from mechanisms.selection.context import Context, Part
 from mechanisms.selection.given import GivenMarginals
 from mechanisms.selection.questions import CAPPED, FULL, ask_given, penalized, small_enough
 
-#: The first split of the budget, in rounds per column.
+#: The budget is first split over this many rounds per column (the paper: 16).
 ROUNDS_PER_COLUMN = 2
-#: Of more candidates than MANY, a round looks at FEW.
+#: If there are more than `MANY` candidates, each round scores `FEW` of them.
 MANY, FEW = 20_000, 5_000
 
 

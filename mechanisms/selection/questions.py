@@ -17,11 +17,11 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.selection.base import CHOOSE, GIVEN
 from mechanisms.selection.context import Context, Part, Scores
 
-#: What is taken off a score: the noise of every cell, or of no cell more than its records may be off by.
+#: The noise term of an AIM score: Σ |noise| of all cells, or of each cell at most the error that the model can have.
 FULL, CAPPED = "noise", "capped"
-#: So much of the reserve is shared out: the rest is the rounding of many parts.
+#: The shared-out part of the reserve; 1e-9 is kept for the rounding of many parts.
 WHOLE = 1 - 1e-9
-#: Marginals that would get less of it are not measured again: their answers are precise enough.
+#: A marginal whose part of the reserve would be smaller is not measured again: the gain in precision is negligible.
 LEAST_PART = 1e-6
 
 

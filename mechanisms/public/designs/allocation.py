@@ -13,11 +13,11 @@ from mechanisms.public.designs.dense import noise_error
 #: Noise levels and sums of loads at which errors are tabulated.
 LEVELS = 64
 STEPS = 96
-#: The shares and what they say of the errors are settled in so many rounds.
+#: Rounds that alternate between the shares and the errors that follow from them.
 ROUNDS = 5
-#: A marginal is measured only where it lowers the expected error by more than this share of it.
+#: A marginal is measured only if it lowers the expected error by more than this share of it.
 LEAST_GAIN = 1e-6
-#: Pairs are measured only where all of them together lower the expected error by this share.
+#: Pairs are measured only if all of them together lower the expected error by this share.
 LEAST_PROMISE = 0.02
 
 Values = NDArray[np.float64]

@@ -14,11 +14,11 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 
-#: Budgets at which the noise error of a candidate is tabulated.
+#: The noise error of a candidate is tabulated at this many budgets.
 STEPS = 96
-#: A combined marginal may blur its pairs by so much, for what it tells of three attributes and more.
+#: A combined marginal may multiply the error of its pairs by 1 + `SLACK`, since it also describes three attributes.
 SLACK = 1.0
-#: Sets of one size that are looked at, those of the fewest cells first.
+#: Sets of one size that are tried, those with the fewest cells first.
 MAX_SETS = 20_000
 
 

@@ -20,15 +20,15 @@ from mechanisms.public.queries.query_matrices import QueryMatrix
 
 Values = NDArray[np.float64]
 
-#: Of the pairs that are taken to depend for certain this share is expected not to. They are measured even where the
-#: mean error promises a little less: no relation between columns vanishes.
+#: False discovery rate of the clearly dependent pairs (Benjamini & Hochberg 1995). These are measured even if the mean
+#: expected error would be slightly lower without: no strong relation between columns vanishes.
 FALSE_SHARE = 0.2
-#: Distances tell nothing where their noise is more than this share of the records.
+#: Distances are ignored if their noise is above this share of the records.
 MOST_SCORE_NOISE = 0.5
-#: The law of true distances has so many places on a line, and as many at quantiles, and is found in so many rounds.
+#: The prior of true distances: `ATOMS` evenly spaced points and as many at quantiles, fitted by `EM_ROUNDS` of EM.
 ATOMS = 64
 EM_ROUNDS = 100
-#: There is nothing but the known marginals.
+#: No pair is offered to the allocation.
 NO_PAIRS = PairOffer(
     lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0)
 )

@@ -8,7 +8,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix
 from mechanisms.public.queries.residual_query import ResidualQuery
 
-#: Pairs of no more cells are asked whole: combined, they tell of three columns and more at once.
+#: Cells: smaller pairs are measured whole, since combined pairs also describe three columns and more.
 SMALL_CELLS = 9
 
 

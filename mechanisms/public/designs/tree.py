@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from mechanisms.public.domain import Clique, Domain
 
-#: Of more pairs than this (of more than 316 columns) only those of important columns are looked at.
+#: If there are more pairs than this (more than 316 columns), only pairs of important columns are screened.
 MOST_PAIRS = 50_000
 
 

@@ -18,7 +18,7 @@ from mechanisms.public.release import NoisyMarginal
 
 Values = NDArray[np.float64]
 
-#: Passes in which a pair is brought to its sides.
+#: Passes of iterative proportional fitting that bring a pair to its one-way marginals.
 PASSES = 10
 
 

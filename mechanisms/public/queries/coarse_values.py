@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute, Domain
 
-#: The end of a line stays alone beside a large code where it holds this part of what a group should.
+#: A last group beside a large code stays separate if it holds this part of a full group.
 ENOUGH = 0.2
 
 

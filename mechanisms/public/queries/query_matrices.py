@@ -18,13 +18,13 @@ if TYPE_CHECKING:  # loaded by the first sparse query
 
 #: Entries are whole multiples of 2**-MATRIX_BITS, so that answers to counts on a lattice lie on a lattice.
 MATRIX_BITS = 16
-#: Up to so many entries the exact distance of columns is computed; beyond, twice the norm stands for it.
+#: Entries: up to this size the exact distance between columns is computed; above it, twice the norm bounds it.
 MAX_DENSE = 4_000_000
 #: The entries of a sparse matrix, in multiples of 2**-bits, add up to less: no sum of them leaves the whole numbers.
 MAX_SUM = 2.0**53
-#: A matrix of a plugin's class is asked for so many columns, and entries, at most.
+#: The largest matrix of a plugin's class whose norm is computed, in columns and in entries.
 MAX_COLUMNS, MAX_ENTRIES = 10_000, 50_000_000
-#: Classes of ours, whose norms are proved and audited; what another class says of its own norms is not asked.
+#: Classes of this project, whose norms are proved and audited. The norms that any other class states are not used.
 PROVED: set[type] = set()
 
 
