@@ -16,11 +16,11 @@ from mechanisms.public.marginals import BATCH_CELLS, count_cliques, count_sparse
 from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
-#: Marginals of up to so many cells are counted densely, many in one pass over the rows; larger ones by sorting.
+#: Cells: smaller marginals are counted densely, many in one pass over the rows; larger ones by sorting.
 DENSE_CELLS = 4_000_000
 #: Cells of marginals whose counts are kept for other metrics (8 bytes each, for either table).
 REMEMBERED_CELLS = 2_000_000
-#: All pairs of up to 200 columns; of wider tables so many are looked at.
+#: Pairs: all of a table of up to 200 columns, a sample of this size of wider tables.
 MOST_PAIRS = 20_000
 
 

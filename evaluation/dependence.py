@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 #: Buckets of each column at most, and pairs that are counted at once.
 BUCKETS, BATCH = 32, 200
-#: A dependence that sampling explains within so many standard deviations is none.
+#: A dependence within this many standard deviations of sampling error counts as none.
 DEVIATIONS = 3.0
 #: Pairs that are named, and the strength that a pair must have lost for that.
 NAMED, LEAST = 12, 0.05

@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.extras import absent_extra
 from mechanisms.public.schema.table_schema import Schema
 
-#: Of a scorer without a formula for what an honest table gets.
+#: The note of a scorer that has no formula for the score of an honest table.
 NO_LABEL = "; no label: evaluation.references=true measures what two samples of the real rows score"
 
 

@@ -14,7 +14,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target
 
-#: A pass is compared with the one so many passes before it.
+#: Passes between the two errors that are compared.
 PATIENCE = 10
 
 

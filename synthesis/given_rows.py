@@ -20,7 +20,7 @@ from synthesis.impossible import Zeros
 from synthesis.rounding import systematic
 from synthesis.synthesize import synthesize
 
-#: So many rows are looked at for each that is wanted, or so many in all, before a condition counts as rare.
+#: Rows that are tried for each requested row, and in all, before a condition counts as rare.
 MOST_TIMES, MOST_ROWS = 200, 2_000_000
 #: The most rows that are made to be weighed.
 POOL = 1_000_000

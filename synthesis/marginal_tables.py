@@ -17,7 +17,7 @@ from synthesis.consistency.residual_parts import completed
 
 #: Draws of the noise that the error of the consistent marginals is estimated from.
 DRAWS = 10
-#: Beyond so many cells in all they are not drawn.
+#: Cells: larger sets of tables are not drawn.
 MAX_CELLS = 200_000
 
 

@@ -11,7 +11,7 @@ from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 from mechanisms.public.coded_table import CodedTable
 
-#: Distances are held for so many targets at a time.
+#: Targets whose distances are held in memory at a time.
 BATCH = 200
 
 

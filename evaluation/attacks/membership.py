@@ -27,9 +27,9 @@ ATTACKS = ("distance", "density", "classifier")
 LEVEL = 0.05 / len(ATTACKS)
 #: A threshold that so large a share of others passes.
 FALSE_POSITIVES = 0.01
-#: Distances are held for so many targets at a time.
+#: Targets whose distances are held in memory at a time.
 BATCH = 200
-#: Fewer units on a side tell nothing.
+#: Units: with fewer on a side the attack is not scored.
 FEWEST = 10
 
 

@@ -29,7 +29,7 @@ SOLVERS = ("auto", "exact", "flow", "lp")
 #: The linear programme takes parts of at most so many cells: thousands, as the source says (section 4.4); up to
 #: LP_PAIRS with moves between any two cells, above with moves between neighbours.
 LP_CELLS, LP_PAIRS = 10_000, 400
-#: Parts that need a general solver are laid out densely, so many cells at a time.
+#: Cells: parts that need a general solver are laid out densely in chunks of this size.
 CHUNK_CELLS = 20_000_000
 
 #: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share

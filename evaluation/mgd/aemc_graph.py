@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evaluation.mgd.geometry import Axis, Weight
 from mechanisms.public.errors import UserError
 
-#: A graph of so many arcs needs some 4 GB while it is solved.
+#: Arcs: a graph of this size needs about 4 GB while it is solved.
 MOST_ARCS = 30_000_000
 
 

@@ -12,7 +12,7 @@ from evaluation.cells import Cells
 from evaluation.mgd.geometry import Axis
 from mechanisms.public.jit import compiled
 
-#: Labels of parts are marked in an array where there are at most so many beside four per occupied cell.
+#: Labels of parts are marked in an array if there are at most this many, or four per occupied cell.
 FEW_LABELS = 1 << 22
 
 

@@ -30,7 +30,7 @@ Links = tuple[Nodes, Nodes, Nodes, Nodes]
 UNLIMITED = 2**62
 #: The arcs of a node to the bank, in the order of their numbers behind those of the edges.
 FREE, OUT, IN = 0, 1, 2
-#: Arcs looked at count as one step of work for so many.
+#: Arcs scanned that count as one step of work.
 SCANNED = 8
 
 

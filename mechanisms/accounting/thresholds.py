@@ -12,7 +12,7 @@ from mechanisms.public.noise_tails import of_each, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Neighbouring, Norm, round_down, round_up
 
-#: Up to so many values per unit each number of them is looked at alone; beyond, in runs that double.
+#: Values per unit: each number up to this is bounded alone; larger numbers in runs that double.
 ONE_BY_ONE = 1024
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-#: The next so many independent uniform 64-bit words of a stream.
+#: Takes n; gives the next n independent uniform 64-bit words of a stream.
 Words = Callable[[int], NDArray[np.uint64]]
 
 #: Binary digits that are read at a time: half a word of the stream.

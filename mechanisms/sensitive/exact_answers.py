@@ -13,9 +13,9 @@ from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
 from mechanisms.sensitive.noise import NoiseSource, split_noise
 
-#: Released answers lie within ± so many units of 2**-WEIGHT_BITS records: 1.1 · 10¹² records.
+#: Released answers lie within ± this many units of 2**-WEIGHT_BITS records: 1.1 · 10¹² records.
 LIMIT = 1 << 60
-#: Exact answers lie within ± so many: noise that counts as SATURATED takes all of them beyond LIMIT.
+#: Exact answers lie within ± this many units: noise that counts as SATURATED takes all of them beyond LIMIT.
 LARGEST = SATURATED - LIMIT
 
 

@@ -26,7 +26,7 @@ _UNSEEN = (
     "\U000e0000-\U000e0fff]"
 )
 _ENDS = frozenset("0123456789.")  # of a number; "" is none
-#: Numbers within 10 to the power of ± so much are written without an exponent.
+#: Numbers between 10^-_DIGITS and 10^_DIGITS are written without an exponent.
 _DIGITS = 40
 
 

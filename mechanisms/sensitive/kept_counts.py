@@ -18,7 +18,7 @@ from mechanisms.public.coded_table import CodedTable, Count
 from mechanisms.public.domain import Clique
 from mechanisms.public.tables.scan import private_folder
 
-#: A folder takes no further counts once it holds so much.
+#: Bytes: a folder that holds more takes no further counts.
 MOST_BYTES = 2_000_000_000
 
 

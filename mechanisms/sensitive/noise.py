@@ -20,7 +20,7 @@ from mechanisms.sensitive.fast_draws import fill
 
 #: Words that a draw takes on average, with room.
 WORDS = 10
-#: Noise may be so many times finer than the unit of its range, in bits.
+#: Bits by which the lattice of the noise may be finer than the unit of its range.
 MAX_SPLIT = 32
 
 #: (stream, how many, scale, split) → the draws in two parts.

@@ -16,7 +16,7 @@ from mechanisms.public.release import NoisyMarginal
 from synthesis.consistency.least_squares import least_squares
 from synthesis.pgm.terms import by_query, check_answer
 
-#: Steps of least squares over all marginals, and of one marginal's part that the answers do not tell.
+#: Steps of least squares over all marginals, and for the part of one marginal that the answers leave open.
 JOINT_STEPS = 150
 LIFT_STEPS = 60
 #: Cells that the sides say are empty may still change by this share of the mean cell.

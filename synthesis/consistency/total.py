@@ -9,7 +9,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.least_squares import least_weights
 
-#: Queries over marginals of more cells are asked for the total only where no smaller ones tell it.
+#: Cells: queries over larger marginals give the total only if no smaller marginal does.
 FEW_CELLS = 5_000
 
 

@@ -31,7 +31,7 @@ Axes = tuple[int, ...]
 #: Rounds of proportional fitting and of alternating projections, and when they may stop (share of the total).
 ROUNDS = 500
 NEAR = 1e-7
-#: Rows follow answered marginals of at most so many cells.
+#: Cells: rows follow estimated marginals up to this size.
 ANSWER_CELLS = 20_000
 
 

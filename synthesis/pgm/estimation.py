@@ -14,7 +14,7 @@ from synthesis.pgm.loss import FitLoss
 
 #: Steps between two looks at the duality gap.
 GAP_EVERY = 25
-#: The improvement is taken over so many steps; the loss may rise for as many before the momentum is dropped.
+#: Steps over which the improvement is taken; the loss may rise for as many before the momentum is dropped.
 WINDOW = 10
 #: A loss above the least that falls below this share of itself in a step is on its way down.
 FALLING = 0.99

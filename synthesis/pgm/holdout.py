@@ -14,7 +14,7 @@ from synthesis.pgm.loss import FitLoss, LossPart
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.
 SHARE = 0.5
-#: The judge looks every so many steps, and ends the fit when it saw no progress for so many looks.
+#: Steps between two evaluations on the holdout, and evaluations without progress that end the fit.
 LOOK_EVERY = 4
 PATIENCE = 6
 SEED = 0

@@ -14,7 +14,7 @@ from synthesis.pgm.loss import FitLoss
 
 #: Pairs of steps and changes of the gradient that are remembered; three arrays of the model's size each.
 HISTORY = 6
-#: A step must lower the loss by this share of what the slope promises (Armijo).
+#: A step must lower the loss by this share of its linear prediction (Armijo).
 ENOUGH = 1e-4
 
 

@@ -17,7 +17,7 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, Spar
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.kernels import add_to_cells, add_to_rows, entries_by_cell, squared_gap
 
-#: Stacked queries over a marginal of up to so many cells are reduced to as many rows as it has cells.
+#: Cells: stacked queries over a smaller marginal are reduced to as many rows as it has cells.
 REDUCE_CELLS = 1024
 
 

@@ -16,7 +16,7 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 
 #: The noise error of a candidate is tabulated at this many budgets.
 STEPS = 96
-#: A combined marginal may multiply the error of its pairs by 1 + `SLACK`, since it also describes three attributes.
+#: The noise of pairs summed out of a combined marginal is at most `SLACK` times that of the pairs measured alone.
 SLACK = 1.0
 #: Sets of one size that are tried, those with the fewest cells first.
 MAX_SETS = 20_000

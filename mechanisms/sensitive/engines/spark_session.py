@@ -201,7 +201,7 @@ def _silent(log: Path) -> Iterator[None]:
         os.close(file)
 
 
-#: What Spark's own messages hold, and what it means.
+#: Fragments of Spark's messages, with their meaning for the user.
 CAUSES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>mechanisms|numpy|pandas|pyarrow|duckdb|numba|pyspark)",
