@@ -71,7 +71,8 @@ class Stages:
     """
 
     def __init__(self, *, quiet: bool = False, console: str = "terminal") -> None:
-        """
+        """A bar a stage.
+
         Args:
             console: as the setting of that name; "always" for a command that exists to print what saw rows.
         """

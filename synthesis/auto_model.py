@@ -120,8 +120,9 @@ class AutoSpec(Synthesizer):
         zeros: Zeros = (),
         progress: Progress | None = None,
     ) -> Synthesized:
-        """Independent columns where nothing else was measured, smoother ones where their noise is heavy (`_smoother`);
-        else a model's rows, mended by the other answers.
+        """The rows of a model, adjusted to the other answers; independent columns if nothing else was measured.
+
+        Independent columns are smoothed if their noise is heavy (`_smoother`).
 
         The model holds the marginals that show the most dependence: a forest of pairs first, which joins all columns
         that depend on each other, then as many as `max_cells` has room for. Where answers

@@ -1,4 +1,4 @@
-"""Membership inference: can three attacks tell units that the table was made from from units that were set aside?"""
+"""Membership inference: can three attacks tell the units behind the table from units of a holdout?"""
 
 from __future__ import annotations
 

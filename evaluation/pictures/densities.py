@@ -20,8 +20,7 @@ ENDS = (0.005, 0.995)
 
 
 def densities(names: Sequence[str], values: tuple[Floats, Floats]) -> list[dict[str, Any]]:
-    """The columns farthest from the real table by the largest difference of their distribution functions, each with
-    its curves.
+    """The columns with the largest difference of distribution functions from the real table, each with its curves.
 
     Curves are kernel estimates by a Gaussian, of one width in both tables (Silverman 1986, Equation 3.31, of the real
     values).

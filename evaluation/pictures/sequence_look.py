@@ -23,8 +23,7 @@ def sequence_look(
     *,
     seed: int = 0,
 ) -> dict[str, Any] | None:
-    """Lengths and three figures of coherence, each 1 − total variation distance, beside what halves of the real
-    subjects get.
+    """Lengths and three figures of coherence (1 − total variation distance), with those of halves of the real subjects.
 
     - next: pairs of a value and the next one of the same subject, mean over the columns;
     - distinct: how many distinct values a subject has in a column, mean over the columns;

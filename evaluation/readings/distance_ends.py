@@ -27,8 +27,10 @@ SINGLE_LIMITS = (0.02, 0.05)
 
 
 def expected_tvd(shares: Floats, rows: int, other_rows: int) -> float:
-    """The expected TVD of two samples of one distribution: ½ Σ √(2/π · p(1 − p)(1/n + 1/n')), nearly exact for cells
-    of some records, and too large for rarer ones."""
+    """The expected TVD of two samples of one distribution: ½ Σ √(2/π · p(1 − p)(1/n + 1/n')).
+
+    Nearly exact for cells of several records, and too large for rarer ones.
+    """
     spread = math.sqrt(2 / math.pi * (1 / rows + 1 / other_rows))
     return min(1.0, 0.5 * spread * float(np.sqrt(shares * (1 - shares)).sum()))
 

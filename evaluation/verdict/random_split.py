@@ -1,7 +1,7 @@
-"""Tests of one question: could a random split of the real units into training and holdout have given so much?
+"""Permutation tests: could a random split of the real units into training and holdout explain the matches?
 
 Under the null hypothesis the synthetic table does not depend on which of the real units it was made from. Then, given
-the synthetic table and all real rows, every choice of so many training units is equally likely, and so the weight that
+the synthetic table and all real rows, every choice of as many training units is equally likely, and so the weight that
 falls on training units has a known distribution, whatever the weights and however unequal the sizes are (a permutation
 test; with weights 0 and 1 it is Fisher's exact test).
 """

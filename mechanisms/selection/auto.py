@@ -282,8 +282,7 @@ def _second_part(context: Context, view: PairView, others: int) -> float:
 
 @dataclass(frozen=True)
 class AutoSettings(Fixed):
-    """Settings; where marginals are given (`marginals`, `closure`, `k`, `weights`, `merge`) these are measured, as in
-    `Fixed`.
+    """Settings; given marginals (`marginals`, `closure`, `k`, `weights`, `merge`) are measured as in `Fixed`.
 
     Attributes:
         max_cells: the most cells of a query over a pair: larger pairs are measured over coarser values. Larger given

@@ -37,8 +37,10 @@ def _unseen() -> re.Pattern[str]:
 
 
 def check_rules(rules: Sequence[str]) -> None:
-    """Raises:
-    UserError: a rule that there is not.
+    """Refuse unknown rules.
+
+    Raises:
+        UserError: a rule is not in `RULES`.
     """
     for rule in rules:
         if rule not in ID_RULES:

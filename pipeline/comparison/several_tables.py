@@ -30,8 +30,11 @@ class Comparison:
     cards: Mapping[str, Scorecard]
 
     def frame(self) -> pd.DataFrame:
-        """One row per table and metric: table, epsilon, delta, private, per (the unit's column, or "record"), privacy,
-        rows, metric, goal, score, low, high (95 %), honest (what a second sample would score), label, reason."""
+        """One row per table and metric.
+
+        Columns: table, epsilon, delta, private, per (the unit's column, or "record"), privacy, rows, metric, goal,
+        score, low, high (95 %), honest (the expected score of a second real sample), label, reason.
+        """
         rows = []
         for name, card in self.cards.items():
             facts = {"table": name, **promise_of(card), "rows": card.rows["synthetic"]}

@@ -1,4 +1,4 @@
-"""The demo city's table as a file, to try commands on: python -m pipeline.demo FILE [ROWS [SEED]]"""
+"""The demo city's table as a file, to try commands on: python -m pipeline.demo FILE [ROWS [SEED]]."""
 
 from __future__ import annotations
 

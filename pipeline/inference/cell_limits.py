@@ -45,8 +45,11 @@ class Limits:
         return tuple(n for n in self.inside if n)
 
     def least_sums(self, members: Values) -> Values:
-        """The least sum of each set of cells (sets × cells, 0 and 1): where a sub-marginal's cell is inside, or the
-        total is, or a coarse cell, that less what it may hold outside."""
+        """The least sum of each set of cells, given as sets × cells of 0 and 1.
+
+        The bound is the largest over cells of sub-marginals, coarse cells and the total that meet the set: their least
+        count, less the most that they may hold outside of it.
+        """
         least = members @ self.low
         parts = [] if self.groups is None else [self.groups]
         for low, _ in self.inside.values():

@@ -43,8 +43,10 @@ class ValueAxis:
 def correlations(
     schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse, groups: Groups
 ) -> list[Interval] | None:
-    """Pearson's r over the records with a number in both columns, of each group; None where coarse cells hide whether
-    records count."""
+    """Pearson's r over the records with a number in both columns, of each group.
+
+    None if coarse cells hide whether records count.
+    """
     axes = [_axis(schema, question, evidence, known, n) for n in (question.column, question.other) if n is not None]
     x, y = axes
     if x is None or y is None:
@@ -141,8 +143,7 @@ def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values
 def odds_ratios(
     schema: Schema, question: EstimateQuestion, known: Told | Coarse, groups: Groups
 ) -> list[Interval] | None:
-    """The odds of one column's value where the other has its value over those where it has not, of each group; None
-    where coarse cells cut a value.
+    """The odds ratio of a value of either column, of each group; None if coarse cells cut a value.
 
     The shares have Fieller's intervals; those of the two log odds are laid together by the squares of their halves
     (method of variance estimates recovery, Zou & Donner 2008), or, where a share is 0 or 1 or the cells share their

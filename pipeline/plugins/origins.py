@@ -87,8 +87,10 @@ def origin(module: str, offered_by: str | None = None) -> dict[str, Any]:
 
 
 def _digest(module: str, offered_by: str) -> str | None:
-    """Of a package's module over all Python files of the package; of another one, of its file and what it imports from
-    beside it; together with those of the module that offers it. None where there is no file.
+    """The digest of the code behind a plugin; None if there is no file.
+
+    Of a module in a package: over all Python files of the package. Of another module: over its file, and the files
+    beside it that it imports. Those of the module that offers the plugin are included.
     """
     files = _files(module)
     if offered_by.partition(".")[0] != module.partition(".")[0]:

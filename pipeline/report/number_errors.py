@@ -13,8 +13,9 @@ DAY = 86_400
 
 
 def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[dict[str, Any]]:
-    """Per column of numbers or dates that noise is cleared from: how many cells, their noise, and the error to expect
-    of its mean at `rows` records. Cells are the fine ones, or its codes, where each of them is one value.
+    """Per denoised column of numbers or dates: cells, their noise, the expected error of the mean at `rows` records.
+
+    Cells are the fine ones, or the codes if each of them is one value.
 
     `mean_share` is that error as a share of the mean where values have a long tail, `mean_standard_error` in the
     column's unit (days or seconds of dates) where they do not; `assumed` says what is assumed of the values. Bins are

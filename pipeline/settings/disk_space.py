@@ -13,8 +13,9 @@ from pipeline.settings.config import Config
 
 
 def check_rows(config: Config, schema: Schema, root: Path) -> None:
-    """Refuse rows that a disk cannot hold, by a lower bound: codes where rows are drawn in chunks, and a sign and a
-    comma for each value of a CSV file.
+    """Refuse rows that a disk cannot hold.
+
+    The bound is a lower one: codes if rows are drawn in chunks, and a sign and a comma for each value of a CSV file.
 
     Args:
         root: the run's folder, which need not exist.

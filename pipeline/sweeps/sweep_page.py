@@ -130,8 +130,10 @@ def _inside(folder: Path) -> Path:
 
 
 def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
-    """Per data, metric and ε: the method with the best median over its seeds, the next one, and whether chance can
-    explain that: of one seed nothing is known, and where the ranges of both overlap it can."""
+    """Per data, metric and ε: the best method by its median over seeds, the next one, and whether chance explains it.
+
+    Chance can explain it if the ranges of both overlap; with one seed it is not known.
+    """
     scored = frame[frame["score"].notna() & frame["epsilon"].notna() & frame["method"].notna()]
     rows = []
     for (data, metric, epsilon), group in scored.groupby(["data", "metric", "epsilon"], sort=False):

@@ -25,8 +25,10 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """Gaussian noise of a marginal's cells: per set of its columns a strength, in records, times the projection onto
-    the part that is the residual of that set and even along the others, times standard normal noise.
+    """Gaussian noise of the cells of a marginal, by residuals.
+
+    The noise is a sum over sets of its columns: a strength in records, times the projection onto the residual of
+    the set (even along the other columns), times standard normal noise.
 
     Attributes:
         shape: of the marginal.

@@ -81,7 +81,7 @@ class GumSpec(Passes):
         check_words(self, WORDS)
 
     def growth(self, t: int) -> float:
-        """α in pass t = 0, 1, …"""
+        """The step α of pass t, from 0 on."""
         match self.schedule:
             case "exponential":
                 return self.alpha * math.exp(-self.rate * t)

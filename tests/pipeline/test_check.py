@@ -360,7 +360,7 @@ def test_a_cure_for_numbers_is_one_that_the_schema_takes(declared, cells, few, t
 
 @pytest.mark.parametrize("declared", [{}, {"decimal": ","}, GERMAN, ENGLISH, {"strip": ["€"]}])
 @pytest.mark.parametrize(
-    "cells, lost",
+    ("cells", "lost"),
     [
         (["€12.50", "99.90", "€1,234.50"], 0),
         (["€12,50", "99,90", "€1.234,50"], 0),

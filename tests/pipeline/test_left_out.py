@@ -164,7 +164,7 @@ columns:
 
 
 @pytest.mark.parametrize(
-    "edges, crowded", [("[0, 10000, 500000, 1000000]", True), ("[0, 0.01, 100, 200, 1000000]", False)]
+    ("edges", "crowded"), [("[0, 10000, 500000, 1000000]", True), ("[0, 0.01, 100, 200, 1000000]", False)]
 )
 def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(
     tmp_path, monkeypatch, capsys, edges, crowded

@@ -319,7 +319,7 @@ def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
         assert [len(look.columns) for look in column_facts.looks(whole, engine)] == [500, 500, 200]
 
 
-@pytest.mark.parametrize("broken, proposed", [(0, True), (15, True), (80, False)])
+@pytest.mark.parametrize(("broken", "proposed"), [(0, True), (15, True), (80, False)])
 def test_two_dates_that_nearly_always_ascend_are_proposed_as_ordered(
     tmp_path: Path, broken: int, proposed: bool
 ) -> None:

@@ -45,7 +45,7 @@ class _Node:
         return writer.program(self.parts.size)
 
     def _write(self, writer: Writer, place: int, rows: NDArray[np.int64]) -> None:
-        """This set's steps; its table was made last and starts at `place`; its answers are these rows (-1: unasked)."""
+        """Append the steps of the set whose table was made last, at `place`; `rows`: its answers (-1: none)."""
         writer.take(place, self.fine, rows[: self.fine.size])
         done = self.fine.size
         for axes, node, asked in self.parents:

@@ -41,8 +41,9 @@ def coarse_groups(attribute: Attribute, expected: NDArray[np.float64], groups: i
 
 
 def solid_groups(attribute: Attribute, expected: NDArray[np.float64], least: float) -> NDArray[np.int64]:
-    """Each code's group: neighbours on the line are merged until they hold `least` records, so that no group is a tail
-    of noise alone. Codes that hold so many by themselves stay alone, and so do the codes behind the line.
+    """The group of each code: neighbours on the line are merged until they hold `least` records.
+
+    So no group is a tail of noise alone. A code that holds `least` by itself stays alone, as do codes behind the line.
 
     What is left at the end of the line joins the group before it, unless it holds a part of `least` (ENOUGH) and that
     group is a single large code.

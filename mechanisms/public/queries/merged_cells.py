@@ -74,7 +74,7 @@ class MergedQuery:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> MergedQuery:
-        """The query of `arrays`; ValueError for groups that are not numbered 0, 1, …"""
+        """The query of `arrays`; ValueError for groups that are not numbered from 0 on."""
         labels = tuple(arrays[f"labels_{i}"] for i in range(sum(k.startswith("labels_") for k in arrays)))
         if not labels or any(not np.array_equal(np.unique(own), np.arange(own.max() + 1)) for own in labels):
             raise ValueError("no merged marginal")

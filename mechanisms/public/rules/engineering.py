@@ -148,8 +148,10 @@ def engineer(
 
 
 def refuse_conflicts(plan: Engineering, conflicts: Mapping[str, int]) -> None:
-    """Raises:
-    UserError: rows contradict a rule that refuses them; quotes no value.
+    """Refuse rows that contradict a rule which refuses them.
+
+    Raises:
+        UserError: a row does; quotes no value.
     """
     for step in plan.steps:
         if conflicts[step.rule] and step.conflict == "refuse":

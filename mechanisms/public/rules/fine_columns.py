@@ -14,8 +14,10 @@ from mechanisms.public.schema.table_schema import Schema
 
 
 def with_fine_columns(schema: Schema, cells: int) -> Schema:
-    """The schema with about so many fine cells for every column of numbers or dates, as far as its bins hold several
-    values; where each holds one, the column says `fine` alone, and noise is cleared from its codes.
+    """The schema with about this many fine cells for every column of numbers or dates.
+
+    Only bins of several values are cut; if each bin holds one value, the column says `fine` alone, and its codes are
+    denoised.
 
     Columns that say `fine` themselves keep to it, and those that rules make or change have none. A column of a wide
     range that stands in no rule has its bins of equal width cut as by `log_cut`.

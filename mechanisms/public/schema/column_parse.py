@@ -45,6 +45,8 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class Missing(NamedTuple):
+    """Whether missing values have a code of their own, and the texts that count as missing."""
+
     code: bool
     texts: tuple[str, ...]
 

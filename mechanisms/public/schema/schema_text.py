@@ -48,12 +48,14 @@ def _parsed(text: str, *, json_text: bool) -> Any:
         check_depth(content)
         return content
     _check_events(text)
-    return yaml.load(text, Loader=_Loader)  # a SafeLoader
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
 
 
 def _check_events(text: str) -> None:
-    """Before anything is built: a kilobyte of aliases may stand for any number of values, and the C library builds
-    lists inside of lists until the process dies.
+    """Refuse aliases and deep nesting before anything is built.
+
+    A kilobyte of aliases may stand for any number of values, and the C library builds lists inside of lists until the
+    process dies.
 
     Raises:
         ValueError: an alias, or lists without end. yaml.YAMLError: no YAML.

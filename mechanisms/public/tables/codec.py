@@ -158,8 +158,10 @@ def coded_batch(
 
 
 def refuse_marked(schema: Schema, marks: NDArray[np.int64]) -> None:
-    """Raises:
-    UserError: a column refuses values outside its domain, and has some; quotes none.
+    """Refuse values outside of the domain of a column which refuses them.
+
+    Raises:
+        UserError: a column has some; quotes none.
     """
     for column, seen in zip(schema.columns, marks, strict=True):
         if column.outside == "refuse" and (seen[OUTSIDE] or seen[UNPLACED]):

@@ -77,7 +77,7 @@ def _named(values: Sequence[str]) -> str:
 
 
 def _figures(columns: int) -> str:
-    """SQL for the figures of x0, x1, …"""
+    """SQL for the figures of x0, x1 and so on."""
     parts = ", ".join(f"{q}" for q in QUANTILES)
     each = [f"count(x{i}), avg(x{i}), stddev_samp(x{i}), quantile_cont(x{i}, [{parts}])" for i in range(columns)]
     return ", ".join(each)

@@ -16,7 +16,7 @@ from mechanisms.selection.papers.public_table import PublicTable, pairs_of_table
 
 @dataclass(frozen=True)
 class GroupsSettings(IndifSettings):
-    """Settings, those of `indif` and:
+    """Settings: those of `indif`, and the size of the groups.
 
     Attributes:
         groups: the most columns in a group; None: a quarter of all columns.
