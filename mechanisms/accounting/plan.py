@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
 from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.planned_discovery import DiscoveryPlan, before, discovery_receipts
@@ -17,9 +18,9 @@ from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.public.units import Norm
 
 #: Ids of events that a reserve pays for begin so.
 RESERVE = "purse:"
@@ -83,6 +84,11 @@ class PlannedMeasurement:
     event: NoiseEvent
 
 
+#: What is charged beside the rounds.
+Beside = RecordsPerUnit | Criterion
+Asked = TypeVar("Asked", Reservation, RecordsPerUnit, Criterion)
+
+
 @dataclass(frozen=True)
 class PlannedCharge:
     """A charge that may be made.
@@ -91,39 +97,43 @@ class PlannedCharge:
         purpose: what it pays for.
         event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
         share: its part of the budget; all shares sum to 1.
-        reservation: what a slot of the rounds is for.
-        asked: the histogram of records per unit, or the criterion of acceptance, that it pays for.
+        asked: the slot of the rounds, the histogram of records per unit, or the criterion of acceptance.
     """
 
     purpose: Purpose
     event: Event
     share: float
-    reservation: Reservation
-    asked: RecordsPerUnit | Criterion | None = None
+    asked: Reservation | Beside
+
+    def _asked(self, kind: type[Asked]) -> Asked:
+        if not isinstance(self.asked, kind):
+            raise TypeError(f"{self.event.id} pays for no {kind.__name__}")
+        return self.asked
+
+    @property
+    def reservation(self) -> Reservation:
+        """The slot of the rounds; TypeError for another charge."""
+        return self._asked(Reservation)
 
     @property
     def criterion(self) -> Criterion:
         """What decides whether the release is accepted; TypeError for another charge."""
-        if not isinstance(self.asked, Criterion):
-            raise TypeError(f"{self.event.id} pays for no acceptance")
-        return self.asked
+        return self._asked(Criterion)
 
     @property
     def histogram(self) -> RecordsPerUnit:
         """The histogram; TypeError for another charge."""
-        if not isinstance(self.asked, RecordsPerUnit):
-            raise TypeError(f"{self.event.id} pays for no histogram")
-        return self.asked
+        return self._asked(RecordsPerUnit)
 
     @property
     def measurement(self) -> PlannedMeasurement:
         """All cells of the marginal that is known ahead, or the histogram; TypeError for another charge."""
-        if isinstance(self.asked, RecordsPerUnit):
-            return PlannedMeasurement(self.asked.label, self.asked.query, self.share, as_noise(self.event))
+        event = as_noise(self.event)
+        if self.purpose == "histogram":
+            return PlannedMeasurement(self.histogram.label, self.histogram.query, self.share, event)
         if self.reservation.clique is None:
             raise TypeError(f"{self.event.id} pays for nothing that is known ahead")
-        query = Identity(self.reservation.cells)
-        return PlannedMeasurement(self.reservation.clique, query, self.share, as_noise(self.event))
+        return PlannedMeasurement(self.reservation.clique, Identity(self.reservation.cells), self.share, event)
 
     def admits(self, event: Event) -> bool:
         """Whether the event may be charged under it: what rounds ask may cost less, all else is exactly as planned."""
@@ -135,19 +145,20 @@ class PlannedCharge:
         Args:
             event: the numbers that were used; None: those of the plan.
         """
-        used, cost, asked = event or self.event, accountant.cost(self.event), self.reservation
+        used, cost = event or self.event, {"share": self.share, "cost": accountant.cost(self.event)}
         name, facts = {"id": self.event.id}, used.to_facts()
         if self.purpose == "accept":
             zero = {"clique": None, "cells": 0, "answers": 1}
-            return {**name, "accept": self.criterion.to_json(), **zero, **facts, "share": self.share, "cost": cost}
-        if self.purpose == "histogram" or not asked.stage:
+            return {**name, "accept": self.criterion.to_json(), **zero, **facts, **cost}
+        if self.purpose == "histogram" or not self.reservation.stage:
             m = self.measurement
             sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
-            return {**name, **sizes, **facts, "share": self.share, "cost": cost}
+            return {**name, **sizes, **facts, **cost}
+        asked = self.reservation
         clique = None if asked.clique is None else list(asked.clique)
         slot = {"stage": asked.stage, "clique": clique, "cells": asked.cells, "scores": asked.scores}
         booked = {"booked": self.event.to_facts()} if used != self.event else {}  # the worst case, whose cost is booked
-        return {**name, **slot, "share": self.share, "cost": cost, **booked, **facts}
+        return {**name, **slot, **cost, **booked, **facts}
 
 
 @dataclass(frozen=True)
@@ -164,21 +175,18 @@ class Plan:
 
     Attributes:
         charges: the slots in the order in which they are charged, the reserve, the histogram, the scores.
+        budget: what all of them may cost.
         method: what decides about queries and choices, as plain values, part of the ledger's name for the plan; empty:
             nothing is decided, what is given is asked at once.
-        selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
+        selection: how many tries of this very plan there may be; the budget and the total here are those of one.
         compared: the pairs of noise and accountant that settings left to choose from, the one that was taken first.
         power: parts of the reserve are in proportion to cells to this power, where the method shares it out.
         discovery: what was charged before all else, out of the same budget; None: nothing was.
     """
 
     charges: tuple[PlannedCharge, ...]
+    budget: Budget
     method: Mapping[str, Any]
-    accountant: Accountant
-    epsilon: units.Epsilon
-    delta: units.Delta
-    neighbouring: Neighbouring
-    max_records: int
     selection: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
     power: float = POWER
@@ -227,6 +235,12 @@ class Plan:
         """The events that the total is made of: all of the reserve is one."""
         return (*self.events, *([self.reserve.event] if self.reserve else []))
 
+    @cached_property
+    def accountant(self) -> Accountant:
+        """Who adds up the charges."""
+        kinds = [c.event.kind for c in self.charges if not c.event.is_choice]
+        return self.budget.keeper(kinds, self.events)
+
     @property
     def loss(self) -> PrivacyLoss:
         return self.accountant.loss(self.composed)
@@ -265,7 +279,7 @@ class Plan:
             part: above 0, at most 1.
         """
         whole, strength = self._of_reserve(part)
-        bound = scores_bound(scores, whole.kind, self.neighbouring, self.max_records)
+        bound = scores_bound(scores, whole.kind, self.budget)
         name = f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}"
         return noise_event(whole.kind, name, bound, units.round_up(bound / strength))
 
@@ -332,12 +346,12 @@ class Plan:
             "accept": [c.to_json(own) for c in self.scores],
             **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
             **({} if self.discovery is None else {"discovery": self.discovery.to_json()["discovery"]}),
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
             "accountant": own.kind,
             "conversion": own.conversion,
-            "neighbouring": str(self.neighbouring),
-            "max_records": self.max_records,
+            "neighbouring": str(self.budget.neighbouring),
+            "max_records": self.budget.max_records,
         }
 
 
@@ -347,11 +361,11 @@ def scores_paid(name: str) -> int:
     return int(told[1]) if told else 0
 
 
-def scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max_records: int) -> float:
+def scores_bound(scores: int, noise: NoiseKind, budget: Budget) -> float:
     """How far that many L1 distances to fixed marginals move together, in records, when one unit changes; rounded up.
 
     Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived at
     `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
     """
-    each = sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
+    each = budget.sensitivity(Identity(2), "l1")
     return units.joint_sensitivity(each, scores, NOISE_KINDS[noise].norm)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.accountants.zcdp import Zcdp
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.calibrate import Charge, calibrate
-from mechanisms.accounting.events import Event, NoiseEvent, as_noise, noise_event, with_failure
-from mechanisms.accounting.thresholds import delta_left, safe_failure, safe_threshold, union_sensitivity
+from mechanisms.accounting.events import Event, NoiseEvent, as_noise
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
 from mechanisms.public import units
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO, LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.noise_tails import KNOWN
-from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import WEIGHT_BITS, Neighbouring, Norm
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.units import WEIGHT_BITS, Norm
 
 #: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.
 SERVING = (Gdp, Zcdp, Basic)
@@ -82,11 +84,12 @@ class DiscoveryPlan:
 
     slots: tuple[PlannedDiscovery, ...]
     noise: NoiseKind
-    accountant: Accountant
-    epsilon: units.Epsilon
-    delta: units.Delta
-    neighbouring: Neighbouring
-    max_records: int
+    budget: Budget
+
+    @cached_property
+    def accountant(self) -> Accountant:
+        """Who adds up the charges."""
+        return self.budget.keeper([e.kind for e in self.events], self.events)
 
     @property
     def events(self) -> tuple[NoiseEvent, ...]:
@@ -118,22 +121,23 @@ class DiscoveryPlan:
     def to_json(self) -> dict[str, Any]:
         return {
             "discovery": [s.to_json(self.accountant) for s in self.slots],
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "accountant": self.accountant.kind,
-            "neighbouring": str(self.neighbouring),
-            "max_records": self.max_records,
+            "neighbouring": str(self.budget.neighbouring),
+            "max_records": self.budget.max_records,
         }
 
 
-def resolved(accountant: str, mechanism: str, *, delta: float) -> tuple[str, NoiseKind]:
-    """The accountant and the noise of what is discovered, which settings may leave open.
+def resolved(budget: Budget, mechanism: str) -> tuple[Budget, NoiseKind]:
+    """The budget with its accountant, and the noise of what is discovered: settings may leave both open.
 
     Raises:
         UserError: an accountant that cannot set a fixed part of its budget aside; noise without known tails; Gaussian
             noise under basic composition, which splits δ over a number of charges that is not known yet.
     """
+    accountant = budget.accountant
     if accountant == AUTO:
-        accountant = Gdp.kind if delta else Basic.kind
+        accountant = Gdp.kind if budget.delta else Basic.kind
     serving = [a.kind for a in SERVING]
     if accountant not in serving:
         fix = f"privacy.accountant={' or '.join(serving)}"
@@ -143,19 +147,15 @@ def resolved(accountant: str, mechanism: str, *, delta: float) -> tuple[str, Noi
     if kind not in KNOWN or (accountant == Basic.kind and kind != LAPLACE.name):
         fix = "mechanism=laplace" if accountant == Basic.kind else f"mechanism={' or '.join(KNOWN)}"
         raise UserError(f"{kind} noise under {accountant} discovers nothing", where="mechanism", fix=fix)
-    return accountant, kind
+    return replace(budget, accountant=accountant), kind
 
 
 def plan_discovery(
     wanted: Sequence[Wanted],
+    budget: Budget,
     *,
     share: float,
     mechanism: str,
-    accountant: str,
-    epsilon: float,
-    delta: float,
-    neighbouring: Neighbouring,
-    max_records: int,
     cells: Sequence[int] = (),
     pairs: bool = False,
 ) -> DiscoveryPlan:
@@ -163,53 +163,49 @@ def plan_discovery(
 
     Args:
         share: the part, in the accountant's additive currency; and of δ, where values are discovered.
-        mechanism, accountant: settings, each of which may be auto; see `resolved`.
-        max_records: C: of one unit count records of that weight, and so many values.
+        budget: its accountant is a setting that may be auto, as `mechanism` is; see `resolved`. Of one unit count
+            records of weight C, and C values.
         cells: of every column that is measured, where max_records is asked for; pairs: whether pairs may be, too.
     Raises:
         UserError: a parameter out of range; δ = 0 where values are discovered.
     """
-    eps, dlt = units.epsilon(epsilon), units.delta(delta)
     if not 0.001 <= share <= 0.9:
         raise UserError(f"got {share}", where="privacy.discovery_share", fix="a part of the budget, 0.001 to 0.9")
-    kind_of_accountant, noise = resolved(accountant, mechanism, delta=delta)
+    budget, noise = resolved(budget, mechanism)
     norm = NOISE_KINDS[noise].norm
     values = [w for w in wanted if w.of_values]
-    if values and not dlt:
+    if values and not budget.delta:
         fix = "a privacy.delta above 0, or the values from public knowledge"
         what = f"values: discover needs a part of δ: with δ = 0 no value of column {values[0].column!r} is ever safe"
         raise UserError(what, where="privacy.delta", fix=fix)
-    failure = units.round_down(dlt * share / len(values)) if values else 0.0
-    every = [noise_event(noise, "", 1.0, 1.0)] * len(values)
-    keeper = accountant_class(kind_of_accountant).of(delta_left(dlt, [with_failure(e, failure) for e in every]), 0)
+    failure = units.round_down(budget.delta * share / len(values)) if values else 0.0
 
     def bound(asked: Wanted) -> float:
         if asked.sizes is not None:
-            return asked.sizes.sensitivity(norm=norm, neighbouring=neighbouring)
+            return asked.sizes.sensitivity(norm=norm, neighbouring=budget.neighbouring)
         if asked.tree is None:
-            return union_sensitivity(norm, neighbouring)
-        return sensitivity(asked.tree.query, norm=norm, neighbouring=neighbouring, max_records=max_records)
+            return union_sensitivity(norm, budget.neighbouring)
+        return budget.sensitivity(asked.tree.query, norm)
 
     each = share / len(wanted)
-    charges = [Charge(w.event, noise, bound(w), each) for w in wanted]
-    *events, rest = calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], keeper, eps, dlt)
-    one = sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=1)
-    costs = one * _noise_per_record(as_noise(rest), keeper, cells, pairs)
-    slots = [_slot(w, each, as_noise(e), failure, dlt, max_records, costs) for w, e in zip(wanted, events, strict=True)]
+    charges = [Charge(w.event, noise, bound(w), each, failure if w.of_values else 0.0) for w in wanted]
+    *events, rest = (as_noise(e) for e in calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], budget))
+    costs = replace(budget, max_records=1).sensitivity(Identity(2), norm)
+    costs *= _noise_per_record(rest, budget.keeper([noise], charges), cells, pairs)
+    slots = [_slot(w, each, e, budget, costs) for w, e in zip(wanted, events, strict=True)]
     for slot in slots:
         units.check_scale(slot.event.scale)
-    return DiscoveryPlan(tuple(slots), noise, keeper, eps, dlt, neighbouring, max_records)
+    return DiscoveryPlan(tuple(slots), noise, budget)
 
 
-def _slot(
-    wanted: Wanted, share: float, event: NoiseEvent, failure: float, delta: float, max_records: int, noise: float
-) -> PlannedDiscovery:
+def _slot(wanted: Wanted, share: float, event: NoiseEvent, budget: Budget, noise: float) -> PlannedDiscovery:
     if wanted.sizes is not None:
-        return PlannedDiscovery(wanted, share, event, None, max_records, noise)
+        return PlannedDiscovery(wanted, share, event, None, budget.max_records, noise)
     if wanted.tree is not None:
-        return PlannedDiscovery(wanted, share, event, None, max_records)
-    threshold = safe_threshold(event.kind, event.scale, safe_failure(failure, delta), max_records)
-    return PlannedDiscovery(wanted, share, with_failure(event, failure), threshold, max_records)
+        return PlannedDiscovery(wanted, share, event, None, budget.max_records)
+    failure = safe_failure(event.failure, budget.delta)
+    threshold = safe_threshold(event.kind, event.scale, failure, budget.max_records)
+    return PlannedDiscovery(wanted, share, event, threshold, budget.max_records)
 
 
 def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int], pairs: bool) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
@@ -14,6 +15,13 @@ from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Neighbouring,
 
 #: Up to so many values per unit each number of them is looked at alone; beyond, in runs that double.
 ONE_BY_ONE = 1024
+
+
+class MayFail(Protocol):
+    """An event, or a charge for one, that a threshold may stand on."""
+
+    @property
+    def failure(self) -> float: ...
 
 
 def weight_of(values: int, norm: Norm) -> int:
@@ -70,13 +78,13 @@ def safe_threshold(kind: NoiseKind, scale: float, failure: float, most: int) -> 
     return highest + 1  # noise is rounded to the nearest unit
 
 
-def failures(events: Sequence[Event]) -> float:
+def failures(events: Sequence[MayFail]) -> float:
     """What thresholds on noisy answers add to δ, rounded up; 0 where none stands there."""
     total = math.fsum(e.failure for e in events)
     return round_up(total) if total else 0.0
 
 
-def delta_left(whole: float, events: Sequence[Event]) -> Delta:
+def delta_left(whole: float, events: Sequence[MayFail]) -> Delta:
     """What thresholds leave of δ for the noise: with what they add, it is no more than the whole.
 
     Raises:

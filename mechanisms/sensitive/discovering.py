@@ -24,7 +24,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
-from mechanisms.sensitive.measurement import MarginalQuestion, marginal_question
+from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped, marginal_question
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.value_weights import ValueWeights
 
@@ -102,8 +102,7 @@ def discover(
         answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
         histogram: how many units have so many records, up to the cap, where the plan asks for them.
     """
-    if table.max_records != plan.max_records:
-        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
+    check_clipped(table, plan.budget)
     questions = [_question(slot, plan, answers_dir, i) for i, slot in enumerate(plan.slots)]
 
     def exact(due: Sequence[MarginalQuestion | ValuesQuestion]) -> Iterator[Exact[Any]]:
@@ -144,10 +143,10 @@ def _question(
     """The question of a slot; its sensitivity is computed again from what is asked."""
     if (sizes := slot.wanted.sizes) is not None:
         planned = PlannedMeasurement((OF_UNITS,), sizes.query, slot.share, slot.event)
-        needed = sizes.sensitivity(norm=slot.event.norm, neighbouring=plan.neighbouring)
+        needed = sizes.sensitivity(norm=slot.event.norm, neighbouring=plan.budget.neighbouring)
         return MarginalQuestion(planned, planned.query, needed, folder / f"{place:05d}.npz")
     if slot.wanted.tree is not None:
         planned = PlannedMeasurement((slot.wanted.column,), slot.wanted.tree.query, slot.share, slot.event)
         return marginal_question(planned, plan, folder / f"{place:05d}.npz")
-    needed = union_sensitivity(plan.noise_norm, plan.neighbouring)
+    needed = union_sensitivity(plan.noise_norm, plan.budget.neighbouring)
     return ValuesQuestion(folder / f"{place:05d}.json", slot, needed)

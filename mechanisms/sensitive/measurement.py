@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
-from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, sensitivity
+from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
 from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
@@ -87,8 +88,13 @@ class MarginalQuestion:
 def marginal_question(planned: PlannedMeasurement, plan: Plan | DiscoveryPlan, path: Path) -> MarginalQuestion:
     """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
     norm, matrix = planned.event.norm, as_matrix(planned.query)
-    needed = sensitivity(matrix, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
-    return MarginalQuestion(planned, matrix, needed, path)
+    return MarginalQuestion(planned, matrix, plan.budget.sensitivity(matrix, norm), path)
+
+
+def check_clipped(table: Private, budget: Budget) -> None:
+    """RuntimeError where the rows are clipped to another C than the charges were made for."""
+    if table.max_records != budget.max_records:
+        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {budget.max_records}")
 
 
 def measure(
@@ -144,8 +150,7 @@ def measure_some(
     Raises:
         UserError: a kept answer is to another question than the one wanted.
     """
-    if table.max_records != plan.max_records:
-        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
+    check_clipped(table, plan.budget)
     questions = [marginal_question(m, plan, _file(answers_dir, i)) for i, m in planned]
 
     def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
@@ -171,7 +176,10 @@ def measure_histogram(
     if table.histogram is None or table.histogram.size != histogram.max_records:
         raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
     counts = table.histogram << WEIGHT_BITS
-    needed = histogram.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
+    terms = plan.budget
+    needed = histogram.sensitivity(
+        norm=planned.event.norm, neighbouring=terms.neighbouring, max_records=terms.max_records
+    )
     question = MarginalQuestion(planned, planned.query, needed, answers_dir / "units.npz")
     answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer

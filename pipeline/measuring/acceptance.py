@@ -19,6 +19,7 @@ from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
+from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
 from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
 from pipeline.statement.statement import unit_fields, why_not_private
@@ -125,6 +126,7 @@ def _scored(
     synthetic, _ = kept_table(work, attempt, measurements)
     rows = work.config.synthesis.rows
     scale = 1.0 if rows is None or synthetic.rows == 0 else estimate_total(measurements) / synthetic.rows
+    check_clipped(work.private, work.plan.budget)
     private = replace(work.private, coded=without_fine(work.private.coded, work.schema))
     with work.show.stage("accept"):
         # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
@@ -135,8 +137,7 @@ def _scored(
                 lambda p=planned: exact_distance(private, table, p.criterion, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
-                neighbouring=work.plan.neighbouring,
-                max_records=work.private.max_records,
+                budget=work.plan.budget,
                 path=attempt.root / f"accept-{planned.criterion.place}.json",
             )
             for planned in work.plan.scores
@@ -190,12 +191,12 @@ def _withheld(work: Work, why: str) -> Withheld:
     """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
     plan, config = work.plan, work.config
     reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
-    spent = plan.selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
+    spent = plan.selection.total(PrivacyLoss(plan.budget.epsilon, plan.loss.delta))
     facts = {
         "version": STATEMENT_VERSION,
         "private": not reasons,
         "unit": unit_fields(work.private.unit),
-        "neighbouring": str(plan.neighbouring),
+        "neighbouring": str(plan.budget.neighbouring),
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
     }
     write_whole(work.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)

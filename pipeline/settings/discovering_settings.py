@@ -11,12 +11,11 @@ from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discover
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from mechanisms.public.units import Neighbouring
 from pipeline.settings.config import Config, PrivacyConfig, SelectionConfig
-from pipeline.settings.selecting import asked_accountant
+from pipeline.settings.selecting import build_budget
 
 #: The part of the budget, where something is discovered and nobody says how much of it.
 SHARE = 0.1
@@ -34,7 +33,7 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         UserError: a part of the budget for nothing; tries, of which each would have to discover anew; settings that
             cannot pay for it.
     """
-    share, privacy = config.privacy.discovery_share, config.privacy
+    share = config.privacy.discovery_share
     sizes = unit_sizes(config, schema)
     wanted = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
     if not wanted:
@@ -48,13 +47,9 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         raise UserError("several tries would each have to discover anew", where="accept_tries", fix=fix)
     return plan_discovery(
         wanted,
+        build_budget(config, max_records),
         share=SHARE if share is None else share,
         mechanism=config.mechanism.kind,
-        accountant=asked_accountant(config),
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-        max_records=max_records,
         cells=[a.size for a in schema.synthesized.attributes] if sizes else (),
         pairs=config.selection.kind != "oneway",
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import VALUES, Wanted
@@ -48,16 +49,13 @@ def _planned(
     receipts: Sequence[Receipt], statement: Mapping[str, Any], schema: Schema, *, pairs: bool
 ) -> dict[str, dict[str, Any]]:
     """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
-    budget = one_try(statement)
+    most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
+    budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))
     plan = plan_discovery(
         [_wanted(e, schema) for e in receipts],
+        budget,
         share=round(math.fsum(e["share"] for e in receipts), 12),  # thirds may sum to more than the whole
         mechanism=receipts[0]["mechanism"],
-        accountant=statement["accountant"],
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        neighbouring=Neighbouring(statement["neighbouring"]),
-        max_records=first_bound(statement),
         cells=[a.size for a in schema.synthesized.attributes],
         pairs=pairs,
     )

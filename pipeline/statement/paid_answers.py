@@ -149,7 +149,7 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
         if not whole or not counted.clique[0].startswith(question.label[0]):
             wrong = f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
             return UnitMovements(needed, shapes, unknown, wrong)
-        needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation)
+        needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation, max_records=most)
         shapes[counted.event] = (most, most)
     return UnitMovements(needed, shapes, unknown)
 

@@ -134,14 +134,14 @@ def make_statement(
     def receipt(charge: dict[str, Any]) -> dict[str, Any]:
         return _with_score(_with_bound(_answered(charge, answered, chosen), found_bound), scores)
 
-    spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
+    spent, budget, relation = ledger.spent, plan.budget.whole, plan.budget.neighbouring
     selection = None
     if plan.selection.tries > 1:  # whatever this try spent, the others may have spent all
-        selection, one = tries_fields(plan.selection, budget), PrivacyLoss(plan.epsilon, plan.loss.delta)
+        selection, one = tries_fields(plan.selection, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
         spent, budget = plan.selection.total(one), plan.selection.total(budget)
     discovered = discovered_here(plan)
     return PrivacyStatement(
-        **declared_fields(schema, unit, plan.neighbouring, holdout, taken, *discovered, fixed=noise_seed is not None),
+        **declared_fields(schema, unit, relation, holdout, taken, *discovered, fixed=noise_seed is not None),
         budget=asdict(budget),
         spent=asdict(spent),
         accountant=plan.accountant.kind,

@@ -7,6 +7,7 @@ import pytest
 from mpmath import erfc as mp_erfc
 from mpmath import mp, mpf
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Gaussian, event_of
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
@@ -82,22 +83,11 @@ def test_all_failures_together_leave_room_beside_the_rest_of_delta():
 
 
 def planned(accountant="gdp", mechanism="auto", neighbouring=Neighbouring.ADD_REMOVE, most=3, **changed):
-    facts = {"epsilon": 1.0, "delta": 1e-6, "share": 0.1} | changed
-    first = plan_discovery(
-        WANTED, mechanism=mechanism, accountant=accountant, neighbouring=neighbouring, max_records=most, **facts
-    )
-    noise = "laplace" if accountant == "basic" else mechanism
-    rest = make_plan(
-        TOWN,
-        [Request(("a",)), Request(("a", "b"))],
-        mechanism=noise,
-        accountant=first.accountant.kind,
-        epsilon=facts["epsilon"],
-        delta=facts["delta"],
-        neighbouring=neighbouring,
-        max_records=most,
-        discovery=first,
-    )
+    facts = {"delta": 1e-6, "share": 0.1} | changed
+    budget = Budget(1.0, facts["delta"], accountant, neighbouring, most)
+    first = plan_discovery(WANTED, budget, mechanism=mechanism, share=facts["share"])
+    noise, wanted = "laplace" if accountant == "basic" else mechanism, [Request(("a",)), Request(("a", "b"))]
+    rest = make_plan(TOWN, wanted, first.budget, mechanism=noise, discovery=first)
     return first, rest
 
 
@@ -152,7 +142,7 @@ def test_a_ledger_goes_on_under_the_plan_of_the_rest_and_counts_what_came_before
     again = Ledger.open(tmp_path / "l.jsonl", first)
     assert again.events == ledger.events and again.continued(rest).events == whole.events
     with pytest.raises(UserError, match="goes on with another plan"):
-        again.continued(replace(rest, epsilon=2.0))
+        again.continued(replace(rest, budget=replace(rest.budget, epsilon=2.0)))
     text = (tmp_path / "l.jsonl").read_bytes()
     (tmp_path / "l.jsonl").write_bytes(text[:-9])  # cut off while the last charge was written
     assert list(Ledger.open(tmp_path / "l.jsonl", first).continued(rest).events) == list(whole.events)[:-1]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.thresholds import union_sensitivity, weight_of
@@ -108,10 +109,8 @@ def test_weights_of_neighbours_differ_by_no_more_than_is_charged(bound, norm, po
 
 
 def planned(unit: PrivacyUnit, epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE):
-    return plan_discovery(
-        questions_of(FACTS), share=0.5, mechanism="auto", accountant="gdp", epsilon=epsilon, delta=1e-6,
-        neighbouring=neighbouring, max_records=unit.max_records,
-    )  # fmt: skip
+    budget = Budget(epsilon, 1e-6, "gdp", neighbouring, unit.max_records)
+    return plan_discovery(questions_of(FACTS), budget, share=0.5, mechanism="auto")
 
 
 def asked(tmp_path: Path, rows, seed=1, plan=None, folder="run"):

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
@@ -41,16 +42,8 @@ class Town:
 
 
 def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neighbouring.ADD_REMOVE) -> Plan:
-    return make_plan(
-        TOWN,
-        [Request(c) for c in CLIQUES],
-        mechanism=mechanism,
-        accountant=accountant,
-        epsilon=1.0,
-        delta=1e-6,
-        neighbouring=neighbouring,
-        max_records=2,
-    )
+    budget = Budget(1.0, 1e-6, accountant, neighbouring, 2)
+    return make_plan(TOWN, [Request(c) for c in CLIQUES], budget, mechanism=mechanism)
 
 
 def measured(tmp_path, which: Plan, seed: int = 1):
@@ -99,7 +92,7 @@ def test_no_bit_of_a_fractional_answer_stays_as_it_is(tmp_path):
     """Answers to entries in multiples of 2^-16 lie on a finer lattice: its lowest bits must be noise too."""
     query = SparseQuery.of(np.full((20_000, 1), 2.0**-MATRIX_BITS))  # each answer: one lowest bit
     planned = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 1.0, 5.0))
-    which = replace(plan(), max_records=1)
+    which = replace(plan(), budget=replace(plan().budget, max_records=1))
     answer = answered(np.array([1]), planned, which, Free(), SeededNoise(1), tmp_path)
     lowest = np.rint(answer.values * 2.0 ** (WEIGHT_BITS + MATRIX_BITS)).astype(np.int64) % 16
     counts = np.bincount(lowest, minlength=16)
