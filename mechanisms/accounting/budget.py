@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.registered import make_accountant
@@ -13,6 +14,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import QueryMatrix, sensitivity
 from mechanisms.public.units import Neighbouring, Norm
+
+
+class Movable(Protocol):
+    """A question that knows how far its answers move."""
+
+    def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,10 @@ class Budget:
         """
         slots = sum(not NOISE_KINDS[kind].pure for kind in kinds)
         return make_accountant(self.accountant, delta=delta_left(self.delta, charged), slots=slots)
+
+    def moved(self, asked: Movable, norm: Norm) -> float:
+        """The most by which answers to a question move when one unit changes, in its own unit."""
+        return asked.sensitivity(norm=norm, neighbouring=self.neighbouring, max_records=self.max_records)
 
     def sensitivity(self, query: QueryMatrix, norm: Norm) -> float:
         """The most by which answers to a query over one marginal move when one unit changes, in records."""

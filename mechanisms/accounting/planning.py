@@ -13,7 +13,6 @@ from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation, scores_bound
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, before
 from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -39,7 +38,7 @@ def make_plan(
     *,
     mechanism: str,
     beside: Sequence[Beside] = (),
-    discovery: DiscoveryPlan | None = None,
+    discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
     """Split a budget over marginals that are all asked at once, and calibrate their noise.
 
@@ -54,19 +53,19 @@ def make_plan(
         mechanism: a kind of noise, or auto.
         beside: the histogram of records per unit, and what decides whether the release is accepted; the marginals
             share what these leave.
-        discovery: what is charged before; the marginals share what it leaves.
+        discovered: what is charged before; the marginals share what it leaves.
     Raises:
         UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     wanted = [Reservation("", r.clique, domain.cells(r.clique), r.weight) for r in requests]
-    left = share_left(beside, discovery)
+    left = share_left(beside, discovered)
 
     def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
         shares, own = _shares(wanted, shares_power(pair, budget.accountant), left), pair.of(budget)
-        return _calibrated(wanted, shares, own, method={}, noise=pair.noise, beside=beside, discovery=discovery)
+        return _calibrated(wanted, shares, own, method={}, noise=pair.noise, beside=beside, discovered=discovered)
 
     pairs = possible_pairs(mechanism, budget, noise_alone=True)
     most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow
@@ -84,7 +83,7 @@ def reserve(
     noise: NoiseKind,
     filter_share: float = 0.0,
     beside: Sequence[Beside] = (),
-    discovery: DiscoveryPlan | None = None,
+    discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
     """Calibrate the slots of all rounds to a budget.
 
@@ -93,7 +92,7 @@ def reserve(
         method: what decides between the rounds, as plain values.
         noise: of the measurements.
         filter_share: the relative part of the budget that is spent in rounds of no fixed number.
-        beside, discovery: as of `make_plan`.
+        beside, discovered: as of `make_plan`.
     Raises:
         UserError: a parameter out of range, nothing to measure, a reserve under an accountant without a filter for it,
             δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a reserve: SMALLEST_PART of it).
@@ -105,9 +104,9 @@ def reserve(
     if filter_share:
         check_filter(budget.accountant, noise)
     every = [*reservations, *([Reservation(RESERVE, None, 2, filter_share)] if filter_share else [])]
-    total = math.fsum(w.weight for w in every) / share_left(beside, discovery)
+    total = math.fsum(w.weight for w in every) / share_left(beside, discovered)
     shares = [w.weight / total for w in every]
-    plan = _calibrated(every, shares, budget, method=method, noise=noise, beside=beside, discovery=discovery)
+    plan = _calibrated(every, shares, budget, method=method, noise=noise, beside=beside, discovered=discovered)
     check_scales([c.event for c in plan.charges])
     check_scales([c.event for c in plan.of("reserve")], units.MAX_SCALE * SMALLEST_PART)
     return plan
@@ -121,19 +120,16 @@ def _calibrated(
     method: Mapping[str, Any],
     noise: NoiseKind,
     beside: Sequence[Beside],
-    discovery: DiscoveryPlan | None,
+    discovered: Sequence[PlannedCharge],
 ) -> Plan:
     """The plan of slots with these shares, and of what is charged beside them."""
     charges = [_charge(i, w, s, noise, budget) for i, (w, s) in enumerate(zip(reservations, shares, strict=True))]
     for asked in beside:
-        bound = asked.sensitivity(
-            norm=NOISE_KINDS[noise].norm, neighbouring=budget.neighbouring, max_records=budget.max_records
-        )
-        charges.append(Charge(asked.event, noise, bound, asked.share))
-    events = calibrate(charges, budget, before=before(discovery))
+        charges.append(Charge(asked.event, noise, budget.moved(asked, NOISE_KINDS[noise].norm), asked.share))
+    events = calibrate(charges, budget, before=[c.event for c in discovered])
     asked_for = zip([*reservations, *beside], charges, events, strict=True)
     planned = (PlannedCharge(asked.purpose, event, charge.share, asked) for asked, charge, event in asked_for)
-    return Plan(tuple(planned), budget, method, discovery=discovery)
+    return Plan((*discovered, *planned), budget, method)
 
 
 def _charge(place: int, reservation: Reservation, share: float, noise: NoiseKind, budget: Budget) -> Charge:
@@ -149,7 +145,7 @@ def _charge(place: int, reservation: Reservation, share: float, noise: NoiseKind
     return Charge(name, noise, bound, share)
 
 
-def share_left(beside: Sequence[Beside], discovery: DiscoveryPlan | None = None) -> float:
+def share_left(beside: Sequence[Beside], discovered: Sequence[PlannedCharge] = ()) -> float:
     """The part of the budget that the marginals share.
 
     Raises:
@@ -158,7 +154,7 @@ def share_left(beside: Sequence[Beside], discovery: DiscoveryPlan | None = None)
     left = 1.0
     for purpose in ("histogram", "accept"):
         left -= math.fsum(b.share for b in beside if b.purpose == purpose)
-    left -= 0.0 if discovery is None else discovery.share
+    left -= sum(c.share for c in discovered)
     if not left > 1e-6:
         fix = "smaller parts of the budget: accept_share=0.05"
         raise UserError("nothing is left for the marginals", where="accept_share", fix=fix)

@@ -27,7 +27,7 @@ def worst_case(plan: Plan) -> tuple[Event, ...]:
     A part of it would be no guarantee: how much is charged may depend on answers. With a reserve, or where the plan of
     the rest follows from what was discovered, it is all that the ledger lets through, as one event.
     """
-    if plan.reserve is None and plan.discovery is None:
+    if not plan.open_ended:
         return plan.events
     return all_of_budget(plan.accountant, plan.budget.whole, failures(plan.events))
 

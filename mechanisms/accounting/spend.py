@@ -83,7 +83,7 @@ def spend_of_plan(plan: Plan) -> Spend:
     if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
         total = plan.selection.total(PrivacyLoss(epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
-    if not (plan.discovery or plan.reserve):
+    if not plan.open_ended:
         mu, rho = _composed(plan.events)
         return Spend(epsilon, delta, mu, rho)
     currency = plan.accountant.currency

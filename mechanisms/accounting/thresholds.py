@@ -10,8 +10,7 @@ from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.noise_tails import of_each, upper_quantile
-from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Neighbouring, Norm, round_down, round_up
+from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Norm, round_down, round_up
 
 #: Up to so many values per unit each number of them is looked at alone; beyond, in runs that double.
 ONE_BY_ONE = 1024
@@ -31,15 +30,6 @@ def weight_of(values: int, norm: Norm) -> int:
     """
     one = 1 << WEIGHT_BITS
     return one // values if norm == "l1" else math.isqrt(one * one // values)
-
-
-def union_sensitivity(norm: Norm, neighbouring: Neighbouring) -> float:
-    """The most by which the weights of all values move when one unit changes.
-
-    A unit's weights are a vector of norm at most 1 and without negative entries: 1 under `add_remove`; under `replace`
-    two such vectors are exchanged, at most as far apart as two that share no value: 2 (L1) or √2 (L2).
-    """
-    return sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=1)
 
 
 def safe_failure(failure: float, delta: float) -> float:

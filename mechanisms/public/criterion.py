@@ -51,6 +51,11 @@ class Criterion:
         every = f"all {len(self.cliques)}" if not self.left_out else f"{len(self.cliques)} ({self.left_out} too large)"
         return f"{self.over} L1 distance of {every} {self.marginals}-way marginals"
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """No cells of a marginal are told, but one answer."""
+        return 0, 1
+
     def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
         """The most by which the distance moves, in records: as far as one marginal does in L1, C or 2C.
 

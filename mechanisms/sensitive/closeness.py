@@ -78,9 +78,7 @@ def noisy_distance(
         UserError: a kept distance that the ledger does not know, or of another criterion.
     """
     event = as_noise(planned.event)
-    needed = planned.criterion.sensitivity(
-        norm=event.norm, neighbouring=budget.neighbouring, max_records=budget.max_records
-    )
+    needed = budget.moved(planned.criterion, event.norm)
     question = _Distance(path, event, planned.criterion)
     answer = leave([question], lambda due: [q.exact(distance(), needed) for q in due], ledger, source)[0]
     return None if answer is None else float(answer["value"])

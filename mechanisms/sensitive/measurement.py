@@ -13,7 +13,6 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
@@ -85,7 +84,7 @@ class MarginalQuestion:
         return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)
 
 
-def marginal_question(planned: PlannedMeasurement, plan: Plan | DiscoveryPlan, path: Path) -> MarginalQuestion:
+def marginal_question(planned: PlannedMeasurement, plan: Plan, path: Path) -> MarginalQuestion:
     """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
     norm, matrix = planned.event.norm, as_matrix(planned.query)
     return MarginalQuestion(planned, matrix, plan.budget.sensitivity(matrix, norm), path)
@@ -176,10 +175,7 @@ def measure_histogram(
     if table.histogram is None or table.histogram.size != histogram.max_records:
         raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
     counts = table.histogram << WEIGHT_BITS
-    terms = plan.budget
-    needed = histogram.sensitivity(
-        norm=planned.event.norm, neighbouring=terms.neighbouring, max_records=terms.max_records
-    )
+    needed = plan.budget.moved(histogram, planned.event.norm)
     question = MarginalQuestion(planned, planned.query, needed, answers_dir / "units.npz")
     answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer

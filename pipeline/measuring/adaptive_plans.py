@@ -8,8 +8,7 @@ from dataclasses import replace
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
-from mechanisms.accounting.plan import Beside, Plan, Reservation
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.public.domain import Domain
 from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.schema.table_schema import Schema
@@ -23,7 +22,7 @@ def build_adaptive(
     *,
     mechanism: str,
     beside: Sequence[Beside] = (),
-    discovery: DiscoveryPlan | None = None,
+    discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
@@ -31,7 +30,7 @@ def build_adaptive(
         schedule: the selection's method, slots and reserve.
         schema: the first marginal of a mapped column is the one with the column that it follows from.
         budget: its accountant may be auto, as `mechanism` may.
-        beside, discovery: as of `make_plan`.
+        beside, discovered: as of `make_plan`.
     Raises:
         UserError: a setting out of range; an accountant that cannot count such rounds.
     """
@@ -42,7 +41,7 @@ def build_adaptive(
     def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
         stages = rounds.with_power(power := shares_power(pair, budget.accountant))
-        plan = stages.plan(pair.of(budget), noise=pair.noise, beside=beside, discovery=discovery)
+        plan = stages.plan(pair.of(budget), noise=pair.noise, beside=beside, discovered=discovered)
         return replace(plan, power=power)
 
     pairs = possible_pairs(mechanism, budget, reserve=schedule.reserve > 0, squares=method.squares)

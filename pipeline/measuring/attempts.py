@@ -111,7 +111,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
 
     Guarantee: that of the plan.
     """
-    facts, before = ledger_facts(work.aside), work.plan.discovery
+    facts, before = ledger_facts(work.aside), None if work.found is None else work.found.plan
     with work.show.stage("measure") as report:
         ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
         if before is not None:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Collection, Sequence
 
 from mechanisms.accounting.plan import Beside, Plan
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.domain import Clique, Domain
@@ -208,7 +207,7 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
     return Workload(kept, tuple(weight_of[c] for c in kept), workload.left_out, dropped)
 
 
-def build_plan(config: Config, workload: Workload, schema: Schema, discovery: DiscoveryPlan | None = None) -> Plan:
+def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Plan | None = None) -> Plan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read.
 
     Args:
@@ -218,7 +217,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Di
     bound, _ = build_unit(config).max_records, threads(config.limits.threads)
     check_roles(config.data, schema)
     discovery = discovery or build_discovery(config, schema, max_records=bound)
-    config = of_the_rest(config, discovery)
+    config, discovered = of_the_rest(config, discovery), () if discovery is None else discovery.charges
     histogram, tries = build_histogram(config, schema), build_selection(config)
     beside: list[Beside] = [] if histogram is None else [histogram]
     beside += build_criteria(config, schema.synthesized)
@@ -227,10 +226,10 @@ def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Di
     budget = dataclasses.replace(facts.budget, epsilon=epsilon, delta=delta)
     schedule, noise = selection_of(config.selection).schedule(facts, workload), config.mechanism.kind
     if schedule is not None:
-        plan = build_adaptive(schedule, schema, budget, mechanism=noise, beside=beside, discovery=discovery)
+        plan = build_adaptive(schedule, schema, budget, mechanism=noise, beside=beside, discovered=discovered)
     else:
         requests = [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)]
-        plan = make_plan(schema.measured, requests, budget, mechanism=noise, beside=beside, discovery=discovery)
+        plan = make_plan(schema.measured, requests, budget, mechanism=noise, beside=beside, discovered=discovered)
     return dataclasses.replace(plan, selection=tries)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms.accounting.accountants.basic import Basic
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
@@ -24,7 +25,7 @@ SETTING = "privacy.discovery_share"
 MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
 
 
-def build_discovery(config: Config, schema: Schema, *, max_records: int) -> DiscoveryPlan | None:
+def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Plan | None:
     """What is charged before all else; None where the schema leaves nothing open.
 
     Args:
@@ -86,7 +87,7 @@ def with_bound(config: Config, max_records: int) -> Config:
     return replace(config, privacy=replace(config.privacy, max_records=max_records))
 
 
-def of_the_rest(config: Config, discovery: DiscoveryPlan | None) -> Config:
+def of_the_rest(config: Config, discovery: Plan | None) -> Config:
     """The settings of the plan of the rest: its accountant is that of what was discovered, and so is pure noise."""
     if discovery is None:
         return config

@@ -194,9 +194,7 @@ def declared_fields(
 
 def discovered_here(plan: Plan) -> tuple[tuple[str, ...], int | None]:
     """Columns of which the plan's own charges discovered something; and the largest C that they might, or None."""
-    if plan.discovery is None:
-        return (), None
-    return tuple(s.wanted.column for s in plan.discovery.slots), plan.discovery.cap
+    return tuple(c.wanted.column for c in plan.of("discover")), plan.cap
 
 
 def in_other_terms(accountant: Accountant, events: Sequence[Event], selection: PrivateSelection) -> dict[str, Any]:
