@@ -105,7 +105,7 @@ class Maker:
         booked = admission.planned_release(self.config, self.world.schema, plan, home, unit=self._clipped.unit)
         ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
-        measurements = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
+        measurements = measure(self._clipped, ledger, noise, answers_dir=home / "answers")
         if not measurements.answers:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)

@@ -44,7 +44,6 @@ class MeasurementContext:
     """
 
     table: PrivateTable
-    plan: Plan
     ledger: Ledger
     source: NoiseSource
     folder: Path
@@ -53,7 +52,7 @@ class MeasurementContext:
     @property
     def public_total(self) -> int | None:
         """The number of records where it is a public fact."""
-        return self.table.public_rows(self.plan.budget.neighbouring)
+        return self.table.public_rows(self.ledger.plan.budget.neighbouring)
 
 
 @dataclass
@@ -119,7 +118,7 @@ class AdaptiveRun:
     def _measure(self, planned: list[tuple[int, PlannedMeasurement]]) -> None:
         run = self.run
         self.answers += measure_some(
-            run.table, planned, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+            run.table, planned, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
     def distances(

@@ -130,7 +130,7 @@ def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> 
     """The answers of a real measurement: charged, drawn, kept."""
     with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         ledger = Ledger.open(Path(folder) / "ledger", plan)
-        run = MeasurementContext(coded(domain, rows), plan, ledger, current("source")(seed), Path(folder) / "answers")
+        run = MeasurementContext(coded(domain, rows), ledger, current("source")(seed), Path(folder) / "answers")
         return list(current("measure plan")(run, fit=None).answers)
 
 

@@ -51,7 +51,7 @@ def measured(folder, table, method, slots, reserve, *, epsilon):
     budget = Budget(epsilon, 1e-6, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
     plan = Schedule(method, slots, reserve).plan(budget, noise="gaussian")
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = MeasurementContext(table, plan, ledger, SeededNoise(3), folder / "answers")
+    rounds = MeasurementContext(table, ledger, SeededNoise(3), folder / "answers")
     known = measure_plan(rounds, fit=build_fit(PgmSpec(), plan))
     assert ledger.spent.epsilon <= epsilon
     return known

@@ -120,7 +120,7 @@ METHODS = {
 def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = MeasurementContext(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
+    rounds = MeasurementContext(table or Town(), ledger, SeededNoise(seed), folder / "answers")
     return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 

@@ -84,7 +84,7 @@ class World:
     def run(self, folder: Path, plan):
         folder.mkdir(exist_ok=True)
         ledger = Ledger.open(folder / "ledger.jsonl", plan)
-        rounds = MeasurementContext(Tiny(self.facts.domain), plan, ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
+        rounds = MeasurementContext(Tiny(self.facts.domain), ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
         return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 

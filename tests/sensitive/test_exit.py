@@ -71,7 +71,7 @@ class World:
     @property
     def questions(self):
         places = enumerate(self.plan.measurements)
-        return [marginal_question(m, self.plan, self.folder / "answers" / f"{i}.npz") for i, m in places]
+        return [marginal_question(m, self.plan.budget, self.folder / "answers" / f"{i}.npz") for i, m in places]
 
     def counts(self, due):
         exact = exact_marginals(Rows(), [q.planned.clique for q in due], batch_cells=100)

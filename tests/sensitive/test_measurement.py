@@ -48,7 +48,7 @@ def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neig
 
 def measured(tmp_path, which: Plan, seed: int = 1):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", which)
-    return measure(Town(), which, ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
+    return measure(Town(), ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
@@ -111,7 +111,7 @@ class Free:
 
 def answered(counts, planned, which, ledger, source, folder):
     """One answer to given counts, by the exit."""
-    question = marginal_question(planned, which, folder / "answer.npz")
+    question = marginal_question(planned, which.budget, folder / "answer.npz")
     return leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
 
 
@@ -146,7 +146,7 @@ def test_the_ledger_raises_before_it_overspends(tmp_path):
     ledger.charge(which.events[0])
     with pytest.raises(BudgetExceeded, match="charged before"):
         ledger.charge(which.events[0])
-    too_much = replace(which, epsilon=0.01)
+    too_much = replace(which, budget=replace(which.budget, epsilon=0.01))
     poor = Ledger.open(tmp_path / "poor.jsonl", too_much)
     with pytest.raises(BudgetExceeded, match="would spend"):
         for event in too_much.events:
@@ -178,7 +178,7 @@ def test_a_ledger_survives_a_torn_last_line_and_refuses_another_plan(tmp_path):
 def test_a_table_clipped_to_another_bound_never_reaches_the_noise(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", plan())
     with pytest.raises(RuntimeError, match="clipped to 3"):
-        measure(Town(max_records=3), plan(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        measure(Town(max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert ledger.charged == []
 
 
@@ -189,7 +189,7 @@ def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(
     lying = replace(honest, charges=(replace(honest.charges[0], event=event), *honest.charges[1:]))
     ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
     with pytest.raises(RuntimeError, match="above the planned"):
-        measure(Town(), lying, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        measure(Town(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert ledger.charged == []
 
 

@@ -104,7 +104,7 @@ def test_the_noise_has_the_scale_that_was_charged_for_one_unit(tmp_path, account
     """Two-sided: the test fails when the scale is 20 % off in either direction, and C does not multiply it."""
     which = plan(mechanism, accountant, neighbouring, 3000)
     ledger, exact = Ledger.open(tmp_path / "l", which), np.arange(3000) % 7
-    answer = measure_histogram(Fleet(exact), which, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
+    answer = measure_histogram(Fleet(exact), ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
     noise = answer.values - exact
     mean, wide = (1.0, 1.0) if mechanism == "laplace" else (math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi))
     margin, spread = 4 * wide / math.sqrt(noise.size), np.abs(noise).mean() / answer.scale
@@ -126,7 +126,7 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
 
     def measured(which: Plan = which) -> object:
         ledger = Ledger.open(tmp_path / "l", which)
-        found = measure_histogram(table, which, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
+        found = measure_histogram(table, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
         return None if found is None else found.values.tolist()
 
     first = measured()
