@@ -94,17 +94,20 @@ class PlannedCharge:
     """A charge that may be made.
 
     Attributes:
-        purpose: what it pays for.
         event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
         share: its part of the budget; all shares sum to 1.
         asked: the slot of the rounds, the histogram of records per unit, the criterion of acceptance, or what is to
             be discovered.
     """
 
-    purpose: Purpose
     event: Event
     share: float
     asked: Reservation | Beside | Wanted
+
+    @property
+    def purpose(self) -> Purpose:
+        """What it pays for."""
+        return self.asked.purpose
 
     def _asked(self, kind: type[Asked]) -> Asked:
         if not isinstance(self.asked, kind):
@@ -367,7 +370,7 @@ class Plan:
         """An event of the reserve as a charge, with the part of the budget that it took."""
         whole = self.reserve
         share = 0.0 if whole is None else self.accountant.share(event, whole.event) * whole.share
-        return PlannedCharge("reserve", event, share, Reservation(RESERVE, None, 0, 0.0, scores_paid(event.id)))
+        return PlannedCharge(event, share, Reservation(RESERVE, None, 0, 0.0, scores_paid(event.id)))
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values: its charges, the budget and the total, and in which terms they hold."""

@@ -82,15 +82,15 @@ def plan_discovery(
         what = f"values: discover needs a part of δ: with δ = 0 no value of column {values[0].column!r} is ever safe"
         raise UserError(what, where="privacy.delta", fix=fix)
     failure = units.round_down(budget.delta * share / len(values)) if values else 0.0
-    each, failing = share / len(wanted), {True: failure, False: 0.0}
-    charges = [Charge(w.event, noise, budget.moved(w, norm), each, failing[w.of_values]) for w in wanted]
+    each = share / len(wanted)
+    charges = [Charge(w.event, noise, budget.moved(w, norm), each, w.of_values * failure) for w in wanted]
     *events, rest = (as_noise(e) for e in calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], budget))
     costs = replace(budget, max_records=1).sensitivity(Identity(2), norm)
     costs *= _noise_per_record(rest, budget.keeper([noise], charges), cells, pairs)
     for event in events:
         units.check_scale(event.scale)
-    planned = ((e, _planned(w, e, budget, costs)) for w, e in zip(wanted, events, strict=True))
-    return Plan(tuple(PlannedCharge(asked.purpose, event, each, asked) for event, asked in planned), budget, {})
+    planned = (PlannedCharge(e, each, _planned(w, e, budget, costs)) for w, e in zip(wanted, events, strict=True))
+    return Plan(tuple(planned), budget, {})
 
 
 def _planned(wanted: Wanted, event: NoiseEvent, budget: Budget, noise: float) -> Wanted:

@@ -128,7 +128,7 @@ def _calibrated(
         charges.append(Charge(asked.event, noise, budget.moved(asked, NOISE_KINDS[noise].norm), asked.share))
     events = calibrate(charges, budget, before=[c.event for c in discovered])
     asked_for = zip([*reservations, *beside], charges, events, strict=True)
-    planned = (PlannedCharge(asked.purpose, event, charge.share, asked) for asked, charge, event in asked_for)
+    planned = (PlannedCharge(event, charge.share, asked) for asked, charge, event in asked_for)
     return Plan((*discovered, *planned), budget, method)
 
 
