@@ -195,7 +195,7 @@ class Plan:
         budget: what all of them may cost.
         method: what decides about queries and choices, as plain values, part of the ledger's name for the plan; empty:
             nothing is decided, what is given is asked at once.
-        selection: how many tries of this very plan there may be; the budget and the total here are those of one.
+        tries: the rule by which several tries of this very plan compose; the budget and the total here are of one.
         compared: the pairs of noise and accountant that settings left to choose from, the one that was taken first.
         power: parts of the reserve are in proportion to cells to this power, where the method shares it out.
     """
@@ -203,7 +203,7 @@ class Plan:
     charges: tuple[PlannedCharge, ...]
     budget: Budget
     method: Mapping[str, Any]
-    selection: PrivateSelection = ONE_TRY
+    tries: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
     power: float = POWER
 

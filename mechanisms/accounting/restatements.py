@@ -49,7 +49,7 @@ def all_of_budget(accountant: Accountant, most: PrivacyLoss, failure: float = 0.
 def guarantee(plan: Plan) -> PrivacyLoss:
     """The (ε, δ) of everything that the plan may charge, in all its tries; never more than what the ledger keeps to."""
     loss, most = plan.accountant.loss(worst_case(plan)), plan.budget
-    return plan.selection.total(PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta)))
+    return plan.tries.total(PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta)))
 
 
 def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float]:
@@ -87,7 +87,7 @@ def group_loss(
     2.2).
     """
     currency, loss = accountant.currency, _total(selection, accountant.loss(events))
-    if selection.tries == 1 and currency is not None and loss.delta > 0 and not failures(events):
+    if not selection.several and currency is not None and loss.delta > 0 and not failures(events):
         value = currency.of_group(original(accountant, events)[currency.name], units)
         return PrivacyLoss(currency.epsilon(above(value), delta(loss.delta)), loss.delta)
     epsilon = above(units * loss.epsilon)

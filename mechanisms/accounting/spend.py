@@ -80,8 +80,8 @@ def spend_of_plan(plan: Plan) -> Spend:
     delta = budget.delta if plan.loss.delta > 0 else 0.0
     if type(plan.accountant) not in OWN_ACCOUNTANTS:
         epsilon, delta = units.epsilon(max(epsilon, _own_epsilon(plan)), where="privacy.accountant"), budget.delta
-    if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
-        total = plan.selection.total(PrivacyLoss(epsilon, delta))
+    if plan.tries.several:  # private selection is known by its (ε, δ) alone
+        total = plan.tries.total(PrivacyLoss(epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
     if not plan.open_ended:
         mu, rho = _composed(plan.events)

@@ -54,8 +54,8 @@ def settle(work: Work) -> Taken:
     Raises:
         Withheld: no try is accepted.
     """
-    selection = work.plan.selection
-    if selection.tries == 1:
+    selection = work.plan.tries
+    if not selection.several:
         taken = _tried(work, Attempt(work.folder.internal))
         check_answers(taken.known, work.plan, taken.ledger, work.show)
         if _within(work, taken.scores):
@@ -78,7 +78,7 @@ def _attempt(work: Work, number: int) -> Attempt:
 
 def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> TryVerdict:
     """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
-    scores, selection = _kept_scores(attempt), work.plan.selection
+    scores, selection = _kept_scores(attempt), work.plan.tries
     if scores is None:
         taken = _tried(work, attempt)
         if selection.threshold:
@@ -170,7 +170,7 @@ def _most_tries(work: Work) -> int:
             fix = "a new run, with its own budget"
             raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
+        most = work.plan.tries.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
         write_whole(path, json.dumps(most) + "\n", mode=0o600)
     return int(json.loads(path.read_text(encoding="utf-8")))
 
@@ -191,7 +191,7 @@ def _withheld(work: Work, why: str) -> Withheld:
     """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
     plan, config = work.plan, work.config
     reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
-    spent = plan.selection.total(PrivacyLoss(plan.budget.epsilon, plan.loss.delta))
+    spent = plan.tries.total(PrivacyLoss(plan.budget.epsilon, plan.loss.delta))
     facts = {
         "version": STATEMENT_VERSION,
         "private": not reasons,

@@ -89,8 +89,8 @@ def _theory(config: Config, plan: Plan) -> dict[str, Any] | None:
 
 def _selection(config: Config, plan: Plan) -> dict[str, Any]:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
-    selection = plan.selection
-    if selection.tries == 1:
+    selection = plan.tries
+    if not selection.several:
         return {"selection": None}
     each, spent = plan.budget.whole, selection.total(plan.loss)
     return {

@@ -230,7 +230,7 @@ def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Pl
     else:
         requests = [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)]
         plan = make_plan(schema.measured, requests, budget, mechanism=noise, beside=beside, discovered=discovered)
-    return dataclasses.replace(plan, selection=tries)
+    return dataclasses.replace(plan, tries=tries)
 
 
 #: Types of a synthesizer's settings: what fits, and how to say so.

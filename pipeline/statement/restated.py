@@ -121,7 +121,7 @@ def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
     """Each key that follows from the receipts and the budget → what it has to be."""
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
-    several = selection.tries > 1
+    several = selection.several
     promise = selection.total(PrivacyLoss(min(worst.loss.epsilon, most.epsilon), min(worst.loss.delta, most.delta)))
     spent = PrivacyLoss(most.epsilon, accountant.loss(events).delta) if several else accountant.loss(events)
     facts = {

@@ -160,9 +160,9 @@ def make_statement(
 
     spent, budget, relation = ledger.spent, plan.budget.whole, plan.budget.neighbouring
     selection = None
-    if plan.selection.tries > 1:  # whatever this try spent, the others may have spent all
-        selection, one = tries_fields(plan.selection, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
-        spent, budget = plan.selection.total(one), plan.selection.total(budget)
+    if plan.tries.several:  # whatever this try spent, the others may have spent all
+        selection, one = tries_fields(plan.tries, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
+        spent, budget = plan.tries.total(one), plan.tries.total(budget)
     return PrivacyStatement(
         **declared_fields(schema, unit, relation, holdout, taken, FoundHere.of(plan), fixed=noise_seed is not None),
         budget=asdict(budget),
@@ -175,7 +175,7 @@ def make_statement(
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
-        **in_other_terms(plan.accountant, worst_case(plan), plan.selection),
+        **in_other_terms(plan.accountant, worst_case(plan), plan.tries),
         published=asdict(publication or Publication()),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
@@ -220,7 +220,7 @@ def in_other_terms(accountant: Accountant, events: Sequence[Event], selection: P
     """
     groups = ((k, group_loss(accountant, events, k, selection)) for k in GROUPS)
     return {
-        "original": original(accountant, events) if selection.tries == 1 else {},
+        "original": original(accountant, events) if not selection.several else {},
         "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, events, at, selection)) for at in DELTAS},
         "curve": tuple((at, _finite(epsilon_at(accountant, events, at, selection))) for at in CURVE),
         "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),

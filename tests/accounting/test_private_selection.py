@@ -202,7 +202,7 @@ def test_several_tries_are_booked_with_all_that_they_may_cost():
         epsilon, delta = selection.of_one_try(1.0, 1e-6)
         budget = Budget(epsilon, delta, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
         one = make_plan(domain, [Request(("a",))], budget, mechanism="gaussian")
-        alone, booked = spend_of_plan(one), spend_of_plan(replace(one, selection=selection))
+        alone, booked = spend_of_plan(one), spend_of_plan(replace(one, tries=selection))
         assert (booked.epsilon, booked.delta) == pytest.approx((1.0, 1e-6))
         assert booked.slack == booked.delta
         assert alone.epsilon == pytest.approx(1 / factor)

@@ -242,7 +242,7 @@ def check_tries(plan: Any, config: Any) -> None:
     if Fraction(most.epsilon) * factor > epsilon or Fraction(most.delta) * tries > delta:
         raise Broken(f"{tries} tries of ({most.epsilon}, {most.delta}) each, out of ({float(epsilon)}, {float(delta)})")
     spend, loss = spend_of_plan(plan), guarantee(plan)
-    claims = [("all tries", plan.selection.total(one)), ("booked", spend)]
+    claims = [("all tries", plan.tries.total(one)), ("booked", spend)]
     claims += [("stated", loss)] if not plan.method else []
     for what, claim in claims:
         if Fraction(claim.epsilon) < factor * Fraction(one.epsilon) * (1 - _TINY):
@@ -252,7 +252,7 @@ def check_tries(plan: Any, config: Any) -> None:
     if tries > 1 and spend.slack < claims[0][1].delta:
         raise Broken(f"booked: δ = {spend.slack} outside of μ and ρ, for {tries} tries of {one.delta}")
     for at in (1e-5, 1e-9) if tries > 1 else ():
-        said = epsilon_at(plan.accountant, worst_case(plan), at, plan.selection)
+        said = epsilon_at(plan.accountant, worst_case(plan), at, plan.tries)
         alone = textbook(worst_case(plan), plan.accountant.kind, at / tries)[0]
         if said < factor * alone * (1 - 1e-9):
             raise Broken(
