@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mechanisms.accounting.accountants.accountant import Accountant
-from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, noise_event
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, noise_event, with_failure
 from mechanisms.accounting.plugin_costs import blamed
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.units import Delta, Epsilon, round_down, round_up
+from mechanisms.public.units import round_down, round_up
 
 #: The smallest level that is searched.
 LEAST = 1e-9
@@ -26,22 +27,17 @@ class Charge:
         noise: its kind; None for a choice by the exponential mechanism.
         bound: the sensitivity of the answers, in records; unused by a choice.
         share: its part of the budget, in the accountant's additive currency.
+        failure: the part of δ of a threshold on the answers.
     """
 
     id: str
     noise: NoiseKind | None
     bound: float
     share: float
+    failure: float = 0.0
 
 
-def calibrate(
-    charges: Sequence[Charge],
-    accountant: Accountant,
-    epsilon: Epsilon,
-    delta: Delta,
-    *,
-    before: Sequence[Event] = (),
-) -> tuple[Event, ...]:
+def calibrate(charges: Sequence[Charge], budget: Budget, *, before: Sequence[Event] = ()) -> tuple[Event, ...]:
     """Each charge's event, such that all together cost at most (ε, δ); the search ends on the noisier side.
 
     Shares are parts of ε (basic), ε² (advanced), ρ (zcdp) or μ² (gdp).
@@ -49,22 +45,23 @@ def calibrate(
     Args:
         before: what is charged before these, and counts with them.
     Raises:
-        UserError: the budget is too small for any noise.
+        UserError: the budget is too small for any noise; what `Budget.keeper` refuses.
     """
+    noises = [c.noise for c in charges if c.noise is not None]
+    accountant = budget.keeper(noises, [*before, *charges])
 
     def made(level: float) -> tuple[Event, ...]:
         return tuple(_event(c, accountant, _strength(c, accountant, level)) for c in charges)
 
     def fits(level: float) -> bool:
         stand_ins = [_stand_in(c, accountant, _strength(c, accountant, level)) for c in charges]
-        return accountant.loss([*before, *stand_ins]).epsilon <= epsilon
+        return accountant.loss([*before, *stand_ins]).epsilon <= budget.epsilon
 
-    kinds = [NOISE_EVENTS[c.noise] for c in charges if c.noise is not None]
-    with blamed(accountant, kinds):
+    with blamed(accountant, [NOISE_EVENTS[kind] for kind in noises]):
         level = _largest(fits)
     events, step = made(level), 1e-9
     # rounding up: one part in 10⁹
-    while (loss := accountant.loss([*before, *events])).epsilon > epsilon or loss.delta > delta:
+    while (loss := accountant.loss([*before, *events])).epsilon > budget.epsilon or loss.delta > budget.delta:
         level, step = level * (1 - step), min(2 * step, 0.5)
         if level < LEAST:
             raise _too_small()
@@ -92,7 +89,8 @@ def _event(charge: Charge, accountant: Accountant, strength: float) -> Event:
     if charge.noise is None:
         return Exponential(charge.id, strength)
     each = accountant.noise_strength(NOISE_KINDS[charge.noise], strength)
-    return noise_event(charge.noise, charge.id, charge.bound, round_up(charge.bound / each))
+    event = noise_event(charge.noise, charge.id, charge.bound, round_up(charge.bound / each))
+    return with_failure(event, charge.failure) if charge.failure else event
 
 
 def _largest(fits: Callable[[float], bool]) -> float:

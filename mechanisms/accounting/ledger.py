@@ -8,35 +8,17 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import Event, event_of
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
 
 
 class BudgetExceeded(RuntimeError):
     """A charge that is not in the plan, was made before, or would exceed (ε, δ); nothing was drawn."""
-
-
-class Budget(Protocol):
-    """What a ledger needs of a plan."""
-
-    @property
-    def epsilon(self) -> float: ...
-
-    @property
-    def delta(self) -> float: ...
-
-    @property
-    def accountant(self) -> Accountant: ...
-
-    def reserved(self, event: Event) -> Event | None:
-        """The event whose cost is booked for this one, never cheaper; None where the plan has no place for it."""
-        ...
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass
@@ -53,7 +35,7 @@ class Ledger:
     """
 
     path: Path
-    plan: Budget
+    plan: Plan
     events: dict[str, Event] = field(default_factory=dict)
     later: list[dict[str, Any]] = field(default_factory=list, repr=False)
     note: Callable[[bytes], None] | None = field(default=None, repr=False)
@@ -67,7 +49,7 @@ class Ledger:
     def open(
         cls,
         path: Path,
-        plan: Budget,
+        plan: Plan,
         facts: Mapping[str, Any] | None = None,
         *,
         note: Callable[[bytes], None] | None = None,
@@ -105,7 +87,7 @@ class Ledger:
         ledger._take(records[1:second])
         return ledger
 
-    def continued(self, plan: Budget) -> Ledger:
+    def continued(self, plan: Plan) -> Ledger:
         """The same ledger under the plan of the rest, which admits what was charged so far and counts it.
 
         The file says where it begins: the plan of the rest follows from the answers to what was charged before.
@@ -139,9 +121,9 @@ class Ledger:
             raise BudgetExceeded(f"{event} is not in the plan")
         if event.id in self.events:
             raise BudgetExceeded(f"{event.id} was charged before")
-        after = self._loss([*self.events.values(), event])
-        if not (after.epsilon <= self.plan.epsilon and after.delta <= self.plan.delta):  # NaN is no total either
-            raise BudgetExceeded(f"{event.id} would spend {after}, more than ({self.plan.epsilon}, {self.plan.delta})")
+        after, most = self._loss([*self.events.values(), event]), self.plan.budget
+        if not (after.epsilon <= most.epsilon and after.delta <= most.delta):  # NaN is no total either
+            raise BudgetExceeded(f"{event.id} would spend {after}, more than ({most.epsilon}, {most.delta})")
         line = self._append({"event": event.to_json()})
         self.events[event.id] = event
         if self.note is not None:  # after the line: a crash in between loses an answer, and leaves no draw unknown
@@ -170,6 +152,6 @@ class Ledger:
         return line
 
 
-def digest(plan: Budget) -> str:
+def digest(plan: Plan) -> str:
     """A name for the plan that changes with any of its numbers."""
     return hashlib.blake2b(json.dumps(plan.to_json(), sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -6,26 +6,27 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
 from mechanisms.accounting.pairs import POWER, PairNoise
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, before, discovery_receipts
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
+from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.domain import Clique
-from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
+from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.public.units import Norm
 
 #: Ids of events that a reserve pays for begin so.
 RESERVE = "purse:"
 #: Those of them that pay for distances say so after their number, and how many.
 SCORES_PAID = "distances-"
-Purpose = Literal["measure", "choose", "distance", "reserve", "histogram", "accept"]
+Purpose = Literal["measure", "choose", "distance", "reserve", "histogram", "accept", "discover"]
 #: The purposes of the slots that a method's rounds are charged under.
 ROUNDS: tuple[Purpose, ...] = ("measure", "choose", "distance")
 
@@ -83,47 +84,67 @@ class PlannedMeasurement:
     event: NoiseEvent
 
 
+#: What is charged beside the rounds, and what before them.
+Beside = RecordsPerUnit | Criterion
+Asked = TypeVar("Asked", Reservation, RecordsPerUnit, Criterion, Wanted)
+
+
 @dataclass(frozen=True)
 class PlannedCharge:
     """A charge that may be made.
 
     Attributes:
-        purpose: what it pays for.
         event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
         share: its part of the budget; all shares sum to 1.
-        reservation: what a slot of the rounds is for.
-        asked: the histogram of records per unit, or the criterion of acceptance, that it pays for.
+        asked: the slot of the rounds, the histogram of records per unit, the criterion of acceptance, or what is to
+            be discovered.
     """
 
-    purpose: Purpose
     event: Event
     share: float
-    reservation: Reservation
-    asked: RecordsPerUnit | Criterion | None = None
+    asked: Reservation | Beside | Wanted
+
+    @property
+    def purpose(self) -> Purpose:
+        """What it pays for."""
+        return self.asked.purpose
+
+    def _asked(self, kind: type[Asked]) -> Asked:
+        if not isinstance(self.asked, kind):
+            raise TypeError(f"{self.event.id} pays for no {kind.__name__}")
+        return self.asked
+
+    @property
+    def reservation(self) -> Reservation:
+        """The slot of the rounds; TypeError for another charge."""
+        return self._asked(Reservation)
 
     @property
     def criterion(self) -> Criterion:
         """What decides whether the release is accepted; TypeError for another charge."""
-        if not isinstance(self.asked, Criterion):
-            raise TypeError(f"{self.event.id} pays for no acceptance")
-        return self.asked
+        return self._asked(Criterion)
 
     @property
     def histogram(self) -> RecordsPerUnit:
         """The histogram; TypeError for another charge."""
-        if not isinstance(self.asked, RecordsPerUnit):
-            raise TypeError(f"{self.event.id} pays for no histogram")
-        return self.asked
+        return self._asked(RecordsPerUnit)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is to be discovered; TypeError for another charge."""
+        return self._asked(Wanted)
 
     @property
     def measurement(self) -> PlannedMeasurement:
-        """All cells of the marginal that is known ahead, or the histogram; TypeError for another charge."""
-        if isinstance(self.asked, RecordsPerUnit):
-            return PlannedMeasurement(self.asked.label, self.asked.query, self.share, as_noise(self.event))
+        """All cells of the marginal that is known ahead, or other counts; TypeError for another charge."""
+        event = as_noise(self.event)
+        if self.purpose == "discover" and self.wanted.query is not None:
+            return PlannedMeasurement((self.wanted.column,), self.wanted.query, self.share, event)
+        if self.purpose == "histogram":
+            return PlannedMeasurement(self.histogram.label, self.histogram.query, self.share, event)
         if self.reservation.clique is None:
             raise TypeError(f"{self.event.id} pays for nothing that is known ahead")
-        query = Identity(self.reservation.cells)
-        return PlannedMeasurement(self.reservation.clique, query, self.share, as_noise(self.event))
+        return PlannedMeasurement(self.reservation.clique, Identity(self.reservation.cells), self.share, event)
 
     def admits(self, event: Event) -> bool:
         """Whether the event may be charged under it: what rounds ask may cost less, all else is exactly as planned."""
@@ -135,19 +156,21 @@ class PlannedCharge:
         Args:
             event: the numbers that were used; None: those of the plan.
         """
-        used, cost, asked = event or self.event, accountant.cost(self.event), self.reservation
+        used, cost = event or self.event, {"share": self.share, "cost": accountant.cost(self.event)}
         name, facts = {"id": self.event.id}, used.to_facts()
-        if self.purpose == "accept":
-            zero = {"clique": None, "cells": 0, "answers": 1}
-            return {**name, "accept": self.criterion.to_json(), **zero, **facts, "share": self.share, "cost": cost}
-        if self.purpose == "histogram" or not asked.stage:
+        if isinstance(self.asked, Criterion | Wanted):
+            (cells, answers), key = self.asked.shape, {"accept": "accept", "discover": "discovery"}[self.purpose]
+            told = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
+            return {**name, **told, **facts, **cost}
+        if self.purpose == "histogram" or not self.reservation.stage:
             m = self.measurement
             sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
-            return {**name, **sizes, **facts, "share": self.share, "cost": cost}
+            return {**name, **sizes, **facts, **cost}
+        asked = self.reservation
         clique = None if asked.clique is None else list(asked.clique)
         slot = {"stage": asked.stage, "clique": clique, "cells": asked.cells, "scores": asked.scores}
         booked = {"booked": self.event.to_facts()} if used != self.event else {}  # the worst case, whose cost is booked
-        return {**name, **slot, "share": self.share, "cost": cost, **booked, **facts}
+        return {**name, **slot, **cost, **booked, **facts}
 
 
 @dataclass(frozen=True)
@@ -158,31 +181,31 @@ class Plan:
         of the slots' worst cases holds as adaptive composition: basic (Dwork et al. 2006), advanced (Dwork, Rothblum &
         Vadhan 2010), zCDP (Bun & Steinke 2016, lemma 2.3) and GDP (Dong, Roth & Su 2019, theorem 3.2; McKenna 2021).
 
+    What is discovered takes a fixed part of the budget's currency (μ², ρ, ε), which depends on no answer. The rest of
+    the charges follow from its answers, and cost no more than what remains, whatever they are: adaptive composition of
+    two steps (the same sources).
+
     A reserve is spent in parts whose number and sizes may depend on answers too. Its events are booked as they are, and
     the ledger refuses the one that would exceed (ε, δ): a privacy filter, which costs nothing extra under zCDP (Feldman
     & Zrnic 2021), GDP (Smith & Thakurta 2022), and where pure ε adds up (Rogers et al. 2016).
 
     Attributes:
-        charges: the slots in the order in which they are charged, the reserve, the histogram, the scores.
+        charges: what is discovered, the slots in the order in which they are charged, the reserve, the histogram, the
+            scores.
+        budget: what all of them may cost.
         method: what decides about queries and choices, as plain values, part of the ledger's name for the plan; empty:
             nothing is decided, what is given is asked at once.
-        selection: how many tries of this very plan there may be; ε, δ and the total here are those of one.
+        tries: the rule by which several tries of this very plan compose; the budget and the total here are of one.
         compared: the pairs of noise and accountant that settings left to choose from, the one that was taken first.
         power: parts of the reserve are in proportion to cells to this power, where the method shares it out.
-        discovery: what was charged before all else, out of the same budget; None: nothing was.
     """
 
     charges: tuple[PlannedCharge, ...]
+    budget: Budget
     method: Mapping[str, Any]
-    accountant: Accountant
-    epsilon: units.Epsilon
-    delta: units.Delta
-    neighbouring: Neighbouring
-    max_records: int
-    selection: PrivateSelection = ONE_TRY
+    tries: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
     power: float = POWER
-    discovery: DiscoveryPlan | None = None
 
     def of(self, *purposes: Purpose) -> tuple[PlannedCharge, ...]:
         """The charges for these purposes."""
@@ -204,6 +227,22 @@ class Plan:
         return next(iter(self.of("reserve")), None)
 
     @property
+    def discovery(self) -> Plan | None:
+        """The charges for what is discovered alone, as a plan in the same budget; None: nothing is."""
+        discovered = self.of("discover")
+        return Plan(discovered, self.budget, {}) if discovered else None
+
+    @property
+    def cap(self) -> int | None:
+        """The largest number of records of a unit that is counted; None where nobody asks how many units have."""
+        return next((c.wanted.sizes.cap for c in self.of("discover") if c.wanted.sizes is not None), None)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether the charges follow from answers: then all that the ledger lets through is what they cost at most."""
+        return bool(self.of("reserve", "discover"))
+
+    @property
     def histogram(self) -> PlannedCharge | None:
         """The charge for the histogram of records per unit."""
         return next(iter(self.of("histogram")), None)
@@ -220,12 +259,18 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """The worst case of every charge, but for the reserve."""
-        return (*before(self.discovery), *(c.event for c in self._by_id.values()))
+        return tuple(c.event for c in self._by_id.values())
 
     @property
     def composed(self) -> tuple[Event, ...]:
         """The events that the total is made of: all of the reserve is one."""
         return (*self.events, *([self.reserve.event] if self.reserve else []))
+
+    @cached_property
+    def accountant(self) -> Accountant:
+        """Who adds up the charges."""
+        kinds = [c.event.kind for c in self.charges if not c.event.is_choice]
+        return self.budget.keeper(kinds, self.events)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -235,8 +280,6 @@ class Plan:
         """The planned worst case, whose cost is booked; None where no charge admits the event."""
         if (charge := self._by_id.get(event.id)) is not None:
             return charge.event if charge.admits(event) else None
-        if self.discovery is not None and (asked := self.discovery.reserved(event)) is not None:
-            return asked
         return event if self.reserve is not None and event.id.startswith(RESERVE) else None
 
     def buys_answers(self, event: Event) -> bool:
@@ -265,7 +308,7 @@ class Plan:
             part: above 0, at most 1.
         """
         whole, strength = self._of_reserve(part)
-        bound = scores_bound(scores, whole.kind, self.neighbouring, self.max_records)
+        bound = scores_bound(scores, whole.kind, self.budget)
         name = f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}"
         return noise_event(whole.kind, name, bound, units.round_up(bound / strength))
 
@@ -300,9 +343,15 @@ class Plan:
         return as_choice(self.slots[place].event)
 
     @property
+    def noise(self) -> NoiseKind:
+        """The kind of noise of all measurements; of a plan that does no more than discover, of these charges."""
+        noisy = [c.event for c in (*self.of(*ROUNDS, "reserve"), *self.of("discover")) if not c.event.is_choice]
+        return noisy[0].kind if noisy else LAPLACE.name
+
+    @property
     def norm(self) -> Norm:
-        """The norm that the sensitivities of all measurements are taken in."""
-        return next((c.event.norm for c in self.of(*ROUNDS, "reserve") if c.event.norm is not None), "l1")
+        """The norm that their sensitivities are taken in."""
+        return NOISE_KINDS[self.noise].norm
 
     def places(self, stage: str) -> list[int]:
         """The places of a stage's slots."""
@@ -311,16 +360,17 @@ class Plan:
     def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
         """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
         paid = [c for c in self.charges if c.event.id in charged and c.purpose != "reserve"]
-        asked = [c.to_json(self.accountant, charged[c.event.id]) for c in paid if c.purpose in ROUNDS]
+        early = ("discover", *ROUNDS)
+        asked = [c.to_json(self.accountant, charged[c.event.id]) for c in paid if c.purpose in early]
         spent = [self._out_of_reserve(e).to_json(self.accountant) for e in charged.values() if e.id.startswith(RESERVE)]
-        beside = [c.to_json(self.accountant) for c in paid if c.purpose not in ROUNDS]
-        return discovery_receipts(self.discovery, charged) + asked + spent + beside
+        beside = [c.to_json(self.accountant) for c in paid if c.purpose not in early]
+        return asked + spent + beside
 
     def _out_of_reserve(self, event: Event) -> PlannedCharge:
         """An event of the reserve as a charge, with the part of the budget that it took."""
         whole = self.reserve
         share = 0.0 if whole is None else self.accountant.share(event, whole.event) * whole.share
-        return PlannedCharge("reserve", event, share, Reservation(RESERVE, None, 0, 0.0, scores_paid(event.id)))
+        return PlannedCharge(event, share, Reservation(RESERVE, None, 0, 0.0, scores_paid(event.id)))
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON values: its charges, the budget and the total, and in which terms they hold."""
@@ -331,13 +381,13 @@ class Plan:
             "histogram": self.histogram and self.histogram.to_json(own),
             "accept": [c.to_json(own) for c in self.scores],
             **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
-            **({} if self.discovery is None else {"discovery": self.discovery.to_json()["discovery"]}),
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            **({"discovery": [c.to_json(own) for c in discovered]} if (discovered := self.of("discover")) else {}),
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "total": {"epsilon": self.loss.epsilon, "delta": self.loss.delta},
             "accountant": own.kind,
             "conversion": own.conversion,
-            "neighbouring": str(self.neighbouring),
-            "max_records": self.max_records,
+            "neighbouring": str(self.budget.neighbouring),
+            "max_records": self.budget.max_records,
         }
 
 
@@ -347,11 +397,11 @@ def scores_paid(name: str) -> int:
     return int(told[1]) if told else 0
 
 
-def scores_bound(scores: int, noise: NoiseKind, neighbouring: Neighbouring, max_records: int) -> float:
+def scores_bound(scores: int, noise: NoiseKind, budget: Budget) -> float:
     """How far that many L1 distances to fixed marginals move together, in records, when one unit changes; rounded up.
 
     Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived at
     `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
     """
-    each = sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
+    each = budget.sensitivity(Identity(2), "l1")
     return units.joint_sensitivity(each, scores, NOISE_KINDS[noise].norm)

@@ -7,21 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechanisms.accounting.accountants.registered import check_filter, make_accountant
+from mechanisms.accounting.accountants.registered import check_filter
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
-from mechanisms.accounting.plan import RESERVE, Plan, PlannedCharge, Purpose, Reservation, scores_bound
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, before
-from mechanisms.accounting.thresholds import delta_left
+from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation, scores_bound
 from mechanisms.public import units
-from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.queries.query_matrices import Identity
 
 #: The noise of a whole reserve has to stay so far below the largest that answers hold, to leave room for its parts.
 SMALLEST_PART = 2.0**-6
@@ -38,16 +34,11 @@ class Request:
 def make_plan(
     domain: Domain,
     requests: Sequence[Request],
+    budget: Budget,
     *,
     mechanism: str,
-    accountant: str,
-    epsilon: float,
-    delta: float,
-    neighbouring: Neighbouring,
-    max_records: int,
-    histogram: RecordsPerUnit | None = None,
-    accept: Sequence[Criterion] = (),
-    discovery: DiscoveryPlan | None = None,
+    beside: Sequence[Beside] = (),
+    discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
     """Split a budget over marginals that are all asked at once, and calibrate their noise.
 
@@ -58,30 +49,25 @@ def make_plan(
 
     Args:
         requests: the marginals with their weights.
-        mechanism: a kind of noise, or auto: of all pairs that are left open, the one with the least noise.
-        accountant: basic, advanced, zcdp, gdp, or auto.
-        max_records: C, the largest total weight of one unit.
-        histogram: of records per unit, if it is wanted; the marginals share what it leaves.
-        accept: what decides whether the release is accepted; the marginals share what its scores leave.
-        discovery: what is charged before; the marginals share what it leaves.
+        budget: its accountant may be auto: of all pairs that are left open, the one with the least noise is taken.
+        mechanism: a kind of noise, or auto.
+        beside: the histogram of records per unit, and what decides whether the release is accepted; the marginals
+            share what these leave.
+        discovered: what is charged before; the marginals share what it leaves.
     Raises:
         UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
     """
-    eps, dlt = _checked(epsilon, delta, max_records)
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     wanted = [Reservation("", r.clique, domain.cells(r.clique), r.weight) for r in requests]
-    left = share_left(histogram, accept, discovery)
-    terms = {"eps": eps, "dlt": dlt, "neighbouring": neighbouring, "max_records": max_records}
-    beside = {"histogram": histogram, "accept": accept, "discovery": discovery}
-    facts: dict[str, Any] = {**terms, **beside}
+    left = share_left(beside, discovered)
 
     def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
-        shares = _shares(wanted, shares_power(pair, accountant), left)
-        return _calibrated(wanted, shares, {}, noise=pair.noise, accountant=pair.accountant, **facts)
+        shares, own = _shares(wanted, shares_power(pair, budget.accountant), left), pair.of(budget)
+        return _calibrated(wanted, shares, own, method={}, noise=pair.noise, beside=beside, discovered=discovered)
 
-    pairs = possible_pairs(mechanism, accountant, delta=dlt, noise_alone=True)
+    pairs = possible_pairs(mechanism, budget, noise_alone=True)
     most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow
     loads = [w.cells * (w.weight / most) ** (1 / POWER) for w in wanted]
     best = _with_least_noise(by_pair(pairs, plan_of), loads)
@@ -91,18 +77,13 @@ def make_plan(
 
 def reserve(
     reservations: Sequence[Reservation],
+    budget: Budget,
     *,
     method: Mapping[str, Any],
     noise: NoiseKind,
-    accountant: str,
-    epsilon: float,
-    delta: float,
-    neighbouring: Neighbouring,
-    max_records: int,
     filter_share: float = 0.0,
-    histogram: RecordsPerUnit | None = None,
-    accept: Sequence[Criterion] = (),
-    discovery: DiscoveryPlan | None = None,
+    beside: Sequence[Beside] = (),
+    discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
     """Calibrate the slots of all rounds to a budget.
 
@@ -111,34 +92,21 @@ def reserve(
         method: what decides between the rounds, as plain values.
         noise: of the measurements.
         filter_share: the relative part of the budget that is spent in rounds of no fixed number.
-        max_records, histogram, accept, discovery: as of `make_plan`.
+        beside, discovered: as of `make_plan`.
     Raises:
         UserError: a parameter out of range, nothing to measure, a reserve under an accountant without a filter for it,
             δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a reserve: SMALLEST_PART of it).
     """
-    eps, dlt = _checked(epsilon, delta, max_records)
     if all(w.choice for w in reservations) and not filter_share:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
     if not all(w.weight > 0 and math.isfinite(w.weight) for w in reservations):
         raise UserError("a round has no budget", where="selection.split", fix="parts above 0")
     if filter_share:
-        check_filter(accountant, noise)
+        check_filter(budget.accountant, noise)
     every = [*reservations, *([Reservation(RESERVE, None, 2, filter_share)] if filter_share else [])]
-    total = math.fsum(w.weight for w in every) / share_left(histogram, accept, discovery)
-    plan = _calibrated(
-        every,
-        [w.weight / total for w in every],
-        method,
-        noise=noise,
-        accountant=accountant,
-        eps=eps,
-        dlt=dlt,
-        neighbouring=neighbouring,
-        max_records=max_records,
-        histogram=histogram,
-        accept=accept,
-        discovery=discovery,
-    )
+    total = math.fsum(w.weight for w in every) / share_left(beside, discovered)
+    shares = [w.weight / total for w in every]
+    plan = _calibrated(every, shares, budget, method=method, noise=noise, beside=beside, discovered=discovered)
     check_scales([c.event for c in plan.charges])
     check_scales([c.event for c in plan.of("reserve")], units.MAX_SCALE * SMALLEST_PART)
     return plan
@@ -147,77 +115,46 @@ def reserve(
 def _calibrated(
     reservations: Sequence[Reservation],
     shares: Sequence[float],
-    method: Mapping[str, Any],
+    budget: Budget,
     *,
+    method: Mapping[str, Any],
     noise: NoiseKind,
-    accountant: str,
-    eps: units.Epsilon,
-    dlt: units.Delta,
-    neighbouring: Neighbouring,
-    max_records: int,
-    histogram: RecordsPerUnit | None,
-    accept: Sequence[Criterion],
-    discovery: DiscoveryPlan | None,
+    beside: Sequence[Beside],
+    discovered: Sequence[PlannedCharge],
 ) -> Plan:
     """The plan of slots with these shares, and of what is charged beside them."""
-    spent = before(discovery)
-    charges = [
-        _charge(i, w, s, noise, neighbouring, max_records)
-        for i, (w, s) in enumerate(zip(reservations, shares, strict=True))
-    ]
-    beside: list[RecordsPerUnit | Criterion] = [*([histogram] if histogram else []), *accept]
-    if histogram:
-        bound = histogram.sensitivity(norm=NOISE_KINDS[noise].norm, neighbouring=neighbouring)
-        charges.append(Charge(histogram.event, noise, bound, histogram.share))
-    for c in accept:
-        bound = c.sensitivity(neighbouring=neighbouring, max_records=max_records)
-        charges.append(Charge(c.event, noise, bound, c.share))
-    counted = sum(w.purpose in ("measure", "distance") for w in reservations) + len(beside)
-    slots = 0 if NOISE_KINDS[noise].pure else counted
-    keeper = make_accountant(accountant, delta=delta_left(dlt, spent), slots=slots)
-    events = calibrate(charges, keeper, eps, dlt, before=spent)
-    rounds = zip(reservations, charges, events, strict=False)
-    planned = [PlannedCharge(w.purpose, e, c.share, w) for w, c, e in rounds]
-    for asked, event in zip(beside, events[len(reservations) :], strict=True):
-        purpose: Purpose = "histogram" if asked is histogram else "accept"
-        planned.append(PlannedCharge(purpose, event, asked.share, Reservation("", None, 0, asked.share), asked))
-    return Plan(tuple(planned), method, keeper, eps, dlt, neighbouring, max_records, discovery=discovery)
+    charges = [_charge(i, w, s, noise, budget) for i, (w, s) in enumerate(zip(reservations, shares, strict=True))]
+    for asked in beside:
+        charges.append(Charge(asked.event, noise, budget.moved(asked, NOISE_KINDS[noise].norm), asked.share))
+    events = calibrate(charges, budget, before=[c.event for c in discovered])
+    asked_for = zip([*reservations, *beside], charges, events, strict=True)
+    planned = (PlannedCharge(event, charge.share, asked) for asked, charge, event in asked_for)
+    return Plan((*discovered, *planned), budget, method)
 
 
-def _charge(
-    place: int, reservation: Reservation, share: float, noise: NoiseKind, neighbouring: Neighbouring, max_records: int
-) -> Charge:
+def _charge(place: int, reservation: Reservation, share: float, noise: NoiseKind, budget: Budget) -> Charge:
     """What a slot asks of the budget, in the worst case of what may be asked under it."""
     stage = f"{reservation.stage}:" if reservation.stage else ""
     name = f"{place:04d}:{stage}{','.join(reservation.clique or ())}"
     if reservation.choice:
         return Charge(name, None, 1.0, share)
     if reservation.scores:
-        return Charge(name, noise, scores_bound(reservation.scores, noise, neighbouring, max_records), share)
+        return Charge(name, noise, scores_bound(reservation.scores, noise, budget), share)
     cells = reservation.cells if reservation.clique is not None else max(reservation.cells, 2)
-    worst = Identity(cells)  # columns of norm 1, two apart
-    bound = sensitivity(worst, norm=NOISE_KINDS[noise].norm, neighbouring=neighbouring, max_records=max_records)
+    bound = budget.sensitivity(Identity(cells), NOISE_KINDS[noise].norm)  # columns of norm 1, two apart
     return Charge(name, noise, bound, share)
 
 
-def _checked(epsilon: float, delta: float, max_records: int) -> tuple[units.Epsilon, units.Delta]:
-    """ε and δ; UserError for a parameter out of range."""
-    eps, dlt = units.epsilon(epsilon), units.delta(delta)
-    if max_records < 1:
-        raise UserError(f"got {max_records}", where="privacy.max_records", fix="a whole number C ≥ 1")
-    return eps, dlt
-
-
-def share_left(
-    histogram: RecordsPerUnit | None, accept: Sequence[Criterion], discovery: DiscoveryPlan | None = None
-) -> float:
+def share_left(beside: Sequence[Beside], discovered: Sequence[PlannedCharge] = ()) -> float:
     """The part of the budget that the marginals share.
 
     Raises:
         UserError: nothing is left.
     """
-    left = 1 - math.fsum([histogram.share] if histogram else []) - math.fsum(c.share for c in accept)
-    left -= 0.0 if discovery is None else discovery.share
+    left = 1.0
+    for purpose in ("histogram", "accept"):
+        left -= math.fsum(b.share for b in beside if b.purpose == purpose)
+    left -= sum(c.share for c in discovered)
     if not left > 1e-6:
         fix = "smaller parts of the budget: accept_share=0.05"
         raise UserError("nothing is left for the marginals", where="accept_share", fix=fix)

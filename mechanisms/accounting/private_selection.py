@@ -59,9 +59,14 @@ class PrivateSelection:
             raise UserError(f"got {self.tries}", where="accept_tries", fix=fix)
 
     @property
+    def several(self) -> bool:
+        """Whether there is anything to choose from."""
+        return self.tries > 1
+
+    @property
     def factor(self) -> int:
         """How many times a try's ε the whole costs."""
-        return 1 if self.tries == 1 else 2 if self.threshold else 3
+        return (2 if self.threshold else 3) if self.several else 1
 
     def of_one_try(self, total_epsilon: float, total_delta: float) -> tuple[Epsilon, Delta]:
         """The (ε₁, δ₁) of a try such that `total` stays within (ε, δ); rounded down.
@@ -70,7 +75,7 @@ class PrivateSelection:
             UserError: a budget out of range, or a δ too small to be shared out.
         """
         eps, dlt = epsilon(total_epsilon), delta(total_delta)
-        if self.tries == 1:
+        if not self.several:
             return eps, dlt
         each = _below(Fraction(dlt) / self.tries)
         if dlt > 0 and each < MIN_DELTA:
@@ -91,7 +96,7 @@ class PrivateSelection:
         Args:
             words: so many independent uniform 64-bit words, as a noise source serves them.
         """
-        if self.tries == 1:
+        if not self.several:
             return 1
         limit, counted = -(-(2**64) // self.tries), 0
         while True:

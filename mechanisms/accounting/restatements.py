@@ -13,7 +13,7 @@ from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.thresholds import delta_left, failures
-from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, delta
+from mechanisms.public.units import MIN_DELTA, Epsilon, delta
 
 #: The δ at which every statement says its ε, so that two of them can be compared.
 DELTAS = (1e-5, 1e-6, 1e-9)
@@ -27,28 +27,29 @@ def worst_case(plan: Plan) -> tuple[Event, ...]:
     A part of it would be no guarantee: how much is charged may depend on answers. With a reserve, or where the plan of
     the rest follows from what was discovered, it is all that the ledger lets through, as one event.
     """
-    if plan.reserve is None and plan.discovery is None:
+    if not plan.open_ended:
         return plan.events
-    return all_of_budget(plan.accountant, plan.epsilon, plan.delta, failures(plan.events))
+    return all_of_budget(plan.accountant, plan.budget.whole, failures(plan.events))
 
 
-def all_of_budget(accountant: Accountant, epsilon: Epsilon, dlt: Delta, failure: float = 0.0) -> tuple[Event, ...]:
+def all_of_budget(accountant: Accountant, most: PrivacyLoss, failure: float = 0.0) -> tuple[Event, ...]:
     """All that an accountant's filter lets through within (ε, δ), as one event.
 
     Args:
+        most: ε and δ.
         failure: the part of δ that thresholds take.
     """
     currency = accountant.currency
     if currency is None:
-        return (Laplace("all", epsilon, 1.0, failure),)
-    mu, rho = currency.whole_run(epsilon, delta_left(dlt, [Laplace("", 1.0, 1.0, failure)]))
+        return (Laplace("all", most.epsilon, 1.0, failure),)
+    mu, rho = currency.whole_run(Epsilon(most.epsilon), delta_left(most.delta, [Laplace("", 1.0, 1.0, failure)]))
     return (replace(currency.event("all", {"mu": mu, "rho": rho}[currency.name]), failure=failure),)
 
 
 def guarantee(plan: Plan) -> PrivacyLoss:
     """The (ε, δ) of everything that the plan may charge, in all its tries; never more than what the ledger keeps to."""
-    loss = plan.accountant.loss(worst_case(plan))
-    return plan.selection.total(PrivacyLoss(min(loss.epsilon, plan.epsilon), min(loss.delta, plan.delta)))
+    loss, most = plan.accountant.loss(worst_case(plan)), plan.budget
+    return plan.tries.total(PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta)))
 
 
 def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float]:
@@ -86,7 +87,7 @@ def group_loss(
     2.2).
     """
     currency, loss = accountant.currency, _total(selection, accountant.loss(events))
-    if selection.tries == 1 and currency is not None and loss.delta > 0 and not failures(events):
+    if not selection.several and currency is not None and loss.delta > 0 and not failures(events):
         value = currency.of_group(original(accountant, events)[currency.name], units)
         return PrivacyLoss(currency.epsilon(above(value), delta(loss.delta)), loss.delta)
     epsilon = above(units * loss.epsilon)

@@ -14,7 +14,7 @@ from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public import units
-from mechanisms.public.units import Delta, round_up
+from mechanisms.public.units import Delta, Epsilon, round_up
 
 #: The accountants' costs of one event do not depend on δ.
 _ANY = Delta(0.5)
@@ -76,28 +76,29 @@ def spend_of_plan(plan: Plan) -> Spend:
     Raises:
         UserError: an accountant of a plugin's calibrated events of which ours know no bound.
     """
-    epsilon, delta = plan.epsilon, plan.delta if plan.loss.delta > 0 else 0.0
+    budget, epsilon = plan.budget, plan.budget.epsilon
+    delta = budget.delta if plan.loss.delta > 0 else 0.0
     if type(plan.accountant) not in OWN_ACCOUNTANTS:
-        epsilon, delta = units.epsilon(max(epsilon, _own_epsilon(plan)), where="privacy.accountant"), plan.delta
-    if plan.selection.tries > 1:  # private selection is known by its (ε, δ) alone
-        total = plan.selection.total(PrivacyLoss(epsilon, delta))
+        epsilon, delta = units.epsilon(max(epsilon, _own_epsilon(plan)), where="privacy.accountant"), budget.delta
+    if plan.tries.several:  # private selection is known by its (ε, δ) alone
+        total = plan.tries.total(PrivacyLoss(epsilon, delta))
         return spend_of_pair(total.epsilon, total.delta)
-    if not (plan.discovery or plan.reserve):
+    if not plan.open_ended:
         mu, rho = _composed(plan.events)
         return Spend(epsilon, delta, mu, rho)
     currency = plan.accountant.currency
     if currency is None:
-        return spend_of_pair(plan.epsilon, delta)
-    slack = failures(plan.events)
-    return Spend(plan.epsilon, delta, *currency.whole_run(plan.epsilon, delta_left(plan.delta, plan.events)), slack)
+        return spend_of_pair(epsilon, delta)
+    slack, left = failures(plan.events), delta_left(budget.delta, plan.events)
+    return Spend(epsilon, delta, *currency.whole_run(Epsilon(epsilon), left), slack)
 
 
 def _own_epsilon(plan: Plan) -> float:
     """The least ε that accountants of ours know of all that a plan may charge, at its δ."""
     pure = above(math.fsum(e.epsilon_alone for e in plan.composed))
-    if not plan.delta:
+    if not plan.budget.delta:
         return pure
-    return min(pure, *(ours(plan.delta).loss(plan.composed).epsilon for ours in (Gdp, Zcdp)))
+    return min(pure, *(ours(Delta(plan.budget.delta)).loss(plan.composed).epsilon for ours in (Gdp, Zcdp)))
 
 
 def _composed(events: tuple[Event, ...] | list[Event] | list[Laplace]) -> tuple[float, float]:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.noise_tails import of_each, upper_quantile
-from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Neighbouring, Norm, round_down, round_up
+from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Norm, round_down, round_up
 
 #: Values per unit: each number up to this is bounded alone; larger numbers in runs that double.
 ONE_BY_ONE = 1024
+
+
+class MayFail(Protocol):
+    """An event, or a charge for one, that a threshold may stand on."""
+
+    @property
+    def failure(self) -> float: ...
 
 
 def weight_of(values: int, norm: Norm) -> int:
@@ -23,15 +30,6 @@ def weight_of(values: int, norm: Norm) -> int:
     """
     one = 1 << WEIGHT_BITS
     return one // values if norm == "l1" else math.isqrt(one * one // values)
-
-
-def union_sensitivity(norm: Norm, neighbouring: Neighbouring) -> float:
-    """The most by which the weights of all values move when one unit changes.
-
-    A unit's weights are a vector of norm at most 1 and without negative entries: 1 under `add_remove`; under `replace`
-    two such vectors are exchanged, at most as far apart as two that share no value: 2 (L1) or √2 (L2).
-    """
-    return sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=1)
 
 
 def safe_failure(failure: float, delta: float) -> float:
@@ -70,13 +68,13 @@ def safe_threshold(kind: NoiseKind, scale: float, failure: float, most: int) -> 
     return highest + 1  # noise is rounded to the nearest unit
 
 
-def failures(events: Sequence[Event]) -> float:
+def failures(events: Sequence[MayFail]) -> float:
     """What thresholds on noisy answers add to δ, rounded up; 0 where none stands there."""
     total = math.fsum(e.failure for e in events)
     return round_up(total) if total else 0.0
 
 
-def delta_left(whole: float, events: Sequence[Event]) -> Delta:
+def delta_left(whole: float, events: Sequence[MayFail]) -> Delta:
     """What thresholds leave of δ for the noise: with what they add, it is no more than the whole.
 
     Raises:

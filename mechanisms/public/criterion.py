@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import Neighbouring, Norm
 
 #: Ids of events that pay for the scores of criteria begin so.
 ACCEPT = "accept:"
@@ -31,6 +31,7 @@ class Criterion:
         share: its part of a try's budget, in the accountant's additive currency.
     """
 
+    purpose: ClassVar[Literal["accept"]] = "accept"
     place: int
     marginals: int
     cliques: tuple[Clique, ...]
@@ -50,8 +51,15 @@ class Criterion:
         every = f"all {len(self.cliques)}" if not self.left_out else f"{len(self.cliques)} ({self.left_out} too large)"
         return f"{self.over} L1 distance of {every} {self.marginals}-way marginals"
 
-    def sensitivity(self, *, neighbouring: Neighbouring, max_records: int) -> float:
+    @property
+    def shape(self) -> tuple[int, int]:
+        """No cells of a marginal are told, but one answer."""
+        return 0, 1
+
+    def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
         """The most by which the distance moves, in records: as far as one marginal does in L1, C or 2C.
+
+        It is one number: in any norm.
 
         The synthetic table is fixed, so that no distance moves further than its marginal (triangle inequality), and
         neither do their mean and the largest of them.

@@ -380,7 +380,7 @@ class AutoSettings(Fixed):
     def _split(self, facts: Facts, pairs: int) -> tuple[float, ...]:
         if self.split is not None:
             return tuple(self.split)
-        columns, looks = (part / max(facts.epsilon / facts.max_records, 1.0) for part in SPLIT[:2])
+        columns, looks = (part / max(facts.budget.epsilon / facts.budget.max_records, 1.0) for part in SPLIT[:2])
         looks *= min(max(pairs / PLENTY, 1.0), MOST_TIMES)
         return columns, looks, math.fsum(SPLIT) - columns - looks
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from mechanisms.accounting.accountants.registered import check_filter, serves_as_filter
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.pairs import POWER, possible_pairs
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import reserve
@@ -18,7 +19,6 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, check_listed, without_joints
 from mechanisms.selection.context import Context
 
@@ -36,16 +36,12 @@ class Facts:
     Attributes:
         schema: columns, sizes and rules.
         mechanism: a kind of noise, or auto.
-        max_records: C.
+        budget: of all tries together; its accountant may be auto.
     """
 
     schema: Schema
-    epsilon: float
-    delta: float
-    accountant: str
     mechanism: str
-    neighbouring: Neighbouring
-    max_records: int
+    budget: Budget
 
     @property
     def domain(self) -> Domain:
@@ -139,16 +135,16 @@ class Schedule:
         slots = [replace(s, weight=factors[s.stage] * s.weight ** (power / POWER)) for s in self.slots]
         return replace(self, slots=slots)
 
-    def plan(self, *, noise: NoiseKind, accountant: str, **options: Any) -> Plan:
-        """Every charge that the rounds may make, calibrated; options as of `reserve`.
+    def plan(self, budget: Budget, *, noise: NoiseKind, **beside: Any) -> Plan:
+        """Every charge that the rounds may make, calibrated; arguments as of `reserve`.
 
         Raises:
             UserError: as of `reserve`; an accountant that cannot count this method's reserve.
         """
         if self.reserve:
-            check_filter(accountant, noise, squares=self.method.squares)
-        facts = {"method": self.method.description, "filter_share": self.reserve, **options}
-        return reserve(self.slots, noise=noise, accountant=accountant, **facts)
+            check_filter(budget.accountant, noise, squares=self.method.squares)
+        facts = {"method": self.method.description, "filter_share": self.reserve, **beside}
+        return reserve(self.slots, budget, noise=noise, **facts)
 
 
 @dataclass(frozen=True)
@@ -267,7 +263,7 @@ def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique 
 
 def has_filter(facts: Facts) -> bool:
     """Whether the accountant counts charges whose sizes depend on answers, under noise that it may have."""
-    pairs_left = possible_pairs(facts.mechanism, facts.accountant, delta=facts.delta, reserve=True)
+    pairs_left = possible_pairs(facts.mechanism, facts.budget, reserve=True)
     return any(serves_as_filter(p.accountant, p.noise) for p in pairs_left)
 
 

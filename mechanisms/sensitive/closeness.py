@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques
-from mechanisms.public.units import WEIGHT_BITS, Neighbouring
+from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
@@ -63,8 +64,7 @@ def noisy_distance(
     ledger: Ledger,
     source: NoiseSource,
     *,
-    neighbouring: Neighbouring,
-    max_records: int,
+    budget: Budget,
     path: Path,
 ) -> float | None:
     """The distance with noise, in records; None where it was charged and lost.
@@ -72,12 +72,14 @@ def noisy_distance(
     Guarantee: that of the event, whose sensitivity is checked against the criterion's own.
     Args:
         distance: the exact one, in lattice units; called only where a draw is due.
+        budget: whose C the table is clipped to.
         path: where the noisy distance is kept, whole or not at all.
     Raises:
         UserError: a kept distance that the ledger does not know, or of another criterion.
     """
-    needed = planned.criterion.sensitivity(neighbouring=neighbouring, max_records=max_records)
-    question = _Distance(path, as_noise(planned.event), planned.criterion)
+    event = as_noise(planned.event)
+    needed = budget.moved(planned.criterion, event.norm)
+    question = _Distance(path, event, planned.criterion)
     answer = leave([question], lambda due: [q.exact(distance(), needed) for q in due], ledger, source)[0]
     return None if answer is None else float(answer["value"])
 

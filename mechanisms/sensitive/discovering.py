@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import PlannedMeasurement
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, PlannedDiscovery
-from mechanisms.accounting.thresholds import union_sensitivity
+from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
+from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
-from mechanisms.sensitive.measurement import MarginalQuestion, marginal_question
+from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.value_weights import ValueWeights
 
@@ -38,12 +38,12 @@ class ValuesQuestion(JsonAnswer):
         needed: the most by which the weights move when one unit changes, in the event's norm.
     """
 
-    planned: PlannedDiscovery
+    planned: PlannedCharge
     needed: float
 
     @property
     def event(self) -> NoiseEvent:
-        return self.planned.event
+        return as_noise(self.planned.event)
 
     @property
     def label(self) -> str:
@@ -61,8 +61,9 @@ class ValuesQuestion(JsonAnswer):
 
     def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> dict[str, Any]:
         """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
-        assert self.planned.threshold is not None
-        values = released_values(exact.value, self.event, self.planned.threshold, source)
+        threshold = self.planned.wanted.threshold
+        assert threshold is not None
+        values = released_values(exact.value, self.event, threshold, source)
         return {"event": self.event.id, VALUES: values}
 
 
@@ -83,7 +84,6 @@ def released_values(weights: ValueWeights, event: NoiseEvent, threshold: int, so
 def discover(
     table: Private,
     weights: Callable[[], Mapping[str, ValueWeights]],
-    plan: DiscoveryPlan,
     ledger: Ledger,
     source: NoiseSource,
     *,
@@ -93,8 +93,8 @@ def discover(
 ) -> dict[str, NDArray[np.float64] | tuple[str, ...] | None]:
     """Column → the noisy counts of its leaf tree, or its values; None where they were charged and lost.
 
-    Guarantee: the answers together cost what the plan says, for its unit and neighbouring relation. Every charge is on
-        disk before its noise is drawn; a charge without an answer stays spent and is never drawn again.
+    Guarantee: the answers together cost what the ledger's plan says, for its unit and neighbouring relation. Every
+        charge is on disk before its noise is drawn; a charge without an answer stays spent and is never drawn again.
     Args:
         table: read by the scouting schema, clipped to the plan's C.
         weights: of the columns whose values are asked for, in the norm of the plan's noise; called only where a draw
@@ -102,9 +102,9 @@ def discover(
         answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
         histogram: how many units have so many records, up to the cap, where the plan asks for them.
     """
-    if table.max_records != plan.max_records:
-        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
-    questions = [_question(slot, plan, answers_dir, i) for i, slot in enumerate(plan.slots)]
+    budget, charges = ledger.plan.budget, ledger.plan.of("discover")
+    check_clipped(table, budget)
+    questions = [_question(charge, budget, answers_dir, i) for i, charge in enumerate(charges)]
 
     def exact(due: Sequence[MarginalQuestion | ValuesQuestion]) -> Iterator[Exact[Any]]:
         """The true answers, one after the other, before their noise."""
@@ -114,19 +114,19 @@ def discover(
             if isinstance(question, ValuesQuestion):
                 yield Exact(weights()[question.planned.wanted.column], question.needed)
             elif question.planned.clique == (OF_UNITS,):
-                yield question.exact(_bucketed(histogram, plan) << WEIGHT_BITS)
+                yield question.exact(_bucketed(histogram, charges) << WEIGHT_BITS)
             else:
                 clique = question.planned.clique
                 yield question.exact(next(exact_marginals(table, [clique], batch_cells=BATCH_CELLS)))
 
     answers = leave(questions, exact, ledger, source, progress=progress)
-    named = [slot.wanted.column for slot in plan.slots]
+    named = [charge.wanted.column for charge in charges]
     return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
 
 
-def _bucketed(histogram: NDArray[np.int64] | None, plan: DiscoveryPlan) -> NDArray[np.int64]:
+def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedCharge]) -> NDArray[np.int64]:
     """How many units have so many records, in the buckets that the plan asks for."""
-    asked = next(s.wanted.sizes for s in plan.slots if s.wanted.sizes is not None)
+    asked = next(c.wanted.sizes for c in charges if c.wanted.sizes is not None)
     if histogram is None:
         raise RuntimeError("the table holds no counts of records per unit")
     return asked.bucketed(histogram)
@@ -138,16 +138,10 @@ def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
     return answer.values if isinstance(answer, NoisyMarginal) else tuple(answer[VALUES])
 
 
-def _question(
-    slot: PlannedDiscovery, plan: DiscoveryPlan, folder: Path, place: int
-) -> MarginalQuestion | ValuesQuestion:
-    """The question of a slot; its sensitivity is computed again from what is asked."""
-    if (sizes := slot.wanted.sizes) is not None:
-        planned = PlannedMeasurement((OF_UNITS,), sizes.query, slot.share, slot.event)
-        needed = sizes.sensitivity(norm=slot.event.norm, neighbouring=plan.neighbouring)
-        return MarginalQuestion(planned, planned.query, needed, folder / f"{place:05d}.npz")
-    if slot.wanted.tree is not None:
-        planned = PlannedMeasurement((slot.wanted.column,), slot.wanted.tree.query, slot.share, slot.event)
-        return marginal_question(planned, plan, folder / f"{place:05d}.npz")
-    needed = union_sensitivity(plan.noise_norm, plan.neighbouring)
-    return ValuesQuestion(folder / f"{place:05d}.json", slot, needed)
+def _question(charge: PlannedCharge, budget: Budget, folder: Path, place: int) -> MarginalQuestion | ValuesQuestion:
+    """The question of a charge; its sensitivity is computed again from what is asked."""
+    needed = budget.moved(charge.wanted, as_noise(charge.event).norm)
+    if charge.wanted.of_values:
+        return ValuesQuestion(folder / f"{place:05d}.json", charge, needed)
+    planned = charge.measurement
+    return MarginalQuestion(planned, as_matrix(planned.query), needed, folder / f"{place:05d}.npz")

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import Plan, PlannedMeasurement
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
-from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, sensitivity
+from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
 from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
@@ -84,16 +84,20 @@ class MarginalQuestion:
         return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)
 
 
-def marginal_question(planned: PlannedMeasurement, plan: Plan | DiscoveryPlan, path: Path) -> MarginalQuestion:
-    """The question about a table that is clipped to the plan's C; the sensitivity is recomputed from the query."""
+def marginal_question(planned: PlannedMeasurement, budget: Budget, path: Path) -> MarginalQuestion:
+    """The question about a table that is clipped to the budget's C; the sensitivity is recomputed from the query."""
     norm, matrix = planned.event.norm, as_matrix(planned.query)
-    needed = sensitivity(matrix, norm=norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
-    return MarginalQuestion(planned, matrix, needed, path)
+    return MarginalQuestion(planned, matrix, budget.sensitivity(matrix, norm), path)
+
+
+def check_clipped(table: Private, budget: Budget) -> None:
+    """RuntimeError where the rows are clipped to another C than the charges were made for."""
+    if table.max_records != budget.max_records:
+        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {budget.max_records}")
 
 
 def measure(
     table: Private,
-    plan: Plan,
     ledger: Ledger,
     source: NoiseSource,
     *,
@@ -102,7 +106,7 @@ def measure(
     batch_cells: int = BATCH_CELLS,
     progress: Progress | None = None,
 ) -> Measurements:
-    """Measure what the plan says and the folder does not hold yet.
+    """Measure what the ledger's plan says and the folder does not hold yet.
 
     Guarantee: the answers together are (ε, δ)-DP for the plan's unit and neighbouring relation. Every charge is on disk
         before its noise is drawn; a charge without an answer stays spent and its marginal is never measured again.
@@ -114,8 +118,7 @@ def measure(
     """
     answers = measure_some(
         table,
-        list(enumerate(plan.measurements)),
-        plan,
+        list(enumerate(ledger.plan.measurements)),
         ledger,
         source,
         answers_dir=answers_dir,
@@ -128,7 +131,6 @@ def measure(
 def measure_some(
     table: Private,
     planned: Sequence[tuple[int, PlannedMeasurement]],
-    plan: Plan,
     ledger: Ledger,
     source: NoiseSource,
     *,
@@ -144,9 +146,9 @@ def measure_some(
     Raises:
         UserError: a kept answer is to another question than the one wanted.
     """
-    if table.max_records != plan.max_records:
-        raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {plan.max_records}")
-    questions = [marginal_question(m, plan, _file(answers_dir, i)) for i, m in planned]
+    budget = ledger.plan.budget
+    check_clipped(table, budget)
+    questions = [marginal_question(m, budget, _file(answers_dir, i)) for i, m in planned]
 
     def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
         counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=batch_cells)
@@ -157,21 +159,22 @@ def measure_some(
 
 
 def measure_histogram(
-    table: PrivateTable, plan: Plan, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
+    table: PrivateTable, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
 ) -> NoisyMarginal | None:
-    """The histogram of records per unit, if the plan has one and its answer was not lost.
+    """The histogram of records per unit, if the ledger's plan has one and its answer was not lost.
 
     Guarantee: as of `measure`; one unit stands in one cell; the sensitivity is recomputed from what is counted.
     Args:
         table: loaded with its histogram; its C must be that of the plan's.
     """
+    plan = ledger.plan
     if plan.histogram is None:
         return None
     histogram, planned = plan.histogram.histogram, plan.histogram.measurement
     if table.histogram is None or table.histogram.size != histogram.max_records:
         raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
     counts = table.histogram << WEIGHT_BITS
-    needed = histogram.sensitivity(norm=planned.event.norm, neighbouring=plan.neighbouring)
+    needed = plan.budget.moved(histogram, planned.event.norm)
     question = MarginalQuestion(planned, planned.query, needed, answers_dir / "units.npz")
     answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer

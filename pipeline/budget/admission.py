@@ -46,7 +46,7 @@ def planned_release(
     Raises:
         UserError: an impossible setting of the ledger.
     """
-    wanted = wanted_ledger(config, str(plan.neighbouring), unit or build.build_unit(config), root)
+    wanted = wanted_ledger(config, str(plan.budget.neighbouring), unit or build.build_unit(config), root)
     if wanted is None:
         return ()
 

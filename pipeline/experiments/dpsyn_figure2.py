@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
@@ -72,25 +73,19 @@ class FigurePanel:
         return self.ks[-1] * ratio**2
 
 
-def stddev(mechanism: str, accountant: str, k: int, epsilon: float, delta: float) -> float:
+def stddev(mechanism: str, k: int, budget: Budget) -> float:
     """The standard deviation of a cell's noise where k marginals share a budget equally, by the pipeline's own plan."""
-    plan = make_plan(
-        Domain((Attribute("cell", 2),)),
-        [Request(("cell",))] * k,
-        mechanism=mechanism,
-        accountant=accountant,
-        epsilon=epsilon,
-        delta=delta,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=1,
-    )
+    plan = make_plan(Domain((Attribute("cell", 2),)), [Request(("cell",))] * k, budget, mechanism=mechanism)
     return plan.measurements[0].event.stddev
 
 
 def panel(name: str, ks: tuple[int, ...]) -> FigurePanel:
     """One panel of the figure."""
     epsilon, delta, printed = PANELS[name]
-    curves = {curve: [stddev(*how, k, epsilon, delta) for k in ks] for curve, how in METHODS.items()}
+    curves = {}
+    for curve, (mechanism, accountant) in METHODS.items():
+        budget = Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, max_records=1)
+        curves[curve] = [stddev(mechanism, k, budget) for k in ks]
     return FigurePanel(epsilon, delta, ks, curves, printed)
 
 

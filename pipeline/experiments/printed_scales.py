@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -15,22 +16,14 @@ from pipeline.experiments.gallery.published import Beside
 FIELDS = ("epsilon", "max_records", "marginals", "printed")
 
 
-def gaussian_scale(epsilon: float, delta: float, *, max_records: int, marginals: int, accountant: str) -> float:
+def gaussian_scale(budget: Budget, marginals: int) -> float:
     """The scale of Gaussian noise where so many marginals share a budget equally, by the pipeline's own plan.
 
     Under `gdp` it is √marginals · C / μ with δ = Φ(ε/μ − μ/2) − e^ε Φ(−ε/μ − μ/2), the formula of the source; under
     `zcdp` ε = ρ + 2√(ρ ln(1/δ)).
     """
-    plan = make_plan(
-        Domain((Attribute("cell", 2),)),
-        [Request(("cell",))] * marginals,
-        mechanism="gaussian",
-        accountant=accountant,
-        epsilon=epsilon,
-        delta=delta,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=max_records,
-    )
+    domain = Domain((Attribute("cell", 2),))
+    plan = make_plan(domain, [Request(("cell",))] * marginals, budget, mechanism="gaussian")
     return plan.measurements[0].event.scale
 
 
@@ -48,7 +41,7 @@ def compared_scales(printed: Sequence[Mapping[str, Any]], delta: float) -> list[
             raise UserError(f"got {dict(entry)}", where="experiment.scales", fix=fix)
         epsilon, bound, count = float(entry["epsilon"]), int(entry["max_records"]), int(entry["marginals"])
         scales = {
-            name: gaussian_scale(epsilon, delta, max_records=bound, marginals=count, accountant=accountant)
+            name: gaussian_scale(Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, bound), count)
             for name, accountant in (("formula", "gdp"), ("zcdp", "zcdp"))
         }
         rows.append({**{n: float(entry[n]) for n in FIELDS}, **scales})

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
@@ -104,7 +105,7 @@ class Maker:
         booked = admission.planned_release(self.config, self.world.schema, plan, home, unit=self._clipped.unit)
         ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
-        measurements = measure(self._clipped, plan, ledger, noise, answers_dir=home / "answers")
+        measurements = measure(self._clipped, ledger, noise, answers_dir=home / "answers")
         if not measurements.answers:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
@@ -211,16 +212,9 @@ def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
     """
     record = config.privacy.unit == build.RECORD
     size = map_settings(config.experiment).sensitivity
-    return make_plan(
-        domain,
-        [Request(domain.names)],
-        mechanism="laplace",
-        accountant="basic",
-        epsilon=epsilon / size if record else epsilon,
-        delta=0.0,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=1 if record else size,
-    )
+    part, bound = (epsilon / size, 1) if record else (epsilon, size)
+    budget = Budget(part, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=bound)
+    return make_plan(domain, [Request(domain.names)], budget, mechanism="laplace")
 
 
 def row_seed(seed: int | None, spec: RowSpec) -> int | None:

@@ -19,6 +19,7 @@ from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
+from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
 from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
 from pipeline.statement.statement import unit_fields, why_not_private
@@ -53,8 +54,8 @@ def settle(work: Work) -> Taken:
     Raises:
         Withheld: no try is accepted.
     """
-    selection = work.plan.selection
-    if selection.tries == 1:
+    selection = work.plan.tries
+    if not selection.several:
         taken = _tried(work, Attempt(work.folder.internal))
         check_answers(taken.known, work.plan, taken.ledger, work.show)
         if _within(work, taken.scores):
@@ -77,7 +78,7 @@ def _attempt(work: Work, number: int) -> Attempt:
 
 def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> TryVerdict:
     """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
-    scores, selection = _kept_scores(attempt), work.plan.selection
+    scores, selection = _kept_scores(attempt), work.plan.tries
     if scores is None:
         taken = _tried(work, attempt)
         if selection.threshold:
@@ -125,6 +126,7 @@ def _scored(
     synthetic, _ = kept_table(work, attempt, measurements)
     rows = work.config.synthesis.rows
     scale = 1.0 if rows is None or synthetic.rows == 0 else estimate_total(measurements) / synthetic.rows
+    check_clipped(work.private, work.plan.budget)
     private = replace(work.private, coded=without_fine(work.private.coded, work.schema))
     with work.show.stage("accept"):
         # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
@@ -135,8 +137,7 @@ def _scored(
                 lambda p=planned: exact_distance(private, table, p.criterion, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
-                neighbouring=work.plan.neighbouring,
-                max_records=work.private.max_records,
+                budget=work.plan.budget,
                 path=attempt.root / f"accept-{planned.criterion.place}.json",
             )
             for planned in work.plan.scores
@@ -169,7 +170,7 @@ def _most_tries(work: Work) -> int:
             fix = "a new run, with its own budget"
             raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        most = work.plan.selection.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
+        most = work.plan.tries.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
         write_whole(path, json.dumps(most) + "\n", mode=0o600)
     return int(json.loads(path.read_text(encoding="utf-8")))
 
@@ -190,12 +191,12 @@ def _withheld(work: Work, why: str) -> Withheld:
     """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
     plan, config = work.plan, work.config
     reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
-    spent = plan.selection.total(PrivacyLoss(plan.epsilon, plan.loss.delta))
+    spent = plan.tries.total(PrivacyLoss(plan.budget.epsilon, plan.loss.delta))
     facts = {
         "version": STATEMENT_VERSION,
         "private": not reasons,
         "unit": unit_fields(work.private.unit),
-        "neighbouring": str(plan.neighbouring),
+        "neighbouring": str(plan.budget.neighbouring),
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
     }
     write_whole(work.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)

@@ -5,73 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
-from mechanisms.accounting.plan import Plan, Reservation
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
-from mechanisms.public.criterion import Criterion
+from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.public.domain import Domain
-from mechanisms.public.errors import one_of
 from mechanisms.public.rules.mapped import Mapped, in_pairs
-from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.selection.base import Schedule
-from pipeline.settings.config import Config
 
 
 def build_adaptive(
-    config: Config,
     schedule: Schedule,
-    domain: Domain,
+    schema: Schema,
+    budget: Budget,
     *,
-    accountant: str,
-    budget: tuple[float, float],
-    max_records: int,
-    histogram: RecordsPerUnit | None = None,
-    mapped: Sequence[Mapped] = (),
-    accept: Sequence[Criterion] = (),
-    discovery: DiscoveryPlan | None = None,
+    mechanism: str,
+    beside: Sequence[Beside] = (),
+    discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
     """Every charge that the rounds may make, calibrated before any row is read.
 
     Args:
         schedule: the selection's method, slots and reserve.
-        budget: ε and δ of all that the plan may charge.
-        histogram: of records per unit, if it is wanted.
-        accept: what decides whether the release is accepted.
-        discovery: what is charged before.
-        accountant: the setting, which may be auto.
-        mapped: columns whose first marginal is the one with the column that they follow from.
+        schema: the first marginal of a mapped column is the one with the column that it follows from.
+        budget: its accountant may be auto, as `mechanism` may.
+        beside, discovered: as of `make_plan`.
     Raises:
         UserError: a setting out of range; an accountant that cannot count such rounds.
     """
-    privacy, method = config.privacy, schedule.method
-    rounds = replace(schedule, slots=[_with_source(w, domain, mapped) for w in schedule.slots])
+    method, domain = schedule.method, schema.measured
+    rounds = replace(schedule, slots=[_with_source(w, domain, schema.rules.mapped) for w in schedule.slots])
     reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
 
     def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
-        power = shares_power(pair, accountant)
-        plan = rounds.with_power(power).plan(
-            noise=pair.noise,
-            accountant=pair.accountant,
-            epsilon=budget[0],
-            delta=budget[1],
-            neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-            max_records=max_records,
-            histogram=histogram,
-            accept=accept,
-            discovery=discovery,
-        )
+        stages = rounds.with_power(power := shares_power(pair, budget.accountant))
+        plan = stages.plan(pair.of(budget), noise=pair.noise, beside=beside, discovered=discovered)
         return replace(plan, power=power)
 
-    pairs = possible_pairs(
-        config.mechanism.kind,
-        accountant,
-        delta=budget[1],
-        reserve=schedule.reserve > 0,
-        squares=method.squares,
-    )
+    pairs = possible_pairs(mechanism, budget, reserve=schedule.reserve > 0, squares=method.squares)
     plans = by_pair(pairs, plan_of)
     noise = [PairNoise(pair, _mean_noise(plan, reserved)) for pair, plan in plans]
     order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)

@@ -28,7 +28,7 @@ from pipeline.measuring.discovery_stage import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
-from pipeline.measuring.streamed_rows import Spread, streamed_rows
+from pipeline.measuring.streamed_rows import DrawChunk, Spread, streamed_rows
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
@@ -111,12 +111,12 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
 
     Guarantee: that of the plan.
     """
-    facts, before = ledger_facts(work.aside), work.plan.discovery
+    facts, before = ledger_facts(work.aside), None if work.found is None else work.found.plan
     with work.show.stage("measure") as report:
         ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
         if before is not None:
             ledger = ledger.continued(work.plan)
-        rounds = MeasurementContext(work.private, work.plan, ledger, noise, attempt.answers, report)
+        rounds = MeasurementContext(work.private, ledger, noise, attempt.answers, report)
         measurements = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
     return measurements, ledger
 
@@ -146,9 +146,9 @@ def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator
         if most is not None and count > most:
             if (model := work.spec.model(coarse, zeros=schema.zeros, progress=report)) is not None:
                 _keep_convergence(work.folder, model.fit)
-                place, answers = work.folder.temporary / "drawn", (coarse, measurements)
-                draw = partial(streamed_rows, model, schema, *answers, rows=count, chunk=most, rng=rng, folder=place)
-                return draw(spread=work.spread, progress=report)
+                own = rng.spawn(-(-count // most))
+                draw = DrawChunk(model, schema, coarse, measurements, count, most, tuple(own))
+                return streamed_rows(draw, work.folder.temporary / "drawn", work.spread, progress=report)
             check(fixed=fixed)  # rows that are changed until they fit are held all together
         result = synthesize_recorded(coarse, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
         _keep_convergence(work.folder, result.record or result.fit)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, PlannedDiscovery
+from mechanisms.accounting.plan import Plan, PlannedCharge
 from mechanisms.public.discovery.found_columns import discovered_schema
 from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS
 from mechanisms.public.schema.table_schema import Schema
@@ -52,18 +53,20 @@ class Discovered:
 
     Attributes:
         schema: without open ends; it follows from noisy answers and public facts alone.
+        plan: the charges that it was asked under.
         answered: ids of the charges that were not lost.
         bound: C, where it was asked for.
     """
 
     schema: Schema
+    plan: Plan
     answered: frozenset[str]
     bound: FoundBound | None = None
 
 
 def discovered(
     schema: Schema,
-    plan: DiscoveryPlan,
+    plan: Plan,
     private: PrivateTable,
     source: Source,
     engine: Engine,
@@ -85,10 +88,12 @@ def discovered(
         note: as of `Ledger`.
     """
 
+    charges = plan.of("discover")
+
     @cache
     def weights() -> dict[str, ValueWeights]:
-        columns = [schema[s.wanted.column] for s in plan.slots if s.wanted.of_values]
-        work, norm = folder.temporary / ANSWERS, plan.noise_norm
+        columns = [schema[c.wanted.column] for c in charges if c.wanted.of_values]
+        work, norm = folder.temporary / ANSWERS, plan.norm
         return value_weights(
             source, columns, private.unit, key=key, norm=norm, holdout=holdout, workdir=work, engine=engine
         )
@@ -99,30 +104,30 @@ def discovered(
         answers = discover(
             private,
             weights,
-            plan,
             ledger,
             noise_source(noise_seed),
             answers_dir=folder.internal / ANSWERS,
             histogram=private.histogram,
             progress=report,
         )
-        scales = {s.wanted.column: s.event.scale for s in plan.slots}
+        scales = {c.wanted.column: as_noise(c.event).scale for c in charges}
         concrete = discovered_schema(schema, answers, kind=plan.noise, scales=scales) if schema.to_discover else schema
     if lost := [name for name, answer in answers.items() if answer is None]:
         what = f"what was asked about {', '.join(lost)} is spent without an answer"
         show.warn([f"{what} (a crash between charge and draw)"])
-    answered = frozenset(s.event.id for s in plan.slots if answers[s.wanted.column] is not None)
-    asked = next((s for s in plan.slots if s.wanted.sizes is not None), None)
-    return Discovered(concrete, answered, None if asked is None else found_bound(asked, answers[OF_UNITS]))
+    answered = frozenset(c.event.id for c in charges if answers[c.wanted.column] is not None)
+    asked = next((c for c in charges if c.wanted.sizes is not None), None)
+    return Discovered(concrete, plan, answered, None if asked is None else found_bound(asked, answers[OF_UNITS]))
 
 
-def found_bound(slot: PlannedDiscovery, answer: NDArray[np.float64] | Sequence[str] | None) -> FoundBound:
+def found_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> FoundBound:
     """C from noisy counts of units; the assumed one where they were charged and lost."""
-    assert slot.wanted.sizes is not None
+    sizes, noise = charge.wanted.sizes, charge.wanted.noise
+    assert sizes is not None
     if answer is None:
         return FoundBound(ASSUMED, None)
     noisy = tuple(float(n) for n in answer)
-    return FoundBound(slot.wanted.sizes.chosen(noisy, stddev=slot.event.stddev, noise=slot.noise), noisy)
+    return FoundBound(sizes.chosen(noisy, stddev=as_noise(charge.event).stddev, noise=noise), noisy)
 
 
 def ledger_facts(holdout: float | None) -> dict[str, str]:

@@ -19,8 +19,8 @@ def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
     Args:
         fit: a model of what is known so far, for methods that choose.
     """
-    histogram = measure_histogram(rounds.table, rounds.plan, rounds.ledger, rounds.source, answers_dir=rounds.folder)
+    histogram = measure_histogram(rounds.table, rounds.ledger, rounds.source, answers_dir=rounds.folder)
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
-    steps = AdaptiveRun(rounds, rounds.plan, fit)
-    method_of(rounds.plan.method).run(steps)
+    steps = AdaptiveRun(rounds, rounds.ledger.plan, fit)
+    method_of(steps.plan.method).run(steps)
     return replace(steps.measurements, histogram=histogram)

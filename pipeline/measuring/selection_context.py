@@ -22,7 +22,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
-from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix, sensitivity
+from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot, once
@@ -44,7 +44,6 @@ class MeasurementContext:
     """
 
     table: PrivateTable
-    plan: Plan
     ledger: Ledger
     source: NoiseSource
     folder: Path
@@ -53,7 +52,7 @@ class MeasurementContext:
     @property
     def public_total(self) -> int | None:
         """The number of records where it is a public fact."""
-        return self.table.public_rows(self.plan.neighbouring)
+        return self.table.public_rows(self.ledger.plan.budget.neighbouring)
 
 
 @dataclass
@@ -119,7 +118,7 @@ class AdaptiveRun:
     def _measure(self, planned: list[tuple[int, PlannedMeasurement]]) -> None:
         run = self.run
         self.answers += measure_some(
-            run.table, planned, self.plan, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+            run.table, planned, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
         )
 
     def distances(
@@ -159,7 +158,7 @@ class AdaptiveRun:
     def bound(self, query: QueryMatrix) -> float:
         """The sensitivity of the answers to a matrix, in records."""
         plan = self.plan
-        return sensitivity(query, norm=plan.norm, neighbouring=plan.neighbouring, max_records=plan.max_records)
+        return plan.budget.sensitivity(query, plan.norm)
 
     def grid(self, clique: Clique, threshold: float) -> QueryMatrix:
         """The adaptive grid of a marginal, from the rounds before."""
@@ -175,7 +174,7 @@ class AdaptiveRun:
         return once(lambda: self._scores(candidates(), expected()))
 
     def _scores(self, candidates: Mapping[Clique, Candidate], expected: Expected) -> PrivateScores:
-        neighbouring = self.plan.neighbouring
+        neighbouring = self.plan.budget.neighbouring
         scores = distance_scores(self.counts, list(candidates.values()), expected, neighbouring=neighbouring)
         return PrivateScores({name: scores.values[c.clique] for name, c in candidates.items()}, scores.sensitivity)
 

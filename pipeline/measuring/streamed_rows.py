@@ -29,8 +29,10 @@ class DrawChunk:
     """Draws one chunk of a model's rows, wherever it is asked to; its generator follows from seed and number alone.
 
     Attributes:
+        model: fitted to `coarse`, the answers about the columns that are synthesized.
+        measurements: all answers.
         rows, chunk: of the whole table, and of a chunk; the last one is smaller.
-        generators: one for each chunk.
+        generators: one for each chunk, spawned from one seed.
     """
 
     model: RowModel
@@ -47,41 +49,24 @@ class DrawChunk:
         return as_columns(drawn, self.schema, self.measurements, own)
 
 
-def streamed_rows(
-    model: RowModel,
-    schema: Schema,
-    coarse: Measurements,
-    measurements: Measurements,
-    *,
-    rows: int,
-    chunk: int,
-    rng: np.random.Generator,
-    folder: Path,
-    spread: Spread,
-    progress: Progress | None = None,
-) -> CodedTable:
+def streamed_rows(draw: DrawChunk, folder: Path, spread: Spread, *, progress: Progress | None = None) -> CodedTable:
     """Rows of the table's columns; memory holds a chunk of them, and the table maps files.
 
     Guarantee: post-processing; costs no privacy.
     Args:
-        model: fitted to `coarse`, the answers about the columns that are synthesized.
-        measurements: all answers.
-        chunk: rows that are drawn at a time; each chunk has a generator of its own, which follows from the seed of
-            `rng` and the chunk's number alone.
         folder: where the columns go; made with mode 0700.
         spread: where chunks are drawn; the rows are the same wherever that is.
     """
     private_folder(folder)
-    domain = schema.domain
+    domain, rows = draw.schema.domain, draw.rows
     paths = [folder / f"{i:04}.codes" for i in range(len(domain))]
-    numbers = range(-(-rows // chunk))
-    draw = DrawChunk(model, schema, coarse, measurements, rows, chunk, tuple(rng.spawn(len(numbers))))
+    numbers = range(len(draw.generators))
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("wb")) for path in paths]
         for number, part in zip(numbers, spread(draw, numbers), strict=True):
             for file, attribute, column in zip(files, domain.attributes, part, strict=True):
                 file.write(np.ascontiguousarray(column, code_dtype(attribute.size)).data)
             if progress is not None:
-                progress(min((number + 1) * chunk, rows), rows, "rows drawn")
+                progress(min((number + 1) * draw.chunk, rows), rows, "rows drawn")
     columns = (mapped(path, code_dtype(a.size)) for path, a in zip(paths, domain.attributes, strict=True))
     return CodedTable(domain, tuple(columns))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import in_records
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
@@ -61,7 +60,7 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> 
         "candidates": _candidates(config, schema, plan),
         "numbers": mean_errors(schema, plan, config.plan.rows),
         "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
-        "theory": _theory(config, unit.max_records, plan),
+        "theory": _theory(config, plan),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": said_limit(config, schema),
         "no_room": [list(c) for c in workload.no_room],
@@ -80,23 +79,20 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> 
     }
 
 
-def _theory(config: Config, max_records: int, plan: Plan) -> dict[str, Any] | None:
+def _theory(config: Config, plan: Plan) -> dict[str, Any] | None:
     """What the theory says about `plan.rows`; None where it is not given."""
     own, rows = config.privacy, config.plan.rows
     if rows is None:
         return None
-    neighbouring = Neighbouring(own.neighbouring)
-    return theory(
-        plan, epsilon=own.epsilon, delta=own.delta, rows=rows, max_records=max_records, neighbouring=neighbouring
-    )
+    return theory(plan, replace(plan.budget, epsilon=own.epsilon, delta=own.delta), rows)
 
 
 def _selection(config: Config, plan: Plan) -> dict[str, Any]:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
-    selection = plan.selection
-    if selection.tries == 1:
+    selection = plan.tries
+    if not selection.several:
         return {"selection": None}
-    each, spent = PrivacyLoss(plan.epsilon, plan.delta), selection.total(plan.loss)
+    each, spent = plan.budget.whole, selection.total(plan.loss)
     return {
         "selection": selection.to_json(each),
         "budget": {"epsilon": config.privacy.epsilon, "delta": config.privacy.delta},

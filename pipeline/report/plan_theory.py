@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.noise_tails import KNOWN, upper_quantile
-from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.queries.query_matrices import Identity
 from pipeline.report.text_table import lined_up
 
 #: Tables so many times as large, and standard deviations of a cell as a share of the rows (section 6.1 names 10⁻⁵).
@@ -20,10 +20,8 @@ WRONG = (1e-4, 1e-3, 1e-2)
 ETA = 0.05
 
 
-def theory(
-    plan: Plan, *, epsilon: float, delta: float, rows: int, max_records: int, neighbouring: Neighbouring
-) -> dict[str, Any]:
-    """JSON values.
+def theory(plan: Plan, budget: Budget, rows: int) -> dict[str, Any]:
+    """JSON values; the budget is that of all tries of the plan.
 
     - marginals: how many of them can be published with a cell's standard deviation at most a share of the rows: of pure
       ε-DP by Laplace noise under basic composition ∝ n, of (ε, δ)-DP by Gaussian noise ∝ n² (sections 4 and 6.1).
@@ -31,10 +29,8 @@ def theory(
     - useful: of each share of the rows, the least ε with which any pure method can be (share, η)-useful for so many
       candidates (`least_epsilon`), and the share that the plan's own noise keeps to (section 6.2).
     """
-    moves = {
-        norm: sensitivity(Identity(2), norm=norm, neighbouring=neighbouring, max_records=max_records)
-        for norm in ("l1", "l2")
-    }
+    epsilon, delta, most = budget.epsilon, budget.delta, budget.max_records
+    moves = {"l1": budget.sensitivity(Identity(2), "l1"), "l2": budget.sensitivity(Identity(2), "l2")}
     mu = gaussian_mu(epsilon, delta) if delta else None
     planned = plan.to_json()["measurements"]
     known = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
@@ -58,7 +54,7 @@ def theory(
             "eta": ETA,
             "candidates": cells,
             "any_pure_method": [
-                {"wrong": wrong, "epsilon": least_epsilon(wrong, ETA, cells, rows, max_records)} for wrong in WRONG
+                {"wrong": wrong, "epsilon": least_epsilon(wrong, ETA, cells, rows, most)} for wrong in WRONG
             ],
             "plan": max((_reach(m, ETA / (2 * cells)) for m in known), default=0.0) / rows if cells else None,
         },

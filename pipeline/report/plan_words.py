@@ -134,9 +134,9 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[dict[
     more.privacy.epsilon *= 2
     noise = expected_noise(_planned(more, schema), schema.measured)
     figures.append(_figures(f"privacy.epsilon={more.privacy.epsilon:g}", noise, rows))
-    if plan.max_records > 1:
+    if plan.budget.max_records > 1:
         fewer = copy.deepcopy(config)
-        fewer.privacy.max_records = half = math.ceil(plan.max_records / 2)
+        fewer.privacy.max_records = half = math.ceil(plan.budget.max_records / 2)
         noise = expected_noise(_planned(fewer, schema), schema.measured)
         name = f"privacy.max_records={half} (units with more lose the rest)"
         figures.append(_figures(name, noise, rows))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.accounting.plan import Beside, Plan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.domain import Clique, Domain
@@ -18,7 +17,6 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.sources import check_source
 from mechanisms.public.schema.table_schema import Schema, load_schema
-from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -29,7 +27,7 @@ from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.discovering_settings import asks_for_records, build_discovery, of_the_rest
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.machine_limits import memory_limit_bytes, threads
-from pipeline.settings.selecting import asked_accountant, build_facts, selection_of
+from pipeline.settings.selecting import build_facts, selection_of
 from pipeline.settings.ways_out import OF_ONE
 from synthesis.consistency.total import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
@@ -209,7 +207,7 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
     return Workload(kept, tuple(weight_of[c] for c in kept), workload.left_out, dropped)
 
 
-def build_plan(config: Config, workload: Workload, schema: Schema, discovery: DiscoveryPlan | None = None) -> Plan:
+def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Plan | None = None) -> Plan:
     """Every charge that the run (of several tries: each) may make, calibrated before any row is read.
 
     Args:
@@ -219,39 +217,20 @@ def build_plan(config: Config, workload: Workload, schema: Schema, discovery: Di
     bound, _ = build_unit(config).max_records, threads(config.limits.threads)
     check_roles(config.data, schema)
     discovery = discovery or build_discovery(config, schema, max_records=bound)
-    config = of_the_rest(config, discovery)
-    privacy, histogram = config.privacy, build_histogram(config, schema)
-    accept, tries = build_criteria(config, schema.synthesized), build_selection(config)
-    epsilon, delta = tries.of_one_try(privacy.epsilon, privacy.delta)
-    schedule = selection_of(config.selection).schedule(build_facts(config, schema, max_records=bound), workload)
+    config, discovered = of_the_rest(config, discovery), () if discovery is None else discovery.charges
+    histogram, tries = build_histogram(config, schema), build_selection(config)
+    beside: list[Beside] = [] if histogram is None else [histogram]
+    beside += build_criteria(config, schema.synthesized)
+    facts = build_facts(config, schema, max_records=bound)
+    epsilon, delta = tries.of_one_try(facts.budget.epsilon, facts.budget.delta)
+    budget = dataclasses.replace(facts.budget, epsilon=epsilon, delta=delta)
+    schedule, noise = selection_of(config.selection).schedule(facts, workload), config.mechanism.kind
     if schedule is not None:
-        rounds = build_adaptive(
-            config,
-            schedule,
-            schema.measured,
-            accountant=asked_accountant(config),
-            budget=(epsilon, delta),
-            max_records=bound,
-            histogram=histogram,
-            mapped=schema.rules.mapped,
-            accept=accept,
-            discovery=discovery,
-        )
-        return dataclasses.replace(rounds, selection=tries)
-    plan = make_plan(
-        schema.measured,
-        [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)],
-        mechanism=config.mechanism.kind,
-        accountant=asked_accountant(config),
-        epsilon=epsilon,
-        delta=delta,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-        max_records=bound,
-        histogram=histogram,
-        accept=accept,
-        discovery=discovery,
-    )
-    return dataclasses.replace(plan, selection=tries)
+        plan = build_adaptive(schedule, schema, budget, mechanism=noise, beside=beside, discovered=discovered)
+    else:
+        requests = [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)]
+        plan = make_plan(schema.measured, requests, budget, mechanism=noise, beside=beside, discovered=discovered)
+    return dataclasses.replace(plan, tries=tries)
 
 
 #: Types of a synthesizer's settings: what fits, and how to say so.

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms.accounting.accountants.basic import Basic
-from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discovery
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from mechanisms.public.units import Neighbouring
 from pipeline.settings.config import Config, PrivacyConfig, SelectionConfig
-from pipeline.settings.selecting import asked_accountant
+from pipeline.settings.selecting import build_budget
 
 #: The part of the budget, where something is discovered and nobody says how much of it.
 SHARE = 0.1
@@ -25,7 +25,7 @@ SETTING = "privacy.discovery_share"
 MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
 
 
-def build_discovery(config: Config, schema: Schema, *, max_records: int) -> DiscoveryPlan | None:
+def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Plan | None:
     """What is charged before all else; None where the schema leaves nothing open.
 
     Args:
@@ -34,7 +34,7 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         UserError: a part of the budget for nothing; tries, of which each would have to discover anew; settings that
             cannot pay for it.
     """
-    share, privacy = config.privacy.discovery_share, config.privacy
+    share = config.privacy.discovery_share
     sizes = unit_sizes(config, schema)
     wanted = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
     if not wanted:
@@ -48,13 +48,9 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         raise UserError("several tries would each have to discover anew", where="accept_tries", fix=fix)
     return plan_discovery(
         wanted,
+        build_budget(config, max_records),
         share=SHARE if share is None else share,
         mechanism=config.mechanism.kind,
-        accountant=asked_accountant(config),
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-        max_records=max_records,
         cells=[a.size for a in schema.synthesized.attributes] if sizes else (),
         pairs=config.selection.kind != "oneway",
     )
@@ -91,7 +87,7 @@ def with_bound(config: Config, max_records: int) -> Config:
     return replace(config, privacy=replace(config.privacy, max_records=max_records))
 
 
-def of_the_rest(config: Config, discovery: DiscoveryPlan | None) -> Config:
+def of_the_rest(config: Config, discovery: Plan | None) -> Config:
     """The settings of the plan of the rest: its accountant is that of what was discovered, and so is pure noise."""
     if discovery is None:
         return config

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
@@ -32,7 +31,7 @@ class Prepared:
     left_out: tuple[str, ...]
 
 
-def prepared(config: Config, schema: Schema, discovery: DiscoveryPlan | None = None) -> Prepared:
+def prepared(config: Config, schema: Schema, discovery: Plan | None = None) -> Prepared:
     """The plan and all that is looked up in the schema.
 
     Args:
@@ -54,7 +53,7 @@ def prepared(config: Config, schema: Schema, discovery: DiscoveryPlan | None = N
     return Prepared(schema, plan, scoring, places, tuple(build.said_left_out(config, schema, workload)))
 
 
-def _check_least(config: Config, schema: Schema, discovery: DiscoveryPlan) -> None:
+def _check_least(config: Config, schema: Schema, discovery: Plan) -> None:
     """Refuse, before anything is charged, what is impossible where no value at all is found in any open column.
 
     With more values there is always a way (`settled`): columns of which values are found then have one or more.

@@ -9,6 +9,7 @@ from typing import Any
 
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.filters import USUAL
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import AUTO
@@ -56,16 +57,18 @@ def asked_accountant(config: Config) -> str:
 
 def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
     """What a selection decides from before any row is read."""
+    return Facts(schema, config.mechanism.kind, build_budget(config, max_records))
+
+
+def build_budget(config: Config, max_records: int) -> Budget:
+    """What all that is released may cost, with C.
+
+    Raises:
+        UserError: a parameter out of range.
+    """
     privacy = config.privacy
-    return Facts(
-        schema=schema,
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
-        accountant=asked_accountant(config),
-        mechanism=config.mechanism.kind,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-        max_records=max_records,
-    )
+    relation = Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring"))
+    return Budget(privacy.epsilon, privacy.delta, asked_accountant(config), relation, max_records)
 
 
 def replaced_choice(config: Config, schema: Schema, *, max_records: int) -> tuple[str, ...]:

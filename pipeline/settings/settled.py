@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.accounting.planned_discovery import DiscoveryPlan
+from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, column_fields
 from pipeline.settings import build
@@ -12,7 +12,7 @@ from pipeline.settings.prepared import Prepared, prepared
 
 
 def settled(
-    config: Config, schema: Schema, discovery: DiscoveryPlan, max_records: int | None = None
+    config: Config, schema: Schema, discovery: Plan, max_records: int | None = None
 ) -> tuple[Config, Prepared, list[str]]:
     """The settings and the plan for the schema as discovered, and what had to give way, a sentence each.
 

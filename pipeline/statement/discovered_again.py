@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
-from mechanisms.public.discovery.wanted import VALUES, Wanted
+from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
-from pipeline.statement.paid_answers import bound_again, bound_receipt, first_bound, tree_of, whole_number
+from pipeline.statement.paid_answers import bound_again, bound_receipt, first_bound, question_of
 from pipeline.statement.stated_plan import CALIBRATED, one_try
 
 Receipt = Mapping[str, Any]
@@ -48,20 +49,17 @@ def _planned(
     receipts: Sequence[Receipt], statement: Mapping[str, Any], schema: Schema, *, pairs: bool
 ) -> dict[str, dict[str, Any]]:
     """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
-    budget = one_try(statement)
+    most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
+    budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))
     plan = plan_discovery(
         [_wanted(e, schema) for e in receipts],
+        budget,
         share=round(math.fsum(e["share"] for e in receipts), 12),  # thirds may sum to more than the whole
         mechanism=receipts[0]["mechanism"],
-        accountant=statement["accountant"],
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        neighbouring=Neighbouring(statement["neighbouring"]),
-        max_records=first_bound(statement),
         cells=[a.size for a in schema.synthesized.attributes],
         pairs=pairs,
     )
-    made = [s.to_json(plan.accountant) for s in plan.slots]
+    made = [c.to_json(plan.accountant) for c in plan.charges]
     return {
         m["id"]: {**{k: v for k, v in m.items() if k != "cost"}, "answered": e.get("answered") is True}
         for m, e in zip(made, receipts, strict=True)
@@ -70,13 +68,13 @@ def _planned(
 
 def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
     """The question, from the column as it was released."""
-    asked = receipt["discovery"]
-    if "cap" in asked:
-        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
-    name = asked["column"]
-    column, tree = schema[name], tree_of(asked) if "leaves" in asked else None
+    asked = question_of(receipt["discovery"])
+    if asked.sizes is not None:
+        return asked
+    name, tree = asked.column, asked.tree
+    column = schema[name]
     if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")
     if tree is None:
-        return Wanted(name, (VALUES,))
+        return asked
     return Wanted(name, column.discovered, type(tree)(tree.leaves, column.size - column.value_codes))

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.receipts import booked_event
-from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import ASSUMED, SizeQuestion
+from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS, RECORDS, SizeQuestion
+from mechanisms.public.discovery.wanted import VALUES, Wanted
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
@@ -141,39 +142,30 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
     shapes = {a.event: (a.query.columns, a.query.rows) for a in found.answers}
     for receipt in (e for e in statement["events"] if e.get("discovery")):
-        first = first_bound(statement)
-        needed[receipt["id"]], shapes[receipt["id"]] = _of_discovery(receipt["discovery"], receipt, relation, first)
+        name, asked, norm = receipt["id"], question_of(receipt["discovery"]), NOISE_KINDS[receipt["mechanism"]].norm
+        needed[name] = asked.sensitivity(norm=norm, neighbouring=relation, max_records=first_bound(statement))
+        shapes[name] = asked.shape
     if (counted := found.histogram) is not None:
         question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
         whole = isinstance(counted.query, Identity) and counted.query.rows == most
         if not whole or not counted.clique[0].startswith(question.label[0]):
             wrong = f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
             return UnitMovements(needed, shapes, unknown, wrong)
-        needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation)
+        needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation, max_records=most)
         shapes[counted.event] = (most, most)
     return UnitMovements(needed, shapes, unknown)
 
 
-def _of_discovery(
-    asked: Mapping[str, Any], receipt: Mapping[str, Any], relation: Neighbouring, most: int
-) -> tuple[float, tuple[int, int]]:
-    """How far what was discovered moves, in records, with cells and answers: a tree of counts, or weights of values."""
-    norm = NOISE_KINDS[receipt["mechanism"]].norm
+def question_of(asked: Mapping[str, Any]) -> Wanted:
+    """What a receipt says was to be discovered; ValueError for a tree that no column has."""
     if "cap" in asked:
-        sizes = SizeQuestion(whole_number(asked["cap"]))
-        return sizes.sensitivity(norm=norm, neighbouring=relation), (sizes.query.columns, sizes.query.rows)
+        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
     if "leaves" not in asked:
-        return union_sensitivity(norm, relation), (0, 0)
-    tree = tree_of(asked)
-    return sensitivity(tree.query, norm=norm, neighbouring=relation, max_records=most), (tree.leaves, tree.query.rows)
-
-
-def tree_of(asked: Mapping[str, Any]) -> LeafTree:
-    """The tree of counts that was asked for; ValueError where no column has so many leaves."""
+        return Wanted(asked["column"], (VALUES,))
     leaves, specials = whole_number(asked["leaves"]), whole_number(asked["specials"])
     if not 0 < leaves <= MAX_LEAVES or not 0 <= specials <= MAX_LEAVES:
         raise ValueError(f"{leaves:,} leaves of a column, and {specials:,} codes beside them")
-    return LeafTree(leaves, specials)
+    return Wanted(asked["column"], (), LeafTree(leaves, specials))
 
 
 def off_lattice(values: ArrayLike) -> bool:

@@ -23,7 +23,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.discovered_again import discovered_again
-from pipeline.statement.paid_answers import Finding, bound_receipt, movements, whole_number
+from pipeline.statement.paid_answers import Finding, movements, whole_number
 from pipeline.statement.publication import build_publication
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import (
@@ -31,6 +31,7 @@ from pipeline.statement.statement import (
     LIBRARIES,
     NO_HOLDOUT,
     Declared,
+    FoundHere,
     declared_fields,
     in_other_terms,
     total_fields,
@@ -63,15 +64,14 @@ def made_again(release: Path, schema: Schema, statement: Mapping[str, Any], inde
 
     What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
     """
-    paid, unit = bound_receipt(statement), unit_of(statement["unit"])
+    unit = unit_of(statement["unit"])
     declared = declared_fields(
         schema,
         unit,
         Neighbouring(statement["neighbouring"]),
         _share_aside(statement["holdout"]),
         Declared.stated(statement),
-        [e["discovery"]["column"] for e in statement["events"] if e.get("discovery")],
-        None if paid is None else paid["discovery"]["cap"],
+        FoundHere.stated(statement),
         fixed=statement["noise_source"] == FIXED,
     )
     total = statement["running_total"]
@@ -121,7 +121,7 @@ def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
     """Each key that follows from the receipts and the budget → what it has to be."""
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
-    several = selection.tries > 1
+    several = selection.several
     promise = selection.total(PrivacyLoss(min(worst.loss.epsilon, most.epsilon), min(worst.loss.delta, most.delta)))
     spent = PrivacyLoss(most.epsilon, accountant.loss(events).delta) if several else accountant.loss(events)
     facts = {

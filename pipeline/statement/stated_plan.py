@@ -18,7 +18,7 @@ from mechanisms.accounting.restatements import all_of_budget
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
-from mechanisms.public.units import Delta, Epsilon, delta, epsilon
+from mechanisms.public.units import Delta, delta, epsilon
 from pipeline.statement.paid_answers import SLACK, whole_number
 
 #: Shares, and a budget with what a plan makes of it, agree so far: a calibration ends on the noisier side.
@@ -85,7 +85,7 @@ def worst_of(statement: Mapping[str, Any]) -> Worst:
     most = one_try(statement)
     if not reserve and accountant.currency is None:
         return Worst(accountant, events, accountant.loss(events), exact=False)
-    events = list(all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta), failures(events)))
+    events = list(all_of_budget(accountant, most, failures(events)))
     loss = accountant.loss(events)
     least = PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
     return Worst(accountant, events, least, exact=True, slack=SLACK if reserve else CALIBRATED)
@@ -113,7 +113,7 @@ def wrong_shares(statement: Mapping[str, Any]) -> str:
     own = {a.kind for a in OWN_ACCOUNTANTS}, {GAUSSIAN.name, LAPLACE.name, Exponential.kind}
     if accountant.kind not in own[0] or not {e.kind for e in events} <= own[1] or not events:
         return ""  # how a plugin's costs share a budget, the plugin alone knows
-    whole = all_of_budget(accountant, Epsilon(most.epsilon), Delta(most.delta), failures(events))[0]
+    whole = all_of_budget(accountant, most, failures(events))[0]
     ratios = [_part(accountant, e, whole) / share for e, share in zip(events, shares, strict=True)]
     # where totals are no sums of what shares are parts of, it is the charges among each other that tell
     sums = accountant.kind != "advanced" and not any(_by_epsilon(accountant, e) for e in events)

@@ -100,6 +100,30 @@ def declared(config: Config, start: Start | None = None) -> Declared:
     )
 
 
+@dataclass(frozen=True)
+class FoundHere:
+    """What the release's own charges discovered.
+
+    Attributes:
+        columns: of which they discovered something.
+        cap: the largest C that might be discovered; None where C was declared.
+    """
+
+    columns: tuple[str, ...] = ()
+    cap: int | None = None
+
+    @classmethod
+    def of(cls, plan: Plan) -> FoundHere:
+        """By the plan."""
+        return cls(tuple(c.wanted.column for c in plan.of("discover")), plan.cap)
+
+    @classmethod
+    def stated(cls, statement: Mapping[str, Any]) -> FoundHere:
+        """The same, back from the content of privacy.json."""
+        asked = [e["discovery"] for e in statement["events"] if e.get("discovery")]
+        return cls(tuple(a["column"] for a in asked), next((a["cap"] for a in asked if "cap" in a), None))
+
+
 def make_statement(
     schema: Schema,
     unit: PrivacyUnit,
@@ -134,14 +158,13 @@ def make_statement(
     def receipt(charge: dict[str, Any]) -> dict[str, Any]:
         return _with_score(_with_bound(_answered(charge, answered, chosen), found_bound), scores)
 
-    spent, budget = ledger.spent, PrivacyLoss(plan.epsilon, plan.delta)
+    spent, budget, relation = ledger.spent, plan.budget.whole, plan.budget.neighbouring
     selection = None
-    if plan.selection.tries > 1:  # whatever this try spent, the others may have spent all
-        selection, one = tries_fields(plan.selection, budget), PrivacyLoss(plan.epsilon, plan.loss.delta)
-        spent, budget = plan.selection.total(one), plan.selection.total(budget)
-    discovered = discovered_here(plan)
+    if plan.tries.several:  # whatever this try spent, the others may have spent all
+        selection, one = tries_fields(plan.tries, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
+        spent, budget = plan.tries.total(one), plan.tries.total(budget)
     return PrivacyStatement(
-        **declared_fields(schema, unit, plan.neighbouring, holdout, taken, *discovered, fixed=noise_seed is not None),
+        **declared_fields(schema, unit, relation, holdout, taken, FoundHere.of(plan), fixed=noise_seed is not None),
         budget=asdict(budget),
         spent=asdict(spent),
         accountant=plan.accountant.kind,
@@ -152,7 +175,7 @@ def make_statement(
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
-        **in_other_terms(plan.accountant, worst_case(plan), plan.selection),
+        **in_other_terms(plan.accountant, worst_case(plan), plan.tries),
         published=asdict(publication or Publication()),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
@@ -165,8 +188,7 @@ def declared_fields(
     neighbouring: Neighbouring,
     holdout: float | None,
     taken: Declared,
-    discovered: Collection[str],
-    cap: int | None,
+    here: FoundHere,
     *,
     fixed: bool,
 ) -> dict[str, Any]:
@@ -174,8 +196,6 @@ def declared_fields(
 
     Args:
         holdout: the share of units that was set aside, or None.
-        discovered: columns of which the run itself discovered something.
-        cap: the largest C that might be discovered; None where C was declared.
         fixed: whether a seed makes the noise.
     """
     reasons = why_not_private(schema, 0 if fixed else None, confirmed=taken.confirmed)
@@ -186,17 +206,10 @@ def declared_fields(
         "unit": unit_fields(unit),
         "holdout": NO_HOLDOUT if holdout is None else holdout,
         "noise_source": FIXED if fixed else SECURE,
-        "public_facts": tuple(public_facts(schema, neighbouring, unit, holdout, taken, discovered, cap)),
+        "public_facts": tuple(public_facts(schema, neighbouring, unit, holdout, taken, here)),
         "outside": tuple(outside(schema, unit, taken)),
         "table": schema.name,
     }
-
-
-def discovered_here(plan: Plan) -> tuple[tuple[str, ...], int | None]:
-    """Columns of which the plan's own charges discovered something; and the largest C that they might, or None."""
-    if plan.discovery is None:
-        return (), None
-    return tuple(s.wanted.column for s in plan.discovery.slots), plan.discovery.cap
 
 
 def in_other_terms(accountant: Accountant, events: Sequence[Event], selection: PrivateSelection) -> dict[str, Any]:
@@ -207,7 +220,7 @@ def in_other_terms(accountant: Accountant, events: Sequence[Event], selection: P
     """
     groups = ((k, group_loss(accountant, events, k, selection)) for k in GROUPS)
     return {
-        "original": original(accountant, events) if selection.tries == 1 else {},
+        "original": original(accountant, events) if not selection.several else {},
         "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, events, at, selection)) for at in DELTAS},
         "curve": tuple((at, _finite(epsilon_at(accountant, events, at, selection))) for at in CURVE),
         "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),
@@ -302,12 +315,11 @@ def public_facts(
     unit: PrivacyUnit,
     holdout: float | None,
     taken: Declared,
-    discovered: Collection[str] = (),
-    cap: int | None = None,
+    here: FoundHere,
 ) -> list[dict[str, Any]]:
     """What is taken as public; arguments as of `declared_fields`."""
     found = [
-        {"column": c.name, "what": [*c.discovered], "release": "this" if c.name in discovered else "earlier"}
+        {"column": c.name, "what": [*c.discovered], "release": "this" if c.name in here.columns else "earlier"}
         for c in schema.columns
         if c.discovered
     ]
@@ -321,8 +333,8 @@ def public_facts(
         facts.append({"fact": "number", "of": of, "before_holdout": holdout is not None})
     if unit.column is not None and unit.clip == "none":
         facts.append({"fact": "no_unit_above", "records": unit.max_records})
-    if cap is not None:
-        facts.append({"fact": "largest_bound", "cap": cap, "discovered": unit.max_records})
+    if here.cap is not None:
+        facts.append({"fact": "largest_bound", "cap": here.cap, "discovered": unit.max_records})
     return [*facts, *taken.facts()]
 
 

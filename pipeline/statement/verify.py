@@ -217,7 +217,7 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
             if not math.isclose(value, receipt["cost"][name], rel_tol=SLACK) and value > receipt["cost"][name]:
                 return False, f"{event.id} costs {name} = {value:.6g}, not {receipt['cost'][name]:.6g}"
     selection, one = tries_of(statement), accountant.loss(events)
-    if selection.tries > 1 and one.epsilon > statement["selection"]["one_try"]["epsilon"] * (1 + SLACK):
+    if selection.several and one.epsilon > statement["selection"]["one_try"]["epsilon"] * (1 + SLACK):
         return False, f"a try costs ε = {one.epsilon:.6g}, more than it may"
     loss, spent, budget = selection.total(one), statement["spent"], statement["budget"]
     for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta)):
@@ -256,7 +256,7 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         currency = accountant.currency
         if currency is None or name != currency.name:
             return False, f"{accountant.kind} has no original parameter {name}"
-        if selection.tries > 1:
+        if selection.several:
             return False, f"of several tries (ε, δ) alone is known, no {name}"
         again = currency.epsilon(value, delta(promise["delta"]))
         if not math.isclose(again, promise["epsilon"], rel_tol=1e-6):

@@ -1,6 +1,7 @@
 """Laws that every accountant owes, and their claims against an independent numerical composition."""
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS, make_accountant
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.plan import Reservation
@@ -151,7 +153,7 @@ TOWN = Domain((Attribute("a", 2), Attribute("b", 5), Attribute("c", 30)))
 def test_what_a_plan_claims_holds_under_exact_composition(kind, mechanism, neighbouring):
     requests = [Request(("a",)), Request(("b",)), Request(("c",)), Request(("a", "b")), Request(("b", "c"))]
     options = {"accountant": kind, "epsilon": 1.0, "delta": 1e-4, "neighbouring": neighbouring, "max_records": 3}
-    plan = make_plan(TOWN, requests, mechanism=mechanism, **options)
+    plan = make_plan(TOWN, requests, Budget(**options), mechanism=mechanism)
     assert plan.loss.epsilon <= 1.0
     assert plan.loss.epsilon > 0.9999
     exact = true_delta(plan.events, plan.loss.epsilon)
@@ -162,8 +164,8 @@ def test_what_a_plan_claims_holds_under_exact_composition(kind, mechanism, neigh
 
 def test_half_the_noise_would_break_the_claim():
     """The check above can fail: with σ halved, the exact δ is far beyond the claim."""
-    options = {"accountant": "gdp", "epsilon": 1.0, "delta": 1e-4, "max_records": 1}
-    plan = make_plan(TOWN, [Request(("a",))], mechanism="gaussian", neighbouring=Neighbouring.ADD_REMOVE, **options)
+    budget = Budget(1.0, 1e-4, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
+    plan = make_plan(TOWN, [Request(("a",))], budget, mechanism="gaussian")
     event = plan.events[0]
     assert true_delta([Gaussian("", event.l2_sensitivity, event.sigma * 0.7)], 1.0) > 5e-4
 
@@ -175,8 +177,8 @@ def test_delta_0_is_refused_where_the_accountant_needs_more(kind):
 
 
 def test_delta_0_is_fine_for_a_pure_plan_under_basic():
-    options = {"accountant": "basic", "epsilon": 1.0, "delta": 0.0, "max_records": 1}
-    plan = make_plan(TOWN, [Request(("a",))], mechanism="auto", neighbouring=Neighbouring.ADD_REMOVE, **options)
+    budget = Budget(1.0, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=1)
+    plan = make_plan(TOWN, [Request(("a",))], budget, mechanism="auto")
     assert plan.loss.delta == 0
     assert plan.measurements[0].event.kind == "laplace"
 
@@ -187,9 +189,8 @@ def test_more_gaussian_events_than_slots_are_refused():
 
 
 def test_shares_follow_cells_to_two_thirds():
-    options = {"accountant": "zcdp", "epsilon": 1.0, "delta": 1e-4, "max_records": 1}
-    options["neighbouring"] = Neighbouring.ADD_REMOVE
-    plan = make_plan(TOWN, [Request(("a",)), Request(("b", "c"), 2.0)], mechanism="gaussian", **options)
+    budget = Budget(1.0, 1e-4, "zcdp", Neighbouring.ADD_REMOVE, max_records=1)
+    plan = make_plan(TOWN, [Request(("a",)), Request(("b", "c"), 2.0)], budget, mechanism="gaussian")
     assert plan.measurements[1].share / plan.measurements[0].share == pytest.approx(2 * (150 / 2) ** (2 / 3))
     rho = [plan.accountant.cost(e)["rho"] for e in plan.events]
     assert rho[1] / rho[0] == pytest.approx(2 * (150 / 2) ** (2 / 3), rel=1e-6)
@@ -199,22 +200,20 @@ def test_shares_follow_cells_to_two_thirds():
 def test_a_plan_whose_noise_no_answer_holds_is_refused(mechanism):
     """Before anything is charged, for plans of one round; it was once refused after some charges."""
     requests = [Request(("a",)), Request(("b",)), Request(("c",), 1e-6)]
-    options = {"accountant": "basic", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE, "max_records": 100}
+    quiet = Budget(10.0, 1e-9, "basic", Neighbouring.ADD_REMOVE, max_records=100)
     with pytest.raises(UserError, match=r"noise scale .* exceeds the supported maximum 2\.68e\+08 records"):
-        make_plan(TOWN, requests, mechanism=mechanism, epsilon=1e-3, **options)
-    loudest = max(
-        m.event.scale for m in make_plan(TOWN, requests, mechanism=mechanism, epsilon=10.0, **options).measurements
-    )
+        make_plan(TOWN, requests, replace(quiet, epsilon=1e-3), mechanism=mechanism)
+    loudest = max(m.event.scale for m in make_plan(TOWN, requests, quiet, mechanism=mechanism).measurements)
     assert loudest < MAX_SCALE
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(share):
     wanted, method = [Reservation("given", ("a",), 2, 1.0)], PrivBasis(("a", "b"), 1, 1)
-    options = {"noise": "gaussian", "accountant": "gdp", "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE}
     for bound, fits in ((1, True), (10**5, not share), (10**12, False)):
         try:
-            reserve(wanted, method=method.description, epsilon=1e-2, max_records=bound, filter_share=share, **options)
+            budget = Budget(1e-2, 1e-9, "gdp", Neighbouring.ADD_REMOVE, bound)
+            reserve(wanted, budget, method=method.description, noise="gaussian", filter_share=share)
         except UserError as error:
             assert not fits and "supported maximum" in str(error)
         else:

@@ -7,6 +7,7 @@ import pytest
 from mpmath import erfc as mp_erfc
 from mpmath import mp, mpf
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Gaussian, event_of
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
@@ -14,9 +15,9 @@ from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import epsilon_at, group_loss, guarantee, original, worst_case
 from mechanisms.accounting.spend import spend_of_plan
-from mechanisms.accounting.thresholds import safe_failure, safe_threshold, union_sensitivity, weight_of
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.discovery.wanted import Wanted, union_sensitivity
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
@@ -82,22 +83,11 @@ def test_all_failures_together_leave_room_beside_the_rest_of_delta():
 
 
 def planned(accountant="gdp", mechanism="auto", neighbouring=Neighbouring.ADD_REMOVE, most=3, **changed):
-    facts = {"epsilon": 1.0, "delta": 1e-6, "share": 0.1} | changed
-    first = plan_discovery(
-        WANTED, mechanism=mechanism, accountant=accountant, neighbouring=neighbouring, max_records=most, **facts
-    )
-    noise = "laplace" if accountant == "basic" else mechanism
-    rest = make_plan(
-        TOWN,
-        [Request(("a",)), Request(("a", "b"))],
-        mechanism=noise,
-        accountant=first.accountant.kind,
-        epsilon=facts["epsilon"],
-        delta=facts["delta"],
-        neighbouring=neighbouring,
-        max_records=most,
-        discovery=first,
-    )
+    facts = {"delta": 1e-6, "share": 0.1} | changed
+    budget = Budget(1.0, facts["delta"], accountant, neighbouring, most)
+    first = plan_discovery(WANTED, budget, mechanism=mechanism, share=facts["share"])
+    noise, wanted = "laplace" if accountant == "basic" else mechanism, [Request(("a",)), Request(("a", "b"))]
+    rest = make_plan(TOWN, wanted, first.budget, mechanism=noise, discovered=first.charges)
     return first, rest
 
 
@@ -112,7 +102,7 @@ def test_discovery_and_the_rest_cost_the_whole_budget_together_and_each_its_shar
     name = {"gdp": "mu", "zcdp": "rho", "basic": "epsilon"}[accountant]
     parts = [c[name] ** 2 if accountant == "gdp" else c[name] for c in costs]
     assert sum(parts[: len(WANTED)]) / sum(parts) == pytest.approx(0.1, rel=2e-2 if mechanism == "laplace" else 1e-6)
-    assert [s.share for s in first.slots] == pytest.approx([0.1 / 3] * 3)
+    assert [s.share for s in first.charges] == pytest.approx([0.1 / 3] * 3)
     failures = [e.failure for e in first.events]
     assert failures[0] == 0 and sum(failures) == pytest.approx(1e-7) and sum(failures) <= 1e-7
     again = booked_events(rest.receipts({e.id: e for e in rest.events}))
@@ -121,9 +111,9 @@ def test_discovery_and_the_rest_cost_the_whole_budget_together_and_each_its_shar
 
 def test_the_tree_is_as_sensitive_as_it_has_levels_and_records():
     first, _ = planned(neighbouring=Neighbouring.REPLACE, most=3)
-    tree = first.slots[0]
+    tree = first.charges[0]
     assert tree.event.sensitivity == pytest.approx(3 * math.sqrt(2 * LeafTree(40, 1).levels))
-    assert [s.event.sensitivity for s in first.slots[1:]] == [union_sensitivity("l2", Neighbouring.REPLACE)] * 2
+    assert [s.event.sensitivity for s in first.charges[1:]] == [union_sensitivity("l2", Neighbouring.REPLACE)] * 2
 
 
 def test_what_is_promised_is_all_of_the_budget_whatever_the_rest_is():
@@ -152,7 +142,7 @@ def test_a_ledger_goes_on_under_the_plan_of_the_rest_and_counts_what_came_before
     again = Ledger.open(tmp_path / "l.jsonl", first)
     assert again.events == ledger.events and again.continued(rest).events == whole.events
     with pytest.raises(UserError, match="goes on with another plan"):
-        again.continued(replace(rest, epsilon=2.0))
+        again.continued(replace(rest, budget=replace(rest.budget, epsilon=2.0)))
     text = (tmp_path / "l.jsonl").read_bytes()
     (tmp_path / "l.jsonl").write_bytes(text[:-9])  # cut off while the last charge was written
     assert list(Ledger.open(tmp_path / "l.jsonl", first).continued(rest).events) == list(whole.events)[:-1]

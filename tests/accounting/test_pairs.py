@@ -2,15 +2,17 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, check_filter
-from mechanisms.accounting.pairs import POWER, Pair, possible_pairs, ranked_pairs, shares_of
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.pairs import POWER, Pair, possible_pairs
 from mechanisms.accounting.plan import Reservation
-from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.accounting.planning import Request, _shares, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import OWN_KINDS
@@ -20,7 +22,7 @@ from mechanisms.selection.papers.indif import Indif
 from tests.accounting.test_accountants import true_delta
 
 EVERY = list(itertools.product([law.name for law in OWN_KINDS], [a.kind for a in OWN_ACCOUNTANTS]))
-BUDGET = {"epsilon": 1.0, "delta": 1e-9, "neighbouring": Neighbouring.ADD_REMOVE, "max_records": 1}
+BUDGET = Budget(1.0, 1e-9, "auto", Neighbouring.ADD_REMOVE, max_records=1)
 
 
 def world(sizes):
@@ -39,19 +41,18 @@ def error(plan, domain, weights):
 def test_one_and_ten_equal_marginals_take_laplace_noise_under_basic_composition(count, pure, gaussian):
     """Today's gdp has 5.50 and 17.4 at ε = 1, δ = 1e-9."""
     domain, names = world([4] * count)
-    plan = make_plan(domain, [Request((n,)) for n in names], mechanism="auto", accountant="auto", **BUDGET)
+    plan = make_plan(domain, [Request((n,)) for n in names], BUDGET, mechanism="auto")
     best, second = plan.compared[:2]
     assert (best.pair, second.pair) == (Pair("laplace", "basic"), Pair("gaussian", "gdp"))
     assert best.stddev == pytest.approx(pure, rel=1e-4)
     assert second.stddev == pytest.approx(gaussian, rel=1e-3)
     assert [m.event.stddev for m in plan.measurements] == [pytest.approx(best.stddev)] * count
     assert (plan.accountant.kind, plan.loss.delta) == ("basic", 0)
-    assert ranked_pairs([(4, 1.0)] * count, mechanism="auto", accountant="auto", **BUDGET)[0].stddev == best.stddev
 
 
 def test_many_marginals_take_gaussian_noise_under_gdp():
     domain, names = world([4] * 30)
-    plan = make_plan(domain, [Request((n,)) for n in names], mechanism="auto", accountant="auto", **BUDGET)
+    plan = make_plan(domain, [Request((n,)) for n in names], BUDGET, mechanism="auto")
     assert plan.compared[0].pair == Pair("gaussian", "gdp")
 
 
@@ -67,19 +68,14 @@ def test_many_marginals_take_gaussian_noise_under_gdp():
 def test_no_pair_has_less_noise_than_the_one_that_is_taken(sizes, weights, epsilon, delta, neighbouring, bound):
     domain, names = world(sizes)
     requests = [Request((n,), w) for n, w in zip(names, weights, strict=False)]
-    options = {"epsilon": epsilon, "delta": delta, "neighbouring": neighbouring, "max_records": bound}
-    plan = make_plan(domain, requests, mechanism="auto", accountant="auto", **options)
+    budget = Budget(epsilon, delta, "auto", neighbouring, bound)
+    plan = make_plan(domain, requests, budget, mechanism="auto")
     least = error(plan, domain, weights[: len(sizes)])
     assert plan.loss.epsilon <= epsilon and plan.loss.delta <= delta
     half = [("laplace", "auto"), ("gaussian", "auto"), *(("auto", a.kind) for a in OWN_ACCOUNTANTS)]
     for mechanism, accountant in [*EVERY, *half]:
-        other = make_plan(domain, requests, mechanism=mechanism, accountant=accountant, **options)
+        other = make_plan(domain, requests, replace(budget, accountant=accountant), mechanism=mechanism)
         assert least <= error(other, domain, weights[: len(sizes)]) * (1 + 1e-8)
-    wanted = [(size, w**1.5) for size, w in zip(sizes, weights, strict=False)]
-    first = ranked_pairs(wanted, mechanism="auto", accountant="auto", **options)[0]
-    assert first.pair == plan.compared[0].pair
-    assert [m.share for m in plan.measurements] == pytest.approx(first.shares)
-    assert [m.event.stddev for m in plan.measurements] == pytest.approx(first.stddevs)
 
 
 @pytest.mark.parametrize("accountant", ["basic", "gdp", "zcdp"])
@@ -93,18 +89,21 @@ def test_no_other_split_has_less_noise(accountant):
             cells * weight / strength(share) for (cells, weight), share in zip(wanted, shares, strict=True)
         )
 
-    best = total(shares_of(wanted, power))
+    def split(power):
+        return _shares([Reservation("", ("a",), cells, weight**POWER) for cells, weight in wanted], power, 1.0)
+
+    best = total(split(power))
     steps = [(i / 60, j / 60) for i in range(1, 59) for j in range(1, 59 - i)]
     others = [total((a, b, 1 - a - b)) for a, b in steps]
     assert best <= min(others) <= 1.01 * best
-    assert total(shares_of(wanted, {1 / 2: 2 / 3, 2 / 3: 1 / 2}[power])) > best
+    assert total(split({1 / 2: 2 / 3, 2 / 3: 1 / 2}[power])) > best
 
 
 def test_the_taken_plan_keeps_to_its_budget_by_the_textbook():
     """Σ Δ/b for pure noise; for Gaussian noise the exact δ of all charges together."""
     for count in (3, 25):
         domain, names = world(range(2, count + 2))
-        plan = make_plan(domain, [Request((n,)) for n in names], mechanism="auto", accountant="auto", **BUDGET)
+        plan = make_plan(domain, [Request((n,)) for n in names], BUDGET, mechanism="auto")
         if plan.accountant.kind == "basic":
             assert 0.999999 < math.fsum(e.sensitivity / e.scale for e in plan.events) <= 1.0
         else:
@@ -113,29 +112,29 @@ def test_the_taken_plan_keeps_to_its_budget_by_the_textbook():
 
 
 def test_delta_0_leaves_pure_noise():
-    assert possible_pairs("auto", "auto", delta=0.0) == (Pair("laplace", "basic"),)
+    assert possible_pairs("auto", replace(BUDGET, delta=0.0)) == (Pair("laplace", "basic"),)
     domain, names = world([4] * 30)
     requests = [Request((n,)) for n in names]
-    plan = make_plan(domain, requests, mechanism="auto", accountant="auto", **{**BUDGET, "delta": 0.0})
+    plan = make_plan(domain, requests, replace(BUDGET, delta=0.0), mechanism="auto")
     assert (plan.accountant.kind, plan.loss.delta, plan.events[0].kind) == ("basic", 0, "laplace")
     with pytest.raises(UserError, match=r"privacy\.delta"):
-        make_plan(domain, requests, mechanism="gaussian", accountant="auto", **{**BUDGET, "delta": 0.0})
+        make_plan(domain, requests, replace(BUDGET, delta=0.0), mechanism="gaussian")
 
 
 @pytest.mark.parametrize("squares", [False, True])
 def test_a_reserve_takes_only_pairs_that_have_a_filter(squares):
-    pairs = possible_pairs("auto", "auto", delta=1e-9, reserve=True, squares=squares)
+    pairs = possible_pairs("auto", BUDGET, reserve=True, squares=squares)
     for pair in pairs:
         check_filter(pair.accountant, pair.noise, squares=squares)
     pure = set() if squares else {Pair("laplace", "basic")}
     assert set(pairs) == {Pair("gaussian", "gdp"), Pair("gaussian", "zcdp"), *pure}
-    named = ranked_pairs([(4, 1.0)], mechanism="gaussian", accountant="auto", reserve=True, **BUDGET)
-    assert {p.pair.accountant for p in named} == {"gdp"}  # nobody counts Gaussian noise alone better
+    named = possible_pairs("gaussian", BUDGET, noise_alone=True, reserve=True)
+    assert {p.accountant for p in named} == {"gdp"}  # nobody counts Gaussian noise alone better
 
 
 def test_a_word_that_is_no_accountant_is_refused():
     with pytest.raises(UserError, match=r"privacy\.accountant.*\n.*auto"):
-        possible_pairs("auto", "aut", delta=1e-9)
+        possible_pairs("auto", replace(BUDGET, accountant="aut"))
 
 
 def test_stages_keep_their_parts_and_split_them_by_the_power_of_the_pair():

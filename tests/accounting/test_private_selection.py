@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.private_selection import PrivateSelection, TryVerdict
 from mechanisms.accounting.spend import spend_of_plan
@@ -199,17 +200,9 @@ def test_several_tries_are_booked_with_all_that_they_may_cost():
     for threshold, factor in ((True, 2), (False, 3)):
         selection = PrivateSelection(10, threshold)
         epsilon, delta = selection.of_one_try(1.0, 1e-6)
-        one = make_plan(
-            domain,
-            [Request(("a",))],
-            mechanism="gaussian",
-            accountant="gdp",
-            epsilon=epsilon,
-            delta=delta,
-            neighbouring=Neighbouring.ADD_REMOVE,
-            max_records=1,
-        )
-        alone, booked = spend_of_plan(one), spend_of_plan(replace(one, selection=selection))
+        budget = Budget(epsilon, delta, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
+        one = make_plan(domain, [Request(("a",))], budget, mechanism="gaussian")
+        alone, booked = spend_of_plan(one), spend_of_plan(replace(one, tries=selection))
         assert (booked.epsilon, booked.delta) == pytest.approx((1.0, 1e-6))
         assert booked.slack == booked.delta
         assert alone.epsilon == pytest.approx(1 / factor)

@@ -296,7 +296,7 @@ def questions() -> set[str]:
 
 def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
     """What one case ran, in the words of `registered`; but for the questions, which its tape tells."""
-    s, config, tries = case.settings, _composed(_overrides(case, folder)), plan.selection
+    s, config, tries = case.settings, _composed(_overrides(case, folder)), plan.tries
     kind = "of one try" if tries.tries == 1 else f"of the {'first' if tries.threshold else 'best'} try"
     return {
         "selection": {config.selection.kind},

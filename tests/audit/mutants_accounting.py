@@ -94,8 +94,8 @@ def calibration_ends_on_the_wrong_side(original: Any) -> Any:
 def budget_split_above_one(original: Any) -> Any:
     """The parts of the budget sum to more than the whole."""
 
-    def calibrate(charges: Any, keeper: Any, epsilon: float, delta: float, **named: Any) -> Any:
-        return original(charges, keeper, 1.25 * epsilon, delta, **named)
+    def calibrate(charges: Any, budget: Any, **named: Any) -> Any:
+        return original(charges, replace(budget, epsilon=1.25 * budget.epsilon), **named)
 
     return calibrate
 

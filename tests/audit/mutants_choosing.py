@@ -66,7 +66,7 @@ def same_noise_in_every_try(original: Any) -> Any:
 @mutant("replay /accept first", "coins of tries")
 def coins_of_tries_from_a_public_seed(original: Any) -> Any:
     """The seed of the synthesis, which may be known, says how many tries there were."""
-    return lambda work: work.plan.selection.most_tries(_words(work.config.synthesis.seed))
+    return lambda work: work.plan.tries.most_tries(_words(work.config.synthesis.seed))
 
 
 @mutant(CHOOSING, "most tries")

@@ -106,11 +106,11 @@ def c_chosen_from_exact_sizes_of_units(original: Any) -> Any:
 
     def discovered(schema: Any, plan: Any, private: Any, *args: Any, **named: Any) -> Any:
         result = original(schema, plan, private, *args, **named)
-        asked = next((s for s in plan.slots if s.wanted.sizes is not None), None)
+        asked = next((c.wanted for c in plan.of("discover") if c.wanted.sizes is not None), None)
         if asked is None:
             return result
-        exact = asked.wanted.sizes.bucketed(private.histogram)
-        chosen = asked.wanted.sizes.chosen(exact, stddev=0.0, noise=asked.noise)
+        exact = asked.sizes.bucketed(private.histogram)
+        chosen = asked.sizes.chosen(exact, stddev=0.0, noise=asked.noise)
         return replace(result, bound=replace(result.bound, max_records=chosen))
 
     return discovered

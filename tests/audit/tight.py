@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
@@ -129,7 +130,7 @@ def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> 
     """The answers of a real measurement: charged, drawn, kept."""
     with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         ledger = Ledger.open(Path(folder) / "ledger", plan)
-        run = MeasurementContext(coded(domain, rows), plan, ledger, current("source")(seed), Path(folder) / "answers")
+        run = MeasurementContext(coded(domain, rows), ledger, current("source")(seed), Path(folder) / "answers")
         return list(current("measure plan")(run, fit=None).answers)
 
 
@@ -137,9 +138,10 @@ def whole_marginals(kind: str, relation: Neighbouring, cells: int, seed: int) ->
     """Two or three one-way marginals under one budget: what a unit that stands in all of them loses."""
     pure = kind == "laplace"
     domain, tables = worlds(cells, 2 if pure else 3, relation)  # the event of Laplace noise is rarer with each
-    budget = {"accountant": "basic" if pure else "gdp", "epsilon": 1.5 if pure else 6.0, "delta": 0.0 if pure else 1e-6}
+    epsilon, delta, accountant = (1.5, 0.0, "basic") if pure else (6.0, 1e-6, "gdp")
+    budget = Budget(epsilon, delta, accountant, relation, max_records=1)
     requests = [Request((a.name,), w) for a, w in zip(domain.attributes, (1.0, 2.0, 3.0), strict=False)]
-    plan = make_plan(domain, requests, mechanism=kind, neighbouring=relation, max_records=1, **budget)
+    plan = make_plan(domain, requests, budget, mechanism=kind)
     seen = []
     for place, rows in enumerate(tables):
         gains = []
@@ -153,8 +155,8 @@ def whole_marginals(kind: str, relation: Neighbouring, cells: int, seed: int) ->
         seen.append(np.logical_and.reduce(gains) if pure else np.sum(gains, axis=0))
     name = f"{kind}, {len(requests)} marginals, {relation}"
     if pure:
-        return Bound(name, "ε", plan.epsilon, epsilon_found(*seen), 2 * seen[0].size)
-    mu = stated_mu(plan.epsilon, plan.delta)
+        return Bound(name, "ε", epsilon, epsilon_found(*seen), 2 * seen[0].size)
+    mu = stated_mu(epsilon, delta)
     middle = 0.5 * mu**2 if relation is Neighbouring.ADD_REMOVE else 0.0
     return Bound(name, "μ", mu, mu_found(seen[0] > middle, seen[1] > middle), 2 * seen[0].size)
 
@@ -184,7 +186,7 @@ def grids(draws: int, seed: int) -> Bound:
     budget = ["privacy.unit=record", "privacy.epsilon=18", "privacy.delta=1e-6", "mechanism=gaussian"]
     config, schema = load_config([*choice, *budget]), parse_schema({"a": 4, "c": 3}, where="audit")
     domain, plan = schema.domain, build.build_plan(config, build.build_workload(config, schema), schema)
-    mu, unit = stated_mu(plan.epsilon, plan.delta), np.array([[1, 1]])
+    mu, unit = stated_mu(plan.budget.epsilon, plan.budget.delta), np.array([[1, 1]])
     seen = []
     for place, table in enumerate((rows, np.concatenate([rows, unit]))):
         seeds = [4 * draws * seed + 2 * i + place for i in range(draws)]

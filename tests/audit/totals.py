@@ -160,22 +160,22 @@ def check_plan(plan: Any, label: str, rng: random.Random) -> Ratios:
         Broken: the claim is too small.
     """
     found = Ratios(plans=1)
-    claim, kind = plan.loss, plan.accountant.kind
+    claim, kind, most = plan.loss, plan.accountant.kind, plan.budget
     thresholds = math.fsum(e.failure for e in plan.events)
-    left = math.nextafter(plan.delta - thresholds, 1) if thresholds else plan.delta  # for the noise
-    if claim.epsilon > plan.epsilon or claim.delta > plan.delta:
-        raise Broken(f"{label}: a total of {claim}, above the budget of ({plan.epsilon}, {plan.delta})")
+    left = math.nextafter(most.delta - thresholds, 1) if thresholds else most.delta  # for the noise
+    if claim.epsilon > most.epsilon or claim.delta > most.delta:
+        raise Broken(f"{label}: a total of {claim}, above the budget of ({most.epsilon}, {most.delta})")
     try:
         for events in reserves(plan, rng):
-            ratio = exact_epsilon(events, plan.epsilon, left) / plan.epsilon
+            ratio = exact_epsilon(events, most.epsilon, left) / most.epsilon
             found.compositions += 1
             found.exact[f"{kind} + {'gaussian' if _gaussian(events) else 'laplace'}"].append(ratio)
             if ratio > 1 + LOOSE:
                 raise Broken(f"ε is {ratio:.4f} of what is claimed")
             epsilon, delta = textbook(events, kind, left)
-            if epsilon > plan.epsilon * (1 + 1e-9) or delta + thresholds > plan.delta * (1 + mpf(1e-12)):
+            if epsilon > most.epsilon * (1 + 1e-9) or delta + thresholds > most.delta * (1 + mpf(1e-12)):
                 raise Broken(
-                    f"{kind} gives ({float(epsilon):.9g}, {float(delta):.3g}) for ({plan.epsilon}, {plan.delta})"
+                    f"{kind} gives ({float(epsilon):.9g}, {float(delta):.3g}) for ({most.epsilon}, {most.delta})"
                 )
     except Broken as error:
         raise Broken(f"{label}: {error}") from error
@@ -237,12 +237,12 @@ def check_tries(plan: Any, config: Any) -> None:
     Raises:
         Broken: a try has more of ε or δ, or all tries are said to cost less.
     """
-    (factor, tries), one = tries_of(config), plan.loss
+    (factor, tries), one, most = tries_of(config), plan.loss, plan.budget
     epsilon, delta = Fraction(config.privacy.epsilon), Fraction(config.privacy.delta)
-    if Fraction(plan.epsilon) * factor > epsilon or Fraction(plan.delta) * tries > delta:
-        raise Broken(f"{tries} tries of ({plan.epsilon}, {plan.delta}) each, out of ({float(epsilon)}, {float(delta)})")
+    if Fraction(most.epsilon) * factor > epsilon or Fraction(most.delta) * tries > delta:
+        raise Broken(f"{tries} tries of ({most.epsilon}, {most.delta}) each, out of ({float(epsilon)}, {float(delta)})")
     spend, loss = spend_of_plan(plan), guarantee(plan)
-    claims = [("all tries", plan.selection.total(one)), ("booked", spend)]
+    claims = [("all tries", plan.tries.total(one)), ("booked", spend)]
     claims += [("stated", loss)] if not plan.method else []
     for what, claim in claims:
         if Fraction(claim.epsilon) < factor * Fraction(one.epsilon) * (1 - _TINY):
@@ -252,7 +252,7 @@ def check_tries(plan: Any, config: Any) -> None:
     if tries > 1 and spend.slack < claims[0][1].delta:
         raise Broken(f"booked: δ = {spend.slack} outside of μ and ρ, for {tries} tries of {one.delta}")
     for at in (1e-5, 1e-9) if tries > 1 else ():
-        said = epsilon_at(plan.accountant, worst_case(plan), at, plan.selection)
+        said = epsilon_at(plan.accountant, worst_case(plan), at, plan.tries)
         alone = textbook(worst_case(plan), plan.accountant.kind, at / tries)[0]
         if said < factor * alone * (1 - 1e-9):
             raise Broken(

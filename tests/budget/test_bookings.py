@@ -23,6 +23,7 @@ from mechanisms.accounting.bookings import (
     opened,
     set_limit,
 )
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger import Ledger
@@ -38,12 +39,8 @@ ROOT = Path(__file__).parents[2]
 ONE = make_plan(
     Domain((Attribute("a", 2),)),
     [Request(("a",))],
+    Budget(1.0, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=1),
     mechanism="laplace",
-    accountant="basic",
-    epsilon=1.0,
-    delta=0.0,
-    neighbouring=Neighbouring.ADD_REMOVE,
-    max_records=1,
 )
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.currencies import zcdp_epsilon, zcdp_rho
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.filters import Filter, Limit
@@ -34,33 +35,15 @@ SMALL = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 5)))
 
 def plan(epsilon: float = 1.0, delta: float = 1e-9, accountant: str = "gdp", mechanism: str = "gaussian") -> Plan:
     wanted = [Request(("a",)), Request(("b",)), Request(("a", "c"))]
-    return make_plan(
-        SMALL,
-        wanted,
-        mechanism=mechanism,
-        accountant=accountant,
-        epsilon=epsilon,
-        delta=delta,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=3,
-    )
+    return make_plan(SMALL, wanted, Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, 3), mechanism=mechanism)
 
 
 def with_reserve(accountant: str, epsilon: float = 1.0, delta: float = 1e-6) -> Plan:
     wanted = [Reservation("one-way", (n,), SMALL[n].size, 0.1) for n in SMALL.names]
     pure = accountant == "basic"
     method = Indif((("a", "b"),)) if pure else Aim((("a", "b"), ("b", "c")), (1.0, 1.0), 0.9, 10, 1000)
-    return reserve(
-        wanted,
-        method=method.description,
-        noise="laplace" if pure else "gaussian",
-        accountant=accountant,
-        epsilon=epsilon,
-        delta=delta,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=1,
-        filter_share=0.7,
-    )
+    budget, noise = Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, 1), "laplace" if pure else "gaussian"
+    return reserve(wanted, budget, method=method.description, noise=noise, filter_share=0.7)
 
 
 spends = st.builds(spend_of_pair, st.floats(0.01, 2.0), st.sampled_from([0.0, 1e-12, 1e-9, 1e-8])) | st.builds(
@@ -117,7 +100,7 @@ class TestSpends:
             event = made.choice_event(f"{i}", part) if choice else made.measurement_event(f"{i}", part)
             assert not isinstance(event, Laplace)
             booked = [e for s in made.slots if (e := made.reserved(s.event))]
-            if made.accountant.loss([*booked, *events, event]).epsilon <= made.epsilon:
+            if made.accountant.loss([*booked, *events, event]).epsilon <= made.budget.epsilon:
                 events.append(event)
         every = [*(s.event for s in made.slots), *events]
         mu = math.sqrt(math.fsum(gdp.cost(e)["mu"] ** 2 for e in every))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
@@ -18,16 +19,8 @@ COIN = Domain((Attribute("side", 2),))
 
 
 def plan(k: int, mechanism: str, accountant: str, epsilon: float, delta: float, bound: int = 1) -> Plan:
-    return make_plan(
-        COIN,
-        [Request(("side",))] * k,
-        mechanism=mechanism,
-        accountant=accountant,
-        epsilon=epsilon,
-        delta=delta,
-        neighbouring=Neighbouring.ADD_REMOVE,
-        max_records=bound,
-    )
+    budget = Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, bound)
+    return make_plan(COIN, [Request(("side",))] * k, budget, mechanism=mechanism)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
@@ -208,8 +209,8 @@ def test_plan_holds_the_noise_of_each_candidate_against_the_rows(town, capsys, s
 
 @pytest.mark.parametrize(("mechanism", "factor"), [("gaussian", math.sqrt(math.pi / 2)), ("laplace", math.sqrt(2))])
 def test_declared_rows_are_held_against_the_deviation_of_the_noise_itself(mechanism, factor):
-    budget = ("gdp", mechanism, Neighbouring.ADD_REMOVE, 1)
-    facts = Facts(parse_schema({f"c{i}": 2 for i in range(6)}, where="test"), 1.0, 1e-6, *budget)
+    budget = Budget(1.0, 1e-6, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
+    facts = Facts(parse_schema({f"c{i}": 2 for i in range(6)}, where="test"), mechanism, budget)
     domain, one = facts.domain, np.ones(1)
     assert unit_stddev(facts, domain) == pytest.approx(factor * float(unit_noise(facts, domain)(one)[0]))
     designs = PriViewSettings(view_cells=8)._designs(domain)

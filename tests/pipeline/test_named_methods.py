@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
@@ -47,10 +48,10 @@ def table_of(columns, sizes):
 
 def measured(folder, table, method, slots, reserve, *, epsilon):
     folder.mkdir()
-    facts = {"delta": 1e-6, "max_records": 1, "neighbouring": Neighbouring.ADD_REMOVE}
-    plan = Schedule(method, slots, reserve).plan(noise="gaussian", accountant="gdp", epsilon=epsilon, **facts)
+    budget = Budget(epsilon, 1e-6, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
+    plan = Schedule(method, slots, reserve).plan(budget, noise="gaussian")
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = MeasurementContext(table, plan, ledger, SeededNoise(3), folder / "answers")
+    rounds = MeasurementContext(table, ledger, SeededNoise(3), folder / "answers")
     known = measure_plan(rounds, fit=build_fit(PgmSpec(), plan))
     assert ledger.spent.epsilon <= epsilon
     return known
@@ -127,7 +128,7 @@ def facts_of(sizes):
         f"c{i}": {"kind": "categorical", "values": list(range(n)), "missing": False} for i, n in enumerate(sizes)
     }
     schema = parse_schema({"name": "t", "source": "invented", "confirmed_public": True, "columns": columns}, where="t")
-    return Facts(schema, 1.0, 1e-9, "gdp", "gaussian", Neighbouring.ADD_REMOVE, 1)
+    return Facts(schema, "gaussian", Budget(1.0, 1e-9, "gdp", Neighbouring.ADD_REMOVE, 1))
 
 
 def test_a_weight_of_aim_is_the_overlap_with_the_whole_workload():

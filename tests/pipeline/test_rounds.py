@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, Reservation
@@ -76,8 +77,8 @@ def plan_of(
     epsilon=1.0,
     neighbouring=Neighbouring.ADD_REMOVE,
 ):
-    options = {"accountant": accountant, "noise": noise, "epsilon": epsilon, "neighbouring": neighbouring}
-    return Schedule(method, wanted, filter_share).plan(delta=1e-6, max_records=1, **options)
+    budget = Budget(epsilon, 1e-6, accountant, neighbouring, max_records=1)
+    return Schedule(method, wanted, filter_share).plan(budget, noise=noise)
 
 
 def given(method, *marginals):
@@ -119,7 +120,7 @@ METHODS = {
 def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = MeasurementContext(table or Town(), plan, ledger, SeededNoise(seed), folder / "answers")
+    rounds = MeasurementContext(table or Town(), ledger, SeededNoise(seed), folder / "answers")
     return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 

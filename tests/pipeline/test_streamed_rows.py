@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.sensitive.private_table import EMBEDDED
-from pipeline.measuring.streamed_rows import streamed_rows
+from pipeline.measuring.streamed_rows import DrawChunk, streamed_rows
 from pipeline.release_folder import read_release
 from synthesis.numbers.value_shapes import for_synthesis
 from synthesis.synthesizers import SYNTHESIZERS
@@ -44,17 +44,11 @@ def test_a_chunk_depends_on_the_seed_and_its_number_alone(one_run, tmp_path) -> 
     model = SYNTHESIZERS["pgm"]().model(coarse)
     made = [
         streamed_rows(
-            model,
-            schema,
-            coarse,
-            measurements,
-            rows=n,
-            chunk=100,
-            rng=np.random.default_rng(3),
-            folder=tmp_path / str(n),
-            spread=EMBEDDED.spread,
+            DrawChunk(model, schema, coarse, measurements, n, 100, tuple(np.random.default_rng(3).spawn(chunks))),
+            tmp_path / str(n),
+            EMBEDDED.spread,
         )
-        for n in (250, 430)
+        for n, chunks in ((250, 3), (430, 5))
     ]
     assert [t.rows for t in made] == [250, 430]
     for one, other in zip(made[0].columns, made[1].columns, strict=True):

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.public import units
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
@@ -103,20 +102,18 @@ def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(ac
     pure = accountant == "basic"
     delta = 0.0 if pure else 1e-6
     wanted = [Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(16))]
-    common = {"epsilon": 2.0, "delta": delta, "neighbouring": relation, "max_records": 1}
-    plan = plan_discovery(wanted, share=0.2, mechanism="auto", accountant=accountant, cells=(2, 4, 9), **common)
-    (slot,) = plan.slots
-    kind, keeper = plan.noise, accountant_class(accountant).of(units.delta(delta), 0)
-    one = SizeQuestion(2).sensitivity(norm=plan.noise_norm, neighbouring=relation)
+    budget = Budget(2.0, delta, accountant, relation, max_records=1)
+    plan = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(2, 4, 9))
+    (slot,) = plan.charges
+    kind = plan.noise
+    one = SizeQuestion(2).sensitivity(norm=plan.norm, neighbouring=relation)
     charges = [Charge("c", kind, one, 0.2), *(Charge(f"{i}", kind, one, 0.8 / 3) for i in range(3))]
-    first, *rest = (as_noise(e) for e in calibrate(charges, keeper, units.epsilon(2.0), units.delta(delta)))
+    first, *rest = (as_noise(e) for e in calibrate(charges, budget))
     assert slot.event.sensitivity == one and slot.event.scale == pytest.approx(first.scale, rel=1e-6)
     expected = rest[0].scale * (mean or math.sqrt(2 / math.pi)) * 5
-    assert slot.noise == pytest.approx(expected, rel=1e-6)
-    assert plan.cap == 16 and slot.to_json(plan.accountant)["discovery"]["noise_per_record"] == slot.noise
-    (paired,) = plan_discovery(
-        wanted, share=0.2, mechanism="auto", accountant=accountant, cells=(20, 40, 90), pairs=True, **common
-    ).slots
-    (alone,) = (as_noise(e) for e in calibrate([charges[0], Charge("r", kind, one, 0.8)], keeper, 2.0, delta)[1:])
+    assert slot.wanted.noise == pytest.approx(expected, rel=1e-6)
+    assert plan.cap == 16 and slot.to_json(plan.accountant)["discovery"]["noise_per_record"] == slot.wanted.noise
+    (paired,) = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(20, 40, 90), pairs=True).charges
+    (alone,) = (as_noise(e) for e in calibrate([charges[0], Charge("r", kind, one, 0.8)], budget)[1:])
     assert paired.event == slot.event, "whether pairs are measured moves no charge"
-    assert paired.noise == pytest.approx(alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6)
+    assert paired.wanted.noise == pytest.approx(alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6)

@@ -93,9 +93,9 @@ def test_a_second_look_costs_its_part_of_the_reserve(distances, part, settings):
     schema = build.build_schema(config)
     plan = build.build_plan(config, build.build_workload(config, schema), schema)
     event, whole = plan.scores_event(7, part, distances), plan.reserve_event
-    assert plan.max_records == (3 if settings else 20)
+    assert plan.budget.max_records == (3 if settings else 20)
     assert event.id == f"purse:0007:distances-{distances}" and not plan.buys_answers(event)
-    assert event.sensitivity == pytest.approx(plan.max_records * np.sqrt(distances), rel=1e-9)
+    assert event.sensitivity == pytest.approx(plan.budget.max_records * np.sqrt(distances), rel=1e-9)
     cost = (event.sensitivity / event.scale) ** 2 / (whole.sensitivity / whole.scale) ** 2
     assert part * (1 - 1e-6) < cost <= part
     assert plan.accountant.share(event, whole) <= part

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
@@ -73,25 +74,17 @@ class World:
         self.schema = schema_of(folder, names)
         public = {"public": str(folder / "public.csv")} if kind == "public" else {}
         self.selection = SELECTIONS[kind](**public)
-        self.facts = Facts(self.schema, 3.0, 1e-6, accountant, noise, Neighbouring.ADD_REMOVE, 1)
+        self.facts = Facts(self.schema, noise, Budget(3.0, 1e-6, accountant, Neighbouring.ADD_REMOVE, 1))
         self.workload = self.selection.workload(self.facts)
         self.schedule = self.selection.schedule(self.facts, self.workload)
 
     def plan(self):
-        facts = self.facts
-        return self.schedule.plan(
-            noise=facts.mechanism,
-            accountant=facts.accountant,
-            epsilon=facts.epsilon,
-            delta=facts.delta,
-            neighbouring=facts.neighbouring,
-            max_records=facts.max_records,
-        )
+        return self.schedule.plan(self.facts.budget, noise=self.facts.mechanism)
 
     def run(self, folder: Path, plan):
         folder.mkdir(exist_ok=True)
         ledger = Ledger.open(folder / "ledger.jsonl", plan)
-        rounds = MeasurementContext(Tiny(self.facts.domain), plan, ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
+        rounds = MeasurementContext(Tiny(self.facts.domain), ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
         return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
@@ -47,17 +48,8 @@ def loaded(folder: Path, rows: list[tuple[str, int, int, int]], bound: int) -> P
 
 
 def plan_of(wanted: Criterion, neighbouring=Neighbouring.ADD_REMOVE, *, mechanism="gaussian", bound=1):
-    return make_plan(
-        DOMAIN,
-        [Request(p) for p in PAIRS],
-        mechanism=mechanism,
-        accountant="gdp" if mechanism == "gaussian" else "basic",
-        epsilon=1.0,
-        delta=1e-6,
-        neighbouring=neighbouring,
-        max_records=bound,
-        accept=[wanted],
-    )
+    budget = Budget(1.0, 1e-6, "gdp" if mechanism == "gaussian" else "basic", neighbouring, bound)
+    return make_plan(DOMAIN, [Request(p) for p in PAIRS], budget, mechanism=mechanism, beside=[wanted])
 
 
 @pytest.mark.parametrize("bound", [1, 2])
@@ -71,7 +63,7 @@ def test_no_unit_moves_the_distance_by_more_than_the_sensitivity(tmp_path, bound
             tables.append(loaded(tmp_path / f"{len(tables)}", [*others, *(("p", *row) for row in mine)], bound))
     for over, neighbouring in itertools.product(("mean", "largest"), Neighbouring):
         worlds = [[exact_distance(t, m, criterion(over)) for m in made] for t in tables]
-        claimed = criterion(over).sensitivity(neighbouring=neighbouring, max_records=bound) * 2**WEIGHT_BITS
+        claimed = criterion(over).sensitivity(norm="l1", neighbouring=neighbouring, max_records=bound) * 2**WEIGHT_BITS
         theirs = worlds if neighbouring is Neighbouring.REPLACE else worlds[:1]
         pairs = itertools.product(worlds, theirs)
         largest = max(abs(a - b) for one, two in pairs for a, b in zip(one, two, strict=True))
@@ -120,13 +112,13 @@ def test_the_noise_is_that_of_the_event(tmp_path, mechanism):
     values = np.array(drawn)
     assert values.mean() == pytest.approx(7, abs=5 * planned.event.stddev / math.sqrt(values.size))
     assert values.std() == pytest.approx(planned.event.stddev, rel=0.2)
-    assert planned.event.stddev > 4 * wanted.sensitivity(neighbouring=Neighbouring.ADD_REMOVE, max_records=1)
+    alone = wanted.sensitivity(norm=planned.event.norm, neighbouring=Neighbouring.ADD_REMOVE, max_records=1)
+    assert planned.event.stddev > 4 * alone
 
 
 def asked(planned, distance, ledger, source, path, bound=1):
-    return noisy_distance(
-        planned, distance, ledger, source, neighbouring=Neighbouring.ADD_REMOVE, max_records=bound, path=path
-    )
+    budget = replace(ledger.plan.budget, max_records=bound)
+    return noisy_distance(planned, distance, ledger, source, budget=budget, path=path)
 
 
 def test_a_distance_is_kept_charged_once_and_never_drawn_again(tmp_path):

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.accounting.thresholds import union_sensitivity, weight_of
+from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.discovery.scouting import questions_of, scouting_schema
+from mechanisms.public.discovery.wanted import union_sensitivity
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -108,10 +110,8 @@ def test_weights_of_neighbours_differ_by_no_more_than_is_charged(bound, norm, po
 
 
 def planned(unit: PrivacyUnit, epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE):
-    return plan_discovery(
-        questions_of(FACTS), share=0.5, mechanism="auto", accountant="gdp", epsilon=epsilon, delta=1e-6,
-        neighbouring=neighbouring, max_records=unit.max_records,
-    )  # fmt: skip
+    budget = Budget(epsilon, 1e-6, "gdp", neighbouring, unit.max_records)
+    return plan_discovery(questions_of(FACTS), budget, share=0.5, mechanism="auto")
 
 
 def asked(tmp_path: Path, rows, seed=1, plan=None, folder="run"):
@@ -125,11 +125,11 @@ def asked(tmp_path: Path, rows, seed=1, plan=None, folder="run"):
 
     def weights():
         return value_weights(
-            source(path), [FACTS["city"]], unit, key=KEY, norm=plan.noise_norm, holdout=None,
+            source(path), [FACTS["city"]], unit, key=KEY, norm=plan.norm, holdout=None,
             workdir=home / "v",
         )  # fmt: skip
 
-    return discover(private, weights, plan, ledger, SeededNoise(seed), answers_dir=home / "answers"), ledger, home
+    return discover(private, weights, ledger, SeededNoise(seed), answers_dir=home / "answers"), ledger, home
 
 
 def test_many_units_values_are_released_and_one_units_are_not(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_table_that_is_clipped_otherwise_is_refused(tmp_path: Path) -> None:
 
 def test_only_what_reaches_the_threshold_is_released_and_noise_has_its_scale() -> None:
     plan = planned(PrivacyUnit())
-    event = replace(plan.slots[0].event, sigma=20.0)
+    event = replace(plan.charges[0].event, sigma=20.0)
     texts = tuple(f"v{i:05}" for i in range(20_000))
     weights = ValueWeights(texts, np.full(len(texts), 100 << WEIGHT_BITS, np.int64))
     for gap in (-20.0, 0.0, 20.0):

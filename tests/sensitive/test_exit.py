@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
@@ -57,16 +58,8 @@ class World:
 
     def __init__(self, folder: Path, leave):
         self.folder, self.leave = folder, leave
-        self.plan = make_plan(
-            PAIR,
-            [Request(c) for c in CLIQUES],
-            mechanism="gaussian",
-            accountant="gdp",
-            epsilon=1.0,
-            delta=1e-6,
-            neighbouring=Neighbouring.ADD_REMOVE,
-            max_records=1,
-        )
+        budget = Budget(1.0, 1e-6, "gdp", Neighbouring.ADD_REMOVE, 1)
+        self.plan = make_plan(PAIR, [Request(c) for c in CLIQUES], budget, mechanism="gaussian")
         folder.mkdir()
         self.open()
 
@@ -78,7 +71,7 @@ class World:
     @property
     def questions(self):
         places = enumerate(self.plan.measurements)
-        return [marginal_question(m, self.plan, self.folder / "answers" / f"{i}.npz") for i, m in places]
+        return [marginal_question(m, self.plan.budget, self.folder / "answers" / f"{i}.npz") for i, m in places]
 
     def counts(self, due):
         exact = exact_marginals(Rows(), [q.planned.clique for q in due], batch_cells=100)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
@@ -41,21 +42,13 @@ class Town:
 
 
 def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neighbouring.ADD_REMOVE) -> Plan:
-    return make_plan(
-        TOWN,
-        [Request(c) for c in CLIQUES],
-        mechanism=mechanism,
-        accountant=accountant,
-        epsilon=1.0,
-        delta=1e-6,
-        neighbouring=neighbouring,
-        max_records=2,
-    )
+    budget = Budget(1.0, 1e-6, accountant, neighbouring, 2)
+    return make_plan(TOWN, [Request(c) for c in CLIQUES], budget, mechanism=mechanism)
 
 
 def measured(tmp_path, which: Plan, seed: int = 1):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", which)
-    return measure(Town(), which, ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
+    return measure(Town(), ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
@@ -99,7 +92,7 @@ def test_no_bit_of_a_fractional_answer_stays_as_it_is(tmp_path):
     """Answers to entries in multiples of 2^-16 lie on a finer lattice: its lowest bits must be noise too."""
     query = SparseQuery.of(np.full((20_000, 1), 2.0**-MATRIX_BITS))  # each answer: one lowest bit
     planned = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 1.0, 5.0))
-    which = replace(plan(), max_records=1)
+    which = replace(plan(), budget=replace(plan().budget, max_records=1))
     answer = answered(np.array([1]), planned, which, Free(), SeededNoise(1), tmp_path)
     lowest = np.rint(answer.values * 2.0 ** (WEIGHT_BITS + MATRIX_BITS)).astype(np.int64) % 16
     counts = np.bincount(lowest, minlength=16)
@@ -118,7 +111,7 @@ class Free:
 
 def answered(counts, planned, which, ledger, source, folder):
     """One answer to given counts, by the exit."""
-    question = marginal_question(planned, which, folder / "answer.npz")
+    question = marginal_question(planned, which.budget, folder / "answer.npz")
     return leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
 
 
@@ -153,7 +146,7 @@ def test_the_ledger_raises_before_it_overspends(tmp_path):
     ledger.charge(which.events[0])
     with pytest.raises(BudgetExceeded, match="charged before"):
         ledger.charge(which.events[0])
-    too_much = replace(which, epsilon=0.01)
+    too_much = replace(which, budget=replace(which.budget, epsilon=0.01))
     poor = Ledger.open(tmp_path / "poor.jsonl", too_much)
     with pytest.raises(BudgetExceeded, match="would spend"):
         for event in too_much.events:
@@ -185,7 +178,7 @@ def test_a_ledger_survives_a_torn_last_line_and_refuses_another_plan(tmp_path):
 def test_a_table_clipped_to_another_bound_never_reaches_the_noise(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", plan())
     with pytest.raises(RuntimeError, match="clipped to 3"):
-        measure(Town(max_records=3), plan(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        measure(Town(max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert ledger.charged == []
 
 
@@ -196,7 +189,7 @@ def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(
     lying = replace(honest, charges=(replace(honest.charges[0], event=event), *honest.charges[1:]))
     ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
     with pytest.raises(RuntimeError, match="above the planned"):
-        measure(Town(), lying, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        measure(Town(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert ledger.charged == []
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import reserve
@@ -55,18 +56,8 @@ def scores(table, expected, neighbouring):
 def plan_of(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> Plan:
     method = Indif(PAIRS)
     slots, share = method.slots(SMALL, [1, 1, 8])
-    accountant = "gdp" if noise == "gaussian" else "basic"
-    return reserve(
-        slots,
-        method=method.description,
-        noise=noise,
-        accountant=accountant,
-        epsilon=epsilon,
-        delta=1e-6,
-        neighbouring=neighbouring,
-        max_records=bound,
-        filter_share=share,
-    )
+    budget = Budget(epsilon, 1e-6, "gdp" if noise == "gaussian" else "basic", neighbouring, bound)
+    return reserve(slots, budget, method=method.description, noise=noise, filter_share=share)
 
 
 def slot(plan):

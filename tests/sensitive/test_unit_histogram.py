@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
+from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import Request, make_plan, reserve
@@ -75,12 +76,13 @@ def test_no_unit_changes_the_histogram_by_more_than_the_sensitivity(tmp_path, bo
         changes = [a - b for a, b in pairs]
         for norm, order in (("l1", 1), ("l2", 2)):
             found = max(float(np.linalg.norm(c, order)) for c in changes)
-            claimed = wanted.sensitivity(norm=norm, neighbouring=neighbouring)
+            claimed = wanted.sensitivity(norm=norm, neighbouring=neighbouring, max_records=bound)
             assert found <= claimed and found > 0.99 * claimed
-    assert wanted.sensitivity(norm="l1", neighbouring=Neighbouring.ADD_REMOVE) == 1
+    assert wanted.sensitivity(norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=bound) == 1
     if bound > 1:
-        assert wanted.sensitivity(norm="l1", neighbouring=Neighbouring.REPLACE) == 2
-        assert wanted.sensitivity(norm="l2", neighbouring=Neighbouring.REPLACE) == pytest.approx(math.sqrt(2))
+        replaced = {"neighbouring": Neighbouring.REPLACE, "max_records": bound}
+        assert wanted.sensitivity(norm="l1", **replaced) == 2
+        assert wanted.sensitivity(norm="l2", **replaced) == pytest.approx(math.sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -91,17 +93,8 @@ class Fleet:
 
 
 def plan(mechanism: str, accountant: str, neighbouring: Neighbouring, bound: int, share: float = 0.25) -> Plan:
-    return make_plan(
-        DOMAIN,
-        [Request(("x",))],
-        mechanism=mechanism,
-        accountant=accountant,
-        epsilon=1.0,
-        delta=1e-6,
-        neighbouring=neighbouring,
-        max_records=bound,
-        histogram=RecordsPerUnit("id", bound, share),
-    )
+    budget, counted = Budget(1.0, 1e-6, accountant, neighbouring, bound), RecordsPerUnit("id", bound, share)
+    return make_plan(DOMAIN, [Request(("x",))], budget, mechanism=mechanism, beside=[counted])
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
@@ -111,7 +104,7 @@ def test_the_noise_has_the_scale_that_was_charged_for_one_unit(tmp_path, account
     """Two-sided: the test fails when the scale is 20 % off in either direction, and C does not multiply it."""
     which = plan(mechanism, accountant, neighbouring, 3000)
     ledger, exact = Ledger.open(tmp_path / "l", which), np.arange(3000) % 7
-    answer = measure_histogram(Fleet(exact), which, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
+    answer = measure_histogram(Fleet(exact), ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
     noise = answer.values - exact
     mean, wide = (1.0, 1.0) if mechanism == "laplace" else (math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi))
     margin, spread = 4 * wide / math.sqrt(noise.size), np.abs(noise).mean() / answer.scale
@@ -133,7 +126,7 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
 
     def measured(which: Plan = which) -> object:
         ledger = Ledger.open(tmp_path / "l", which)
-        found = measure_histogram(table, which, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
+        found = measure_histogram(table, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
         return None if found is None else found.values.tolist()
 
     first = measured()
@@ -151,15 +144,8 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
 
 def test_rounds_share_what_the_histogram_leaves():
     wanted = [Reservation("given", ("x",), 2, 1.0), Reservation("choose", None, 0, 1.0)]
-    options = {
-        "method": Merge(0.0, 0.0).description,
-        "noise": "gaussian",
-        "accountant": "gdp",
-        "epsilon": 1.0,
-        "delta": 1e-6,
-    }
-    options |= {"neighbouring": Neighbouring.ADD_REMOVE, "max_records": 5, "histogram": RecordsPerUnit("id", 5, 0.2)}
-    found = reserve(wanted, **options)  # type: ignore[arg-type]
+    budget, beside = Budget(1.0, 1e-6, "gdp", Neighbouring.ADD_REMOVE, 5), [RecordsPerUnit("id", 5, 0.2)]
+    found = reserve(wanted, budget, method=Merge(0.0, 0.0).description, noise="gaussian", beside=beside)
     assert sum(s.share for s in found.slots) == pytest.approx(0.8)
     assert 0.999 < found.loss.epsilon <= 1
     assert found.histogram is not None and found.histogram.event.scale < found.slots[0].event.scale / 2

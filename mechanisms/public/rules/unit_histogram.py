@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring, Norm
@@ -23,6 +24,7 @@ class RecordsPerUnit:
         share: its part of the budget, in the accountant's additive currency.
     """
 
+    purpose: ClassVar[Literal["histogram"]] = "histogram"
     name: str
     max_records: int
     share: float
@@ -41,6 +43,6 @@ class RecordsPerUnit:
     def query(self) -> Identity:
         return Identity(self.max_records)
 
-    def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring) -> float:
-        """The most that one unit changes, in units: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`."""
+    def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
+        """The most that one unit changes, at any C: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`."""
         return sensitivity(self.query, norm=norm, neighbouring=neighbouring, max_records=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,26 +45,19 @@ def unit_stddev(facts: Facts, domain: Domain) -> float:
 
 def _open_accountants(facts: Facts) -> list[str]:
     """The accountant that is named; where it is open, those that serve, one of squares first if any does."""
-    if facts.accountant != AUTO:
-        return [accountant_class(facts.accountant).kind]
-    names = {p.accountant for p in possible_pairs(facts.mechanism, AUTO, delta=facts.delta)}
+    if facts.budget.accountant != AUTO:
+        return [accountant_class(facts.budget.accountant).kind]
+    names = {p.accountant for p in possible_pairs(facts.mechanism, facts.budget)}
     return [a.kind for a in (Gdp, Zcdp, Basic) if a.kind in names]
 
 
 def _whole_budget(facts: Facts, domain: Domain, kind: str) -> Plan:
     """One marginal alone."""
     accountant = accountant_class(kind)
-    kinds = possible_kinds(facts.mechanism, delta=facts.delta)
-    return make_plan(
-        domain,
-        [Request((domain.names[0],))],
-        mechanism=accountant.natural_noise if accountant.natural_noise in kinds else kinds[0],
-        accountant=accountant.kind,
-        epsilon=facts.epsilon,
-        delta=facts.delta,
-        neighbouring=facts.neighbouring,
-        max_records=facts.max_records,
-    )
+    kinds = possible_kinds(facts.mechanism, delta=facts.budget.delta)
+    noise = accountant.natural_noise if accountant.natural_noise in kinds else kinds[0]
+    budget = replace(facts.budget, accountant=accountant.kind)
+    return make_plan(domain, [Request((domain.names[0],))], budget, mechanism=noise)
 
 
 def with_all_columns(domain: Domain, chosen: Collection[Clique]) -> Workload:
