@@ -103,8 +103,11 @@ def _planned(wanted: Wanted, event: NoiseEvent, budget: Budget, noise: float) ->
 
 
 def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int], pairs: bool) -> float:
-    """Σ |noise| of a marginal at sensitivity 1: of a one-way one on the mean, where all columns share the rest alike;
-    or of a pair of median size that takes it alone, where pairs may be measured and that is more."""
+    """Σ |noise| of a marginal at sensitivity 1, in records.
+
+    The mean over one-way marginals that share the rest alike; or that of a pair of median size which takes the rest
+    alone, if pairs may be measured and that is more.
+    """
     if not cells:
         return 0.0
     mean = rest.scale * (1.0 if rest.kind == LAPLACE.name else math.sqrt(2 / math.pi))

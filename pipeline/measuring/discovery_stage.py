@@ -87,7 +87,6 @@ def discovered(
         key, holdout: as of `load_private`.
         note: as of `Ledger`.
     """
-
     charges = plan.of("discover")
 
     @cache

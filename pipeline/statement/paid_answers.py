@@ -83,8 +83,9 @@ def _unpaid_distances(receipts: Mapping[str, Any], index: Mapping[str, Any]) -> 
 
 
 def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
-    """No receipt names less than what its answer moves by, from the query, C and the neighbouring relation; and what
-    was booked for it is no less than what was used.
+    """No receipt states a sensitivity below that of its query under C and the neighbouring relation.
+
+    Nor was less booked for an answer than its noise costs.
 
     Raises:
         UserError: measurements that cannot be read.
@@ -244,8 +245,9 @@ def _of_scores(receipt: Mapping[str, Any], relation: Neighbouring, most: int) ->
 
 
 def accepted(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
-    """What was accepted is within every threshold, by the noisy scores that were paid for; and the rule by which one of
-    several tries was taken is the one that these thresholds leave.
+    """The accepted try is within every threshold, by the noisy scores that were paid for.
+
+    The rule by which one of several tries was taken is the one that these thresholds leave.
     """
     scores = [e for e in statement["events"] if e.get("accept")]
     limits = [e["accept"]["at_most"] for e in scores]
