@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.registered import make_accountant
@@ -21,15 +21,78 @@ DELTAS = (1e-5, 1e-6, 1e-9)
 GROUPS = (2, 5, 10)
 
 
-def worst_case(plan: Plan) -> tuple[Event, ...]:
-    """What the guarantee of one try composes: all that the plan may charge, whatever part of it a run uses.
+@dataclass(frozen=True)
+class Composition:
+    """What a promise composes: the charges of one try, and the rule by which tries compose.
+
+    Attributes:
+        accountant: who adds up the charges.
+        events: the charges of a try.
+        tries: the rule; what holds for a try at its part of δ holds for all at δ.
+    """
+
+    accountant: Accountant
+    events: Sequence[Event]
+    tries: PrivateSelection = ONE_TRY
+
+    def within(self, most: PrivacyLoss) -> PrivacyLoss:
+        """The (ε, δ) of all tries, each of which the ledger keeps within `most`."""
+        loss = self.accountant.loss(self.events)
+        return self.tries.total(PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta)))
+
+    @property
+    def original(self) -> dict[str, float]:
+        """The composition before any δ is chosen: μ (gdp) or ρ (zcdp), rounded up; empty where there is none.
+
+        None is known of other accountants, of several tries, and of charges with a threshold.
+        """
+        currency = self.accountant.currency
+        if currency is None or self.tries.several or failures(self.events):
+            return {}
+        return {currency.name: above(currency.total(self.accountant.cost(e)[currency.name] for e in self.events))}
+
+    def epsilon_at(self, at: float) -> float:
+        """ε at another δ, above 0, by the same accountant; infinite where it has no bound."""
+        if not self.events:
+            return 0.0
+        each = self.tries.of_one_try(1.0, at)[1]
+        if failures(self.events) and not each - failures(self.events) >= MIN_DELTA:
+            return math.inf
+        own = self.accountant
+        again = make_accountant(own.kind, delta=delta_left(each, self.events), slots=own.slots)
+        return self._total(again.loss(self.events)).epsilon
+
+    def of_group(self, units: int) -> PrivacyLoss:
+        """The (ε, δ) that holds for `units` units at once, rounded up.
+
+        μ and ρ grow as `of_group` says, at the same δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017,
+        lemma 2.2).
+        """
+        loss, currency = self._total(self.accountant.loss(self.events)), self.accountant.currency
+        if currency is not None and loss.delta > 0 and (own := self.original):
+            value = currency.of_group(own[currency.name], units)
+            return PrivacyLoss(currency.epsilon(above(value), delta(loss.delta)), loss.delta)
+        epsilon = above(units * loss.epsilon)
+        if loss.delta == 0 or loss.epsilon == 0:
+            return PrivacyLoss(epsilon, above(units * loss.delta))
+        if not epsilon < 700:  # e^{kε} is no float
+            return PrivacyLoss(epsilon, 1.0)
+        return PrivacyLoss(epsilon, min(above(loss.delta * math.expm1(epsilon) / math.expm1(loss.epsilon)), 1.0))
+
+    def _total(self, one: PrivacyLoss) -> PrivacyLoss:
+        return self.tries.total(one) if math.isfinite(one.epsilon) else one
+
+
+def worst_case(plan: Plan) -> Composition:
+    """What the guarantee composes: all that the plan may charge in a try, whatever part of it a run uses.
 
     A part of it would be no guarantee: how much is charged may depend on answers. With a reserve, or where the plan of
     the rest follows from what was discovered, it is all that the ledger lets through, as one event.
     """
-    if not plan.open_ended:
-        return plan.events
-    return all_of_budget(plan.accountant, plan.budget.whole, failures(plan.events))
+    events = plan.events
+    if plan.open_ended:
+        events = all_of_budget(plan.accountant, plan.budget.whole, failures(plan.events))
+    return Composition(plan.accountant, events, plan.tries)
 
 
 def all_of_budget(accountant: Accountant, most: PrivacyLoss, failure: float = 0.0) -> tuple[Event, ...]:
@@ -48,55 +111,4 @@ def all_of_budget(accountant: Accountant, most: PrivacyLoss, failure: float = 0.
 
 def guarantee(plan: Plan) -> PrivacyLoss:
     """The (ε, δ) of everything that the plan may charge, in all its tries; never more than what the ledger keeps to."""
-    loss, most = plan.accountant.loss(worst_case(plan)), plan.budget
-    return plan.tries.total(PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta)))
-
-
-def original(accountant: Accountant, events: Sequence[Event]) -> dict[str, float]:
-    """The composition before any δ is chosen: μ (gdp) or ρ (zcdp), rounded up; empty for the other accountants."""
-    currency = accountant.currency
-    if currency is None or failures(events):  # with a threshold there is no currency for all of it
-        return {}
-    return {currency.name: above(currency.total(accountant.cost(e)[currency.name] for e in events))}
-
-
-def epsilon_at(
-    accountant: Accountant, events: Sequence[Event], at: float, selection: PrivateSelection = ONE_TRY
-) -> float:
-    """ε of the composition at another δ, by the same accountant; infinite where it has no bound.
-
-    Args:
-        at: the δ, above 0.
-        selection: of tries of these events; what holds for a try at its part of δ holds for all at δ.
-    """
-    if not events:
-        return 0.0
-    each = selection.of_one_try(1.0, at)[1]
-    if failures(events) and not each - failures(events) >= MIN_DELTA:
-        return math.inf
-    again = make_accountant(accountant.kind, delta=delta_left(each, events), slots=accountant.slots)
-    return _total(selection, again.loss(events)).epsilon
-
-
-def group_loss(
-    accountant: Accountant, events: Sequence[Event], units: int, selection: PrivateSelection = ONE_TRY
-) -> PrivacyLoss:
-    """The (ε, δ) that holds for `units` units at once, rounded up.
-
-    μ and ρ grow as `of_group` says, at the same δ; (ε, δ) becomes (kε, δ (e^{kε} − 1)/(e^ε − 1)) (Vadhan 2017, lemma
-    2.2).
-    """
-    currency, loss = accountant.currency, _total(selection, accountant.loss(events))
-    if not selection.several and currency is not None and loss.delta > 0 and not failures(events):
-        value = currency.of_group(original(accountant, events)[currency.name], units)
-        return PrivacyLoss(currency.epsilon(above(value), delta(loss.delta)), loss.delta)
-    epsilon = above(units * loss.epsilon)
-    if loss.delta == 0 or loss.epsilon == 0:
-        return PrivacyLoss(epsilon, above(units * loss.delta))
-    if not epsilon < 700:  # e^{kε} is no float
-        return PrivacyLoss(epsilon, 1.0)
-    return PrivacyLoss(epsilon, min(above(loss.delta * math.expm1(epsilon) / math.expm1(loss.epsilon)), 1.0))
-
-
-def _total(selection: PrivateSelection, one: PrivacyLoss) -> PrivacyLoss:
-    return selection.total(one) if math.isfinite(one.epsilon) else one
+    return worst_case(plan).within(plan.budget.whole)

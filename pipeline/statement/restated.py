@@ -122,7 +122,6 @@ def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
     several = selection.several
-    promise = selection.total(PrivacyLoss(min(worst.loss.epsilon, most.epsilon), min(worst.loss.delta, most.delta)))
     spent = PrivacyLoss(most.epsilon, accountant.loss(events).delta) if several else accountant.loss(events)
     facts = {
         "conversion": accountant.conversion,
@@ -131,8 +130,8 @@ def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
         "spent": asdict(selection.total(spent)),
         "selection": tries_fields(selection, most) if several else None,
         "warnings": warned_of(selection.total(most), unit),
-        "guarantee": asdict(promise),
-        **in_other_terms(accountant, worst.events, selection),
+        "guarantee": asdict(worst.composition.within(most)),
+        **in_other_terms(worst.composition),
     }
     if worst.exact:
         return facts

@@ -14,7 +14,7 @@ from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.plan import RESERVE
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.receipts import booked_events
-from mechanisms.accounting.restatements import all_of_budget
+from mechanisms.accounting.restatements import Composition, all_of_budget
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
@@ -29,17 +29,16 @@ PIECES = 1000
 
 @dataclass(frozen=True)
 class Worst:
-    """What the promise of one try composes.
+    """What the promise composes.
 
     Attributes:
-        events: the charges; all of the budget as one event where some of it was reserved and not charged.
-        loss: their total, within the budget of a try.
+        composition: the charges; all of the budget as one event where some of it was reserved and not charged.
+        loss: the total of a try, within its budget.
         exact: whether the plan's own composition at another δ is that of these events, so that it can be compared.
         slack: how far it may lie from the plan's: a whole budget is a little more than what a plan made of it.
     """
 
-    accountant: Accountant
-    events: list[Event]
+    composition: Composition
     loss: PrivacyLoss
     exact: bool
     slack: float = SLACK
@@ -78,17 +77,16 @@ def worst_of(statement: Mapping[str, Any]) -> Worst:
     spent in parts (a privacy filter), for a plan that follows from what was discovered, and for slots of which some
     were not used: their shares sum to less than 1.
     """
-    accountant, events = accountant_of(statement)
+    (accountant, events), tries = accountant_of(statement), tries_of(statement)
     reserve = any(e.id.startswith((RESERVE, DISCOVERY)) for e in events)
     if not reserve and not unused(statement) > CALIBRATED:
-        return Worst(accountant, events, accountant.loss(events), exact=True)
+        return Worst(Composition(accountant, events, tries), accountant.loss(events), exact=True)
     most = one_try(statement)
     if not reserve and accountant.currency is None:
-        return Worst(accountant, events, accountant.loss(events), exact=False)
-    events = list(all_of_budget(accountant, most, failures(events)))
-    loss = accountant.loss(events)
-    least = PrivacyLoss(min(loss.epsilon, most.epsilon), min(loss.delta, most.delta))
-    return Worst(accountant, events, least, exact=True, slack=SLACK if reserve else CALIBRATED)
+        return Worst(Composition(accountant, events, tries), accountant.loss(events), exact=False)
+    whole = all_of_budget(accountant, most, failures(events))
+    slack = SLACK if reserve else CALIBRATED
+    return Worst(Composition(accountant, whole, tries), Composition(accountant, whole).within(most), True, slack)
 
 
 def unused(statement: Mapping[str, Any]) -> float:

@@ -9,20 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.events import Event
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import PrivateSelection
-from mechanisms.accounting.restatements import (
-    DELTAS,
-    GROUPS,
-    epsilon_at,
-    group_loss,
-    guarantee,
-    original,
-    worst_case,
-)
+from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, guarantee, worst_case
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.sources import names_the_table
@@ -175,7 +166,7 @@ def make_statement(
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
-        **in_other_terms(plan.accountant, worst_case(plan), plan.tries),
+        **in_other_terms(worst_case(plan)),
         published=asdict(publication or Publication()),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
@@ -212,17 +203,13 @@ def declared_fields(
     }
 
 
-def in_other_terms(accountant: Accountant, events: Sequence[Event], selection: PrivateSelection) -> dict[str, Any]:
-    """The guarantee before any δ is chosen, at other δ, and for groups of units.
-
-    Args:
-        events: what the promise of one try composes.
-    """
-    groups = ((k, group_loss(accountant, events, k, selection)) for k in GROUPS)
+def in_other_terms(promised: Composition) -> dict[str, Any]:
+    """The guarantee before any δ is chosen, at other δ, and for groups of units."""
+    groups = ((k, promised.of_group(k)) for k in GROUPS)
     return {
-        "original": original(accountant, events) if not selection.several else {},
-        "epsilon_at": {f"{at:g}": _finite(epsilon_at(accountant, events, at, selection)) for at in DELTAS},
-        "curve": tuple((at, _finite(epsilon_at(accountant, events, at, selection))) for at in CURVE),
+        "original": promised.original,
+        "epsilon_at": {f"{at:g}": _finite(promised.epsilon_at(at)) for at in DELTAS},
+        "curve": tuple((at, _finite(promised.epsilon_at(at))) for at in CURVE),
         "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),
     }
 

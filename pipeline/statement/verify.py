@@ -13,7 +13,6 @@ from typing import Any
 from jinja2 import TemplateError
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.accounting.restatements import epsilon_at, group_loss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import said_not_ours
@@ -236,26 +235,26 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if short := shortfall(statement):
         return False, short
     worst = worst_of(statement)
-    accountant, events, loss = worst.accountant, worst.events, selection.total(worst.loss)
+    promised, loss = worst.composition, selection.total(worst.loss)
     over = 1 + worst.slack
     if loss.epsilon > promise["epsilon"] * over or loss.delta > promise["delta"] * over:
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
         return False, "more than the budget"
     for at, value in (*statement["epsilon_at"].items(), *statement["curve"]):
-        if value is not None and epsilon_at(accountant, events, float(at), selection) > value * over:
+        if value is not None and promised.epsilon_at(float(at)) > value * over:
             return False, f"ε at δ = {at} is more than {value:.6g}"
     for group in statement["group_privacy"]:
-        least = group_loss(accountant, events, group["units"], selection)
+        least = promised.of_group(group["units"])
         value = group["epsilon"]
         if value is not None and least.epsilon > value * over:
             return False, f"a group of {group['units']} loses ε = {least.epsilon:.6g}, not {value:.6g}"
         if value is not None and least.delta > group["delta"] * (1 + SLACK):
             return False, f"a group of {group['units']} has δ = {least.delta:.3g}, not {group['delta']:.3g}"
     for name, value in statement["original"].items():
-        currency = accountant.currency
+        currency = promised.accountant.currency
         if currency is None or name != currency.name:
-            return False, f"{accountant.kind} has no original parameter {name}"
+            return False, f"{promised.accountant.kind} has no original parameter {name}"
         if selection.several:
             return False, f"of several tries (ε, δ) alone is known, no {name}"
         again = currency.epsilon(value, delta(promise["delta"]))

@@ -13,7 +13,7 @@ from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.receipts import booked_events
-from mechanisms.accounting.restatements import epsilon_at, group_loss, guarantee, original, worst_case
+from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
 from mechanisms.public.discovery.leaf_tree import LeafTree
@@ -122,9 +122,9 @@ def test_what_is_promised_is_all_of_the_budget_whatever_the_rest_is():
         promise, spend = guarantee(rest), spend_of_plan(rest)
         assert promise.epsilon == pytest.approx(1, rel=1e-6) and promise.delta <= 1e-6
         assert spend.epsilon == 1 and spend.delta == 1e-6 and spend.slack >= 9.99e-8
-        assert math.isinf(epsilon_at(rest.accountant, worst_case(rest), 5e-8))  # less than the thresholds take
-        assert original(rest.accountant, worst_case(rest)) == {}
-        pair = group_loss(rest.accountant, worst_case(rest), 2)
+        assert math.isinf(worst_case(rest).epsilon_at(5e-8))  # less than the thresholds take
+        assert worst_case(rest).original == {}
+        pair = worst_case(rest).of_group(2)
         assert pair.epsilon >= 2 * promise.epsilon * (1 - 1e-9) and pair.delta > promise.delta
 
 

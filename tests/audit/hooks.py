@@ -90,7 +90,7 @@ POINTS = {
     "grid's norm": "mechanisms.public.queries.adaptive_grid:GridQuery.largest_column_norm",
     "bound on noise": "pipeline.inference.told:Told.sum_bound",
     "errors of sides": "pipeline.inference.release_evidence:ReleaseEvidence.side_errors",
-    "family's loss": "mechanisms.accounting.restatements:group_loss",
+    "family's loss": "mechanisms.accounting.restatements:Composition.of_group",
     "coins of rows": "mechanisms.sensitive.engines.coins:of_row_aside",
     "coins of units": "mechanisms.sensitive.engines.coins:of_unit_aside",
     "kept slices": "mechanisms.sensitive.engines.spark_files:keep",

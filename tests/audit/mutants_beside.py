@@ -175,7 +175,7 @@ def grid_moves_30_percent_further_than_charged(original: Any) -> Any:
 @mutant("losses pairs /add_remove/", "family's loss")
 def a_family_costs_what_one_unit_costs(original: Any) -> Any:
     """The statement's loss of groups is that of one of them."""
-    return lambda accountant, events, units, *more: original(accountant, events, 1, *more)
+    return lambda promised, units: original(promised, 1)
 
 
 @mutant("rates merged", "bound on noise")

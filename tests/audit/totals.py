@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
 from mechanisms.accounting.events import Exponential
-from mechanisms.accounting.restatements import epsilon_at, guarantee, worst_case
+from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, ASKED, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
@@ -252,8 +252,8 @@ def check_tries(plan: Any, config: Any) -> None:
     if tries > 1 and spend.slack < claims[0][1].delta:
         raise Broken(f"booked: δ = {spend.slack} outside of μ and ρ, for {tries} tries of {one.delta}")
     for at in (1e-5, 1e-9) if tries > 1 else ():
-        said = epsilon_at(plan.accountant, worst_case(plan), at, plan.tries)
-        alone = textbook(worst_case(plan), plan.accountant.kind, at / tries)[0]
+        said = worst_case(plan).epsilon_at(at)
+        alone = textbook(worst_case(plan).events, plan.accountant.kind, at / tries)[0]
         if said < factor * alone * (1 - 1e-9):
             raise Broken(
                 f"stated: ε = {said:.6g} at δ = {at:g}; a try alone has {float(alone):.6g} at δ = {at / tries:g}"

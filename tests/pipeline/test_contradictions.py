@@ -9,7 +9,7 @@ import pytest
 from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.receipts import booked_events
-from mechanisms.accounting.restatements import epsilon_at, group_loss, original
+from mechanisms.accounting.restatements import Composition
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
 from tests.pipeline.conftest import TOWN, command, done_once, rebound
@@ -201,13 +201,13 @@ def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
 def _cut_down(said, budget):
     """All that is stated follows from the charges alone, as if nothing else had been reserved."""
     events, keeper = booked_events(said["events"]), make_accountant("gdp", delta=said["budget"]["delta"], slots=0)
-    loss = keeper.loss(events)
+    loss, charged = keeper.loss(events), Composition(keeper, events)
     said["spent"] = said["guarantee"] = {"epsilon": loss.epsilon, "delta": loss.delta}
-    said["original"] = original(keeper, events)
-    said["epsilon_at"] = {at: epsilon_at(keeper, events, float(at)) for at in said["epsilon_at"]}
-    said["curve"] = [[at, epsilon_at(keeper, events, at)] for at, _ in said["curve"]]
+    said["original"] = charged.original
+    said["epsilon_at"] = {at: charged.epsilon_at(float(at)) for at in said["epsilon_at"]}
+    said["curve"] = [[at, charged.epsilon_at(at)] for at, _ in said["curve"]]
     for group in said["group_privacy"]:
-        group["epsilon"] = group_loss(keeper, events, group["units"]).epsilon
+        group["epsilon"] = charged.of_group(group["units"]).epsilon
     if budget:
         said["budget"]["epsilon"] = loss.epsilon
     return loss.epsilon

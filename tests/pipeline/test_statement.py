@@ -14,7 +14,7 @@ import yaml
 from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
-from mechanisms.accounting.restatements import epsilon_at, group_loss, original
+from mechanisms.accounting.restatements import Composition
 from pipeline.pages.page import few_digits, rounded_up
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
@@ -135,27 +135,27 @@ def test_a_release_that_is_not_private_says_so_on_top_and_claims_nothing_in_its_
 def test_the_numbers_in_other_terms_hold_by_their_definitions(accountant):
     events = [Gaussian("a", 3.0, 40.0), Gaussian("b", 1.0, 9.0)]
     keeper = make_accountant(accountant, delta=1e-7, slots=2)
-    loss = keeper.loss(events)
-    known = [epsilon_at(keeper, events, d) for d in (1e-5, 1e-6, 1e-9)]
+    loss, charged = keeper.loss(events), Composition(keeper, events)
+    known = [charged.epsilon_at(d) for d in (1e-5, 1e-6, 1e-9)]
     assert known == sorted(known)
-    assert epsilon_at(keeper, events, 1e-7) == pytest.approx(loss.epsilon, rel=1e-9)
+    assert charged.epsilon_at(1e-7) == pytest.approx(loss.epsilon, rel=1e-9)
     mu = math.hypot(3 / 40, 1 / 9)
     for at, epsilon in zip((1e-5, 1e-6, 1e-9), known, strict=True):
         assert gaussian_log_delta(mu, epsilon) <= math.log(at) + 1e-9  # the exact δ of both events together
     for units in (2, 5, 10):
-        group = group_loss(keeper, events, units)
+        group = charged.of_group(units)
         assert gaussian_log_delta(units * mu, group.epsilon) <= math.log(group.delta) + 1e-9
     if accountant == "gdp":
-        assert original(keeper, events)["mu"] == pytest.approx(mu, rel=1e-9)
-        assert gaussian_log_delta(5 * mu, 0.7 * group_loss(keeper, events, 5).epsilon) > math.log(1e-7)
+        assert charged.original["mu"] == pytest.approx(mu, rel=1e-9)
+        assert gaussian_log_delta(5 * mu, 0.7 * charged.of_group(5).epsilon) > math.log(1e-7)
 
 
 def test_a_group_under_pure_privacy_loses_its_sum():
     keeper = make_accountant("basic", delta=0.0, slots=0)
-    group = group_loss(keeper, [Laplace("a", 1.0, 2.0), Exponential("b", 0.5)], 5)
+    group = Composition(keeper, [Laplace("a", 1.0, 2.0), Exponential("b", 0.5)]).of_group(5)
     assert group.epsilon == pytest.approx(5.0)
     assert group.delta == 0
-    assert original(keeper, [Laplace("a", 1.0, 2.0)]) == {}
+    assert Composition(keeper, [Laplace("a", 1.0, 2.0)]).original == {}
 
 
 @pytest.mark.parametrize(
