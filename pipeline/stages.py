@@ -24,6 +24,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.formats import FORMATS
 from mechanisms.public.tables.losses import ColumnLoss, losses_of
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -248,7 +249,7 @@ def _statement(
 
 def _released(work: Work, statement: PrivacyStatement, taken: Taken, signer: Signer | None) -> tuple[Path, CodedTable]:
     """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
-    table = work.folder.release / f"synthetic.{work.config.release.format}"
+    table = work.folder.release / FORMATS[work.config.release.format].released
     if work.folder.release.exists():  # a resumed run never changes what may be published already
         check_seal(work.folder)
         coded = _reloaded(work, table)
@@ -270,7 +271,7 @@ def _written(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sign
             statement.to_json(),
             taken.known,
             coded,
-            form=config.release.format,
+            form=FORMATS[config.release.format],
             rng=rng,
             rows_asked=config.synthesis.rows,
             signer=signer,

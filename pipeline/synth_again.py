@@ -13,11 +13,13 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import draft_schema
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.format_trial import released_format
+from mechanisms.public.tables.formats import CSV
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
@@ -63,7 +65,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     _check_said(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
-    form = one_of(config.release.format, ("csv", "parquet"), "release.format")
+    form = released_format(config.release.format)
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
     folder = RunFolder(root)
@@ -106,7 +108,7 @@ def _check_said(statement: Mapping[str, Any], schema: Schema, release: Path) -> 
     try:
         render_statement(statement, rows_asked=None, signer=None, digests={}, given=None)
         registry_record(statement, given=None)
-        croissant(statement, schema, table="synthetic.csv", digest="", given=None)
+        croissant(statement, schema, table=CSV.released, digest="", given=None)
     except BROKEN as error:
         fix = f"python -m pipeline verify {release} says more; do not trust this one"
         what = f"privacy.json is not as a run writes it ({type(error).__name__})"

@@ -20,6 +20,7 @@ from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
+from mechanisms.public.tables.formats import released_table
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
@@ -209,7 +210,7 @@ class Release:
 
     @property
     def _table_name(self) -> str:
-        return next(n for n in self._files if n.startswith("synthetic."))
+        return released_table(self._files, "release")
 
     def save(self, path: Path | str) -> Path:
         """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.

@@ -8,13 +8,14 @@ from pathlib import Path
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.formats import FORMATS
 from pipeline.settings import build
 from pipeline.settings.config import Config
 
 
 def check_rows(config: Config, schema: Schema, root: Path) -> None:
     """Refuse rows that a disk cannot hold, by a lower bound: codes where rows are drawn in chunks, and a sign and a
-    comma for each value of a CSV file.
+    comma for each value of a file that is not compressed.
 
     Args:
         root: the run's folder, which need not exist.
@@ -23,7 +24,7 @@ def check_rows(config: Config, schema: Schema, root: Path) -> None:
     """
     rows, most, columns = config.synthesis.rows or 0, build.rows_at_once(config, schema), schema.domain.attributes
     codes = sum(code_dtype(a.size).itemsize for a in columns) if most is not None and rows > most else 0
-    needed = rows * (codes + (2 * len(columns) if config.release.format == "csv" else 0))
+    needed = rows * (codes + (0 if FORMATS[config.release.format].compressed else 2 * len(columns)))
     place = next(p for p in (root.absolute(), *root.absolute().parents) if p.is_dir())
     if needed > (free := shutil.disk_usage(place).free):
         what = f"{rows:,} synthetic rows need more than {needed / 1e9:,.3g} GB of disk, and {free / 1e9:,.3g} are free"

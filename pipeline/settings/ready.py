@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.errors import one_of
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.format_trial import released_format
 from mechanisms.public.tables.losses import check_share
 from pipeline.settings import build, disk_space
 from pipeline.settings.config import Config
@@ -44,7 +44,7 @@ def ready(config: Config, schema: Schema, plan: Plan, root: Path) -> Ready:
     Raises:
         UserError: an impossible setting, a library or a key that is not there, or rows that the disk cannot hold.
     """
-    one_of(config.release.format, ("csv", "parquet"), "release.format")
+    released_format(config.release.format)
     check_share(config.data.max_unplaced)
     spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
     disk_space.check_rows(config, schema, root)
