@@ -25,8 +25,8 @@ from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
-from pipeline.settings import build
 from pipeline.settings.config import DraftConfig, SynthConfig
+from pipeline.settings.memory import check_rows
 from pipeline.stage_bars import Stages
 from pipeline.statement.croissant import croissant
 from pipeline.statement.document import render_statement
@@ -72,7 +72,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
     fixed = [c for c, _ in schema.zeros]
-    build.check_rows(schema.measured, measurements, spec, rows, config.limits, fixed=fixed)
+    check_rows(schema.measured, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)

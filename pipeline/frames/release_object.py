@@ -34,9 +34,9 @@ from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
-from pipeline.settings import build
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
+from pipeline.settings.synthesizing import usable_synthesizer
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import words_of
@@ -147,7 +147,7 @@ class Release:
     @cached_property
     def _model(self) -> RowModel | None:
         """What rows are drawn from, fitted once."""
-        spec = build.usable_synthesizer(self._synthesis)
+        spec = usable_synthesizer(self._synthesis)
         return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
     def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
@@ -282,7 +282,7 @@ def load(path: Path | str, **settings: Any) -> Release:
     config = typed(
         compose_config("synth", overrides_of(own, {"from": "path", "output": "save", **sample})), SynthConfig
     )
-    build.usable_synthesizer(config.synthesis)
+    usable_synthesizer(config.synthesis)
     return read(inner if (inner / "measurements").is_dir() else folder, {}, config.synthesis)
 
 

@@ -11,20 +11,19 @@ from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planned_discovery import DiscoveryPlan
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Domain
-from mechanisms.public.errors import one_of
 from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Schedule
-from pipeline.settings.config import Config
 
 
 def build_adaptive(
-    config: Config,
     schedule: Schedule,
     domain: Domain,
     *,
+    mechanism: str,
     accountant: str,
+    neighbouring: Neighbouring,
     budget: tuple[float, float],
     max_records: int,
     histogram: RecordsPerUnit | None = None,
@@ -40,12 +39,12 @@ def build_adaptive(
         histogram: of records per unit, if it is wanted.
         accept: what decides whether the release is accepted.
         discovery: what is charged before.
-        accountant: the setting, which may be auto.
+        mechanism, accountant: the settings, which may be auto.
         mapped: columns whose first marginal is the one with the column that they follow from.
     Raises:
         UserError: a setting out of range; an accountant that cannot count such rounds.
     """
-    privacy, method = config.privacy, schedule.method
+    method = schedule.method
     rounds = replace(schedule, slots=[_with_source(w, domain, mapped) for w in schedule.slots])
     reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
 
@@ -57,7 +56,7 @@ def build_adaptive(
             accountant=pair.accountant,
             epsilon=budget[0],
             delta=budget[1],
-            neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+            neighbouring=neighbouring,
             max_records=max_records,
             histogram=histogram,
             accept=accept,
@@ -66,7 +65,7 @@ def build_adaptive(
         return replace(plan, power=power)
 
     pairs = possible_pairs(
-        config.mechanism.kind,
+        mechanism,
         accountant,
         delta=budget[1],
         reserve=schedule.reserve > 0,

@@ -9,11 +9,11 @@ from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS
-from pipeline.settings import build
-from pipeline.settings.config import Config
+from pipeline.settings.memory import rows_at_once
+from pipeline.settings.specs import Specs
 
 
-def check_rows(config: Config, schema: Schema, root: Path) -> None:
+def check_disk(specs: Specs, schema: Schema, root: Path) -> None:
     """Refuse rows that a disk cannot hold, by a lower bound: codes where rows are drawn in chunks, and a sign and a
     comma for each value of a file that is not compressed.
 
@@ -22,7 +22,8 @@ def check_rows(config: Config, schema: Schema, root: Path) -> None:
     Raises:
         UserError: synthesis.rows needs more than is free there.
     """
-    rows, most, columns = config.synthesis.rows or 0, build.rows_at_once(config, schema), schema.domain.attributes
+    config, columns = specs.config, schema.domain.attributes
+    rows, most = config.synthesis.rows or 0, rows_at_once(specs.synthesizer, schema, config.accept)
     codes = sum(code_dtype(a.size).itemsize for a in columns) if most is not None and rows > most else 0
     needed = rows * (codes + (0 if FORMATS[config.release.format].compressed else 2 * len(columns)))
     place = next(p for p in (root.absolute(), *root.absolute().parents) if p.is_dir())

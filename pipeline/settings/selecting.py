@@ -1,4 +1,4 @@
-"""Settings → a selection, and the facts that it decides from."""
+"""Settings → a selection, and the accountant."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.filters import USUAL
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import AUTO
-from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import Neighbouring
-from mechanisms.selection.auto import AutoSettings
-from mechanisms.selection.base import Facts, Selection
+from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS
 from pipeline.settings.config import Config, SelectionConfig
 from pipeline.settings.own_settings import own_settings
@@ -52,34 +49,6 @@ def asked_accountant(config: Config) -> str:
     book = load_book(Path(ledger).expanduser())
     kind = (config.budget.accountant or USUAL) if book is None else book.filter.kind
     return setting if accountant_class(kind).currency is None else kind
-
-
-def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
-    """What a selection decides from before any row is read."""
-    privacy = config.privacy
-    return Facts(
-        schema=schema,
-        epsilon=privacy.epsilon,
-        delta=privacy.delta,
-        accountant=asked_accountant(config),
-        mechanism=config.mechanism.kind,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
-        max_records=max_records,
-    )
-
-
-def replaced_choice(config: Config, schema: Schema, *, max_records: int) -> tuple[str, ...]:
-    """Where the accountant leaves the default selection no choices, a sentence that says so."""
-    selection = selection_of(config.selection)
-    asked = [config.selection.options.get(name) for name in ("marginals", "closure", "k", "weights", "merge")]
-    if not isinstance(selection, AutoSettings) or any(value is not None for value in asked):
-        return ()
-    if selection.given(build_facts(config, schema, max_records=max_records)) is None:
-        return ()
-    return (
-        f"privacy.accountant={asked_accountant(config)} with mechanism={config.mechanism.kind} cannot count choices "
-        "that follow from answers: all pairs are measured at once, as in selection=pairs; privacy.accountant=gdp can",
-    )
 
 
 def with_max_cells(config: SelectionConfig, changed: Callable[[int], int]) -> SelectionConfig:

@@ -14,10 +14,11 @@ from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import private_folder
 from pipeline.console import tells
 from pipeline.folders import RunFolder
-from pipeline.settings import build
+from pipeline.load_stage import open_source, schema_print
+from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import data_path, generated
-from pipeline.stages import open_source, schema_print
+from pipeline.settings.specs import build_specs
 from pipeline.sweeps.planned_jobs import Job
 
 
@@ -39,7 +40,7 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
         if RunFolder(job.root).manifest.exists():  # it has begun: it was looked at, and goes on or is refused
             continue
         try:
-            schema = build.build_schema(config)
+            schema = build_schema(build_specs(config))
             key = (str(data_path(config).resolve()), config.data.delimiter, schema_print(schema))
             if key not in losses:
                 losses[key] = _looked_at(config, schema, RunFolder(workdir))

@@ -1,0 +1,111 @@
+"""The stages through the wall and right of it: measured with noise, stated, synthesized and released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.release import PrivacyStatement
+from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.formats import FORMATS
+from mechanisms.sensitive.private_choice import kept_choices
+from pipeline.load_stage import open_source
+from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
+from pipeline.measuring.attempts import Work
+from pipeline.plugins.origins import not_ours
+from pipeline.release_folder import check_seal, write_release
+from pipeline.run_context import RunContext, State, present
+from pipeline.statement.signing import Signer
+from pipeline.statement.statement import declared, make_statement
+
+#: Said of a run, and of one that is resumed.
+EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
+
+
+def measure(context: RunContext, state: State) -> State:
+    """The noisy answers; with `accept`, those of the try that is released.
+
+    Guarantee: that of the plan.
+    Raises:
+        Withheld: no try is accepted.
+    """
+    design, specs = state.design, state.design.specs
+    work = Work(
+        context.config,
+        design.schema,
+        specs.synthesizer,
+        design.plan,
+        present(state.rows).private,
+        context.folder,
+        context.show,
+        context.ready.aside,
+        state.discovered,
+        context.engine.spread,
+        state.note,
+    )
+    return replace(state, work=work, taken=settle(work) if design.plan.scores else only_try(work))
+
+
+def state_promise(context: RunContext, state: State) -> State:
+    """What was promised and spent, from the objects that were used."""
+    work, taken, specs, ready = present(state.work), present(state.taken), state.design.specs, context.ready
+    config, plan, bound = context.config, work.plan, None if work.found is None else work.found.bound
+    statement = make_statement(
+        work.schema,
+        work.private.unit,
+        plan,
+        taken.ledger,
+        taken.known,
+        config.privacy.noise_seed,
+        work.aside,
+        taken=declared(config, specs.selection, ready.start),
+        chosen=kept_choices(taken.attempt.answers) | work.answered,
+        found_bound=None if bound is None else bound.to_json(),
+        scores=taken.scores,
+        publication=ready.who,
+        running_total=None if state.total is None else state.total.to_json(),
+        not_ours=not_ours(specs.selection, plan, taken.known, (config.synthesis.kind, type(work.spec))),
+    )
+    return replace(state, statement=statement)
+
+
+def release(context: RunContext, state: State) -> State:
+    """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
+    work, taken, statement = present(state.work), present(state.taken), present(state.statement)
+    table = work.folder.release / FORMATS[work.config.release.format].released
+    if work.folder.release.exists():  # a resumed run never changes what may be published already
+        check_seal(work.folder)
+        coded = _reloaded(work, table)
+    else:
+        coded = _written(work, statement, taken, context.ready.signer)
+        # computed columns have values now, and with them codes
+        coded = _reloaded(work, table) if work.schema.rules.computed else coded
+    context.show.warn([EMPTY] if coded.rows == 0 else [])
+    return replace(state, table=table, synthetic=coded)
+
+
+def _written(work: Work, statement: PrivacyStatement, taken: Taken, signer: Signer | None) -> CodedTable:
+    """The rows of the try that is taken, once `release/` is there."""
+    config, (coded, rng) = work.config, table_of(work, taken)
+    with work.show.stage("release") as report:
+        write_release(
+            work.folder,
+            work.schema,
+            statement.to_json(),
+            taken.known,
+            coded,
+            form=FORMATS[config.release.format],
+            rng=rng,
+            rows_asked=config.synthesis.rows,
+            signer=signer,
+            progress=report,
+        )
+    return coded
+
+
+def _reloaded(work: Work, table: Path) -> CodedTable:
+    """The rows of a released table as codes."""
+    with work.show.stage("reload") as report:
+        source = open_source(table, work.config, work.folder, ",")
+        return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)

@@ -1,0 +1,115 @@
+"""The memory that a run and its rows need, predicted before the work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.release import Measurements
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
+from pipeline.settings.config import LimitsConfig
+from pipeline.settings.machine_limits import memory_limit_bytes
+from pipeline.settings.specs import Specs
+from synthesis.consistency.total import default_rows
+from synthesis.contract import CHUNK_ROWS, Synthesizer
+from synthesis.pgm.junction_tree import model_cells
+
+#: What the interpreter and the libraries take before any work.
+LIBRARIES_BYTES = 400_000_000
+
+
+def planned_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
+    """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
+    known = [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
+    return known + later_cells(plan, domain)
+
+
+def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
+    """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
+
+    The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
+    a million synthetic rows are assumed.
+    """
+    domain, config, spec = schema.measured, specs.config, specs.synthesizer
+    cells, later = (sum(n for _, n in sizes) for sizes in (planned_cells(plan, domain), later_cells(plan, domain)))
+    cliques = [m.clique for m in plan.measurements]
+    rows, most = config.synthesis.rows or config.data.rows or 1_000_000, rows_at_once(spec, schema, config.accept)
+    rows = rows if most is None else min(rows, most)
+    counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
+    fixed = [c for c, _ in schema.zeros]
+    grown = grown_cells(plan, domain, spec.model_settings.max_cells)
+    synthesis = spec.predicted_bytes(domain, cliques, rows, fixed=fixed, grown=grown)
+    if spec.max_model_cells is None:  # the model between the rounds, where there is one
+        synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
+    return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
+
+
+def planned_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
+    """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
+    if spec.max_model_cells is None:
+        return None
+    return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
+
+
+def grown_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
+    """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
+    limit = spec.max_model_cells
+    return None if limit is None else grown_cells(plan, schema.measured, limit) or None
+
+
+def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) -> int | None:
+    """The most synthetic rows that are held at a time; None: all of them.
+
+    A model's rows are drawn in chunks, unless rows are given units, or noisy scores decide about all of them.
+
+    Args:
+        accept: what such scores decide.
+    """
+    drawn = spec.streams(schema.zeros) and schema.rules.unit_ids is None and not accept
+    return CHUNK_ROWS if drawn else None
+
+
+def check_rows(
+    domain: Domain,
+    measurements: Measurements,
+    spec: Synthesizer,
+    rows: int | None,
+    limits: LimitsConfig,
+    *,
+    fixed: Sequence[Clique] = (),
+    at_once: int | None = None,
+) -> None:
+    """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
+
+    Args:
+        fixed: cliques of the schema's impossible combinations.
+        at_once: the most rows that are held at a time; None: all of them.
+    Raises:
+        UserError: too many rows, asked for or by the noisy total.
+    """
+    count = default_rows(measurements) if rows is None else rows
+    measured = [a.clique for a in measurements.answers]
+    held = count if at_once is None else min(count, at_once)
+    needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, held, fixed=fixed)
+    limit = memory_limit_bytes(limits.memory_gb)
+    if needed > limit:
+        what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+        raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
+
+
+def check_memory(specs: Specs, schema: Schema, plan: Plan) -> None:
+    """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
+    limit = memory_limit_bytes(specs.config.limits.memory_gb)
+    needed = predicted_memory_bytes(specs, schema, plan)
+    if needed > limit:
+        name, largest = max(planned_cells(plan, schema.measured), key=lambda p: p[1])
+        raise UserError(
+            f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}; the largest marginal is "
+            f"{name} with {largest:,} cells",
+            where="limits.memory_gb",
+            fix="lower selection.max_cells or synthesis.rows, or raise limits.memory_gb",
+        )
