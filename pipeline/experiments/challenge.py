@@ -48,7 +48,7 @@ from pipeline.load_stage import keep_settings, open_source, run_facts
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.selecting import with_max_cells
+from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, build_specs, build_unit
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.statement.start_table import start_in

@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.settings.config import SynthesisConfig
-from pipeline.settings.synthesizing import build_synthesizer
+from pipeline.settings.methods import build_synthesizer
 from synthesis.contract import Synthesizer
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.papers.multiplicative_weights import WeightsSpec

@@ -35,7 +35,7 @@ from pipeline.folders import RunFolder
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.selecting import with_max_cells
+from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
 from pipeline.statement.statement import Declared, make_statement
 from pipeline.statement.words import words_of

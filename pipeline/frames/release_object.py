@@ -36,7 +36,7 @@ from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
-from pipeline.settings.synthesizing import usable_synthesizer
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import words_of

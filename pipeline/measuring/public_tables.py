@@ -20,7 +20,7 @@ from mechanisms.selection.base import Selection
 from mechanisms.sensitive.private_table import fingerprint
 from mechanisms.sensitive.same_rows import same_rows
 from pipeline.settings.config import SynthesisConfig
-from pipeline.settings.synthesizing import usable_synthesizer
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.format_2 import starts_from
 from pipeline.statement.start_table import START, Start, start_in, start_of
 from synthesis.contract import Synthesizer

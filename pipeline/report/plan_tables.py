@@ -28,9 +28,8 @@ from pipeline.report.plan_words import expectations, in_words
 from pipeline.settings.build import said_limit
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
-from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes
+from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes, scores_bytes
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
-from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.specs import Specs
 
 #: Of the plan's tables; names of marginals are folded beyond.

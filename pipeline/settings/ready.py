@@ -9,10 +9,10 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.public.tables.losses import check_share
-from pipeline.settings.disk_space import check_disk
+from pipeline.settings.memory import check_disk
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.scoring import build_holdout
 from pipeline.settings.specs import Specs
-from pipeline.settings.synthesizing import usable_synthesizer
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in

@@ -16,8 +16,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import Config, DataConfig, PrivacyConfig
-from pipeline.settings.selecting import asked_accountant, selection_of
-from pipeline.settings.synthesizing import build_synthesizer
+from pipeline.settings.methods import asked_accountant, build_synthesizer, selection_of
 from synthesis.contract import Synthesizer
 
 RECORD = "record"

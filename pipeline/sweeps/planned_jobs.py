@@ -29,9 +29,9 @@ from pipeline.settings import build, memory
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
-from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import build_specs
 

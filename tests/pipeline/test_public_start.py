@@ -11,8 +11,8 @@ from mechanisms.public.errors import UserError
 from pipeline.measuring.public_tables import started
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import SynthesisConfig, load_config
+from pipeline.settings.methods import build_synthesizer
 from pipeline.settings.specs import build_specs
-from pipeline.settings.synthesizing import build_synthesizer
 from pipeline.statement.restated import restated
 from pipeline.statement.start_table import start_in
 from synthesis.synthesizers import SYNTHESIZERS

@@ -28,8 +28,8 @@ from pipeline.measuring.acceptance import only_try, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.settings import build
 from pipeline.settings.config import Config, load_config
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.specs import build_specs
-from pipeline.settings.synthesizing import usable_synthesizer
 from pipeline.stage_bars import Stages
 from tests.bench.grid.coded import GridTable, coded_table
 from tests.bench.grid.errors import Columns, errors
