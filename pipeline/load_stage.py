@@ -16,7 +16,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import losses_of
-from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
@@ -25,17 +25,16 @@ from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.discovery_stage import discovered
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
-from pipeline.plugins.origins import origin
-from pipeline.plugins.plugin_discovery import used_modules
+from pipeline.plugins.origins import origins_of
 from pipeline.run_context import Rows, RunContext, State, present
-from pipeline.settings import machine_limits
+from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design, concrete
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
 from pipeline.stage_bars import unplaced_lines
-from pipeline.statement.start_table import Start
+from pipeline.statement.start_table import start_in
 from pipeline.version import __version__
 
 
@@ -49,16 +48,16 @@ def load(context: RunContext, state: State) -> State:
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
     with context.show.stage("load") as report:
         path = _table(context, report)
-        source = open_source(path, config, folder)
+        source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
         check_ready(config, source.names)
         check_unit(specs.unit, source.names)
-        now = not_the_private(public, run_facts(config, design.schema, path, ready.start))
+        now = not_the_private(public, run_facts(config, design.schema, path))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
         keep_settings(folder, config, context.hydra_files)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
         private = _private(context, design, source, facts, schema, report)
         synthesizer = started(specs.synthesizer, config.synthesis, schema, ready.start)
-        opened = partial(open_source, config=config, folder=folder)
+        opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
         losses = look_before_spending(private, source, schema, config, folder, context.show, kept=context.kept)
     design = replace(design, specs=replace(specs, synthesizer=synthesizer))
@@ -139,23 +138,10 @@ def _table(context: RunContext, report: Progress) -> Path:
     return path
 
 
-def open_source(path: Path, config: Config, folder: RunFolder, delimiter: str | None = None) -> Source:
-    """A table's file within the limits of the settings; with data.delimiter, unless another one is given."""
-    limits = config.limits
-    memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
-    cores = machine_limits.threads(limits.threads)
-    work = folder.temporary
-    mark = config.data.delimiter if delimiter is None else delimiter
-    return open_table(path, delimiter=mark, workdir=work, memory_limit_bytes=memory, threads=cores)
-
-
-def run_facts(config: Config, schema: Schema, path: Path, start: Start | None) -> dict[str, Any]:
-    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured.
-
-    Args:
-        start: the public table whose rows are the first ones.
-    """
+def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
+    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     seed = config.privacy.noise_seed
+    start = start_in(config.synthesis)
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
         "start": None if start is None else start.digest,
@@ -163,7 +149,7 @@ def run_facts(config: Config, schema: Schema, path: Path, start: Start | None) -
         "pipeline": __version__,
         "schema": schema_print(schema),
         "data": fingerprint(path),
-        "plugins": [origin(name) for name in used_modules(asdict(config))],
+        "plugins": origins_of(asdict(config)),
         "once": {"key": key.hex()},
     }
 

@@ -10,12 +10,12 @@ from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.sensitive.private_choice import kept_choices
-from pipeline.load_stage import open_source
 from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import check_seal, write_release
 from pipeline.run_context import RunContext, State, present
+from pipeline.scores.table_sources import open_with
 from pipeline.statement.signing import Signer
 from pipeline.statement.statement import declared, make_statement
 
@@ -107,5 +107,5 @@ def _written(work: Work, statement: PrivacyStatement, taken: Taken, signer: Sign
 def _reloaded(work: Work, table: Path) -> CodedTable:
     """The rows of a released table as codes."""
     with work.show.stage("reload") as report:
-        source = open_source(table, work.config, work.folder, ",")
+        source = open_with(table, ",", work.config.limits, work.folder.temporary)
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)

@@ -16,13 +16,14 @@ from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
 from pipeline.folders import RunFolder, claimed, logged
 from pipeline.inference.relations import Relation, strongest
-from pipeline.load_stage import discover, load, open_source
+from pipeline.load_stage import discover, load
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import render_run
 from pipeline.run_context import RunContext, Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
+from pipeline.scores.table_sources import open_with
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design, design_of
@@ -97,7 +98,7 @@ def score(context: RunContext, state: State) -> State:
         scores = score_run(
             context.engine,
             rows.private,
-            (rows.source, open_source(present(state.table), context.config, context.folder, ",")),
+            (rows.source, open_with(present(state.table), ",", context.config.limits, context.folder.temporary)),
             design.schema,
             context.folder,
             synthetic,

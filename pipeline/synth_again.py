@@ -160,7 +160,7 @@ def draft(table: Path, config: DraftConfig) -> str:
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
-        source = open_with(table, config.delimiter, config.limits, Path(folder))
+        source = open_with(table, config.delimiter, config.limits, Path(folder), setting="delimiter")
         return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit)
 
 

@@ -44,14 +44,14 @@ from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.load_stage import keep_settings, open_source, run_facts
+from pipeline.load_stage import keep_settings, run_facts
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, build_specs, build_unit
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.statement.start_table import start_in
 
 #: What `smoke=true` leaves.
 SMOKE_ROWS, SMOKE_EPSILONS = 1_500, 1
@@ -75,7 +75,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, schema, folder, report)
-            facts = bind(folder, run_facts(config, schema, path, start_in(config.synthesis)))
+            facts = bind(folder, run_facts(config, schema, path))
             keep_settings(folder, config, hydra_files or {})
             config = _with_schema(config, schema, folder)
             world = _world(config, schema, path, folder, show, report)
@@ -225,7 +225,7 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) 
 
 
 def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
-    source = open_source(path, config, folder)
+    source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
     real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
     show.warn_privately(unplaced_lines(encoding))
     if not real.rows:
@@ -250,7 +250,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     if released.evaluation.holdout is not None:
         aside = _aside(released, world, done.folder, folder)
         world = world.without(aside)
-    source = open_source(done.table, config, folder, ",")
+    source = open_with(done.table, ",", config.limits, folder.temporary)
     coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
     options = _options(released, config, world, coded, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
@@ -259,7 +259,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     score = partial(scores_of_table, config, released, world)
     settings = settings_of_challenge(config)
     if not settings.methods:
-        both = (open_source(table.path, released, folder), source)
+        both = (open_with(table.path, released.data.delimiter, released.limits, folder.temporary), source)
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
     known, seed = done.measurements, released.synthesis.seed
@@ -270,7 +270,10 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
-    source, share = open_source(world.path, released, folder), float(released.evaluation.holdout or 0)
+    source, share = (
+        open_with(world.path, released.data.delimiter, released.limits, folder.temporary),
+        float(released.evaluation.holdout or 0),
+    )
     return aside_rows(source, build_unit(released.privacy, released.data), Aside(key, share), workdir=folder.temporary)
 
 

@@ -20,12 +20,12 @@ from pipeline.experiments.experiment_settings import map_settings, rows_of
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.load_stage import keep_settings, open_source, run_facts
+from pipeline.load_stage import keep_settings, run_facts
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.statement.start_table import start_in
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
@@ -75,11 +75,11 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = demo_table(config, folder, report)
-            facts = bind(folder, run_facts(config, schema, path, start_in(config.synthesis)))
+            facts = bind(folder, run_facts(config, schema, path))
             keep_settings(folder, config, hydra_files or {})
             schema_file = folder.internal / "map.yaml"
             write_whole(schema_file, schema.to_yaml(), mode=0o600)
-            source = open_source(path, config, folder)
+            source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
             table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
             world = TemporalMap(schema, table, histogram(table))
         show.warn_privately(unplaced_lines(encoding))
@@ -87,7 +87,15 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
         admission.book(booked)
         key = bytes.fromhex(facts["once"]["key"])
-        maker = Maker(config, world, path, schema_file, folder, key, lambda p: open_source(p, config, folder))
+        maker = Maker(
+            config,
+            world,
+            path,
+            schema_file,
+            folder,
+            key,
+            lambda p: open_with(p, config.data.delimiter, config.limits, folder.temporary),
+        )
         yield OpenMap(config, path, facts, maker)
 
 

@@ -105,7 +105,7 @@ def check(config: CheckConfig) -> TableLook:
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         path, work = Path(str(config.data.path)), Path(folder)
-        source = open_with(path, config.data.delimiter, config.limits, work, setting="data.delimiter")
+        source = open_with(path, config.data.delimiter, config.limits, work)
         check_unit(unit, source.names)
         at_most, bounded = config.data.max_unplaced, bound is not None
         with Stages().stage("look") as report:
