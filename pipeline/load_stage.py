@@ -16,7 +16,6 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import losses_of
-from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
@@ -26,10 +25,10 @@ from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.discovery_stage import discovered
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origins_of
-from pipeline.run_context import Rows, RunContext, State, present
+from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config
-from pipeline.settings.design import Design, concrete
+from pipeline.settings.design import concrete
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
@@ -54,14 +53,15 @@ def load(context: RunContext, state: State) -> State:
         now = not_the_private(public, run_facts(config, design.schema, path))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
         keep_settings(folder, config, context.hydra_files)
+        state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
-        private = _private(context, design, source, facts, schema, report)
+        private = _private(context, state, schema, report)
         synthesizer = started(specs.synthesizer, config.synthesis, schema, ready.start)
         opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
         losses = look_before_spending(private, source, schema, config, folder, context.show, kept=context.kept)
     design = replace(design, specs=replace(specs, synthesizer=synthesizer))
-    return replace(state, design=design, rows=Rows(source, facts, private, losses))
+    return replace(state, design=design, private=private, losses=losses)
 
 
 def discover(context: RunContext, state: State) -> State:
@@ -69,18 +69,18 @@ def discover(context: RunContext, state: State) -> State:
 
     Guarantee: that of the plan of what is discovered.
     """
-    design, rows, show = state.design, present(state.rows), context.show
-    if (plan := design.plan.discovery) is None:
+    design, show, plan = state.design, context.show, state.design.plan.discovery
+    if plan is None:
         return state
     answers = discovered(
         design.schema,
         plan,
-        rows.private,
-        rows.source,
+        present(state.private),
+        present(state.source),
         context.engine,
         context.folder,
         show,
-        key=rows.key,
+        key=state.key,
         holdout=context.ready.aside,
         noise_seed=context.config.privacy.noise_seed,
         note=state.note,
@@ -88,39 +88,30 @@ def discover(context: RunContext, state: State) -> State:
     bound = None if answers.bound is None else answers.bound.max_records
     design = concrete(design.specs, answers.schema, plan, bound)
     show.warn(design.gave_way)
+    state = replace(state, design=design, discovered=answers)
     with show.stage("load again") as report:
-        private = _private(context, design, rows.source, rows.facts, design.schema, report, again=True)
+        private = _private(context, state, design.schema, report)
     show.warn_privately(unplaced_lines(private.encoding))
-    losses = losses_of(private.encoding, design.schema)  # what discovered bounds cut off too
-    return replace(state, design=design, discovered=answers, rows=replace(rows, private=private, losses=losses))
+    # what discovered bounds cut off is lost too
+    return replace(state, private=private, losses=losses_of(private.encoding, design.schema))
 
 
-def _private(
-    context: RunContext,
-    design: Design,
-    source: Source,
-    facts: Mapping[str, Any],
-    schema: Schema,
-    report: Progress,
-    *,
-    again: bool = False,
-) -> PrivateTable:
+def _private(context: RunContext, state: State, schema: Schema, report: Progress) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that a sweep's jobs share (none where units go aside,
     where the schema follows from noisy answers, or where another engine than the embedded one holds the rows).
 
     Args:
-        schema: by which they are read: the scouting one where something is to be discovered.
-        again: whether that is known by now.
+        schema: by which they are read: the scouting one until what is open is discovered.
     """
-    plan, unit, aside, folder = design.plan, design.specs.unit, context.ready.aside, context.folder.temporary
-    key, open_ends = bytes.fromhex(facts["once"]["key"]), plan.discovery is not None and not again
+    plan, unit, aside = state.design.plan, state.design.specs.unit, context.ready.aside
+    source, folder = present(state.source), context.folder.temporary
     counted = None if plan.histogram is None else unit.max_records
-    if plan.discovery is not None and not again:
-        counted = plan.discovery.cap
+    if plan.discovery is not None and state.discovered is None:
+        counted, folder = plan.discovery.cap, folder / "scout"
     if context.shared is None or aside is not None or plan.discovery is not None or context.engine != EMBEDDED:
-        load = partial(load_private, source, schema, unit, key=key, progress=report, engine=context.engine)
-        return load(workdir=folder / "scout" if open_ends else folder, holdout=aside, histogram=counted)
-    shared = partial(kept_private, context.shared, source, schema, unit, data=facts["data"], key=key)
+        load = partial(load_private, source, schema, unit, key=state.key, progress=report, engine=context.engine)
+        return load(workdir=folder, holdout=aside, histogram=counted)
+    shared = partial(kept_private, context.shared, source, schema, unit, data=state.facts["data"], key=state.key)
     return shared(histogram=counted, progress=report)
 
 

@@ -6,17 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.sensitive.private_choice import kept_choices
-from pipeline.measuring.acceptance import Taken, only_try, settle, table_of
+from pipeline.measuring.acceptance import only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import check_seal, write_release
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import open_with
-from pipeline.statement.signing import Signer
 from pipeline.statement.statement import declared, make_statement
 
 #: Said of a run, and of one that is resumed.
@@ -36,7 +34,7 @@ def measure(context: RunContext, state: State) -> State:
         design.schema,
         specs.synthesizer,
         design.plan,
-        present(state.rows).private,
+        present(state.private),
         context.folder,
         context.show,
         context.ready.aside,
@@ -72,36 +70,31 @@ def state_promise(context: RunContext, state: State) -> State:
 
 def release(context: RunContext, state: State) -> State:
     """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
-    work, taken, statement = present(state.work), present(state.taken), present(state.statement)
-    table = work.folder.release / FORMATS[work.config.release.format].released
-    if work.folder.release.exists():  # a resumed run never changes what may be published already
+    config, work, taken = context.config, present(state.work), present(state.taken)
+    form = FORMATS[config.release.format]
+    table = work.folder.release / form.released
+    if table.parent.exists():  # a resumed run never changes what may be published already
         check_seal(work.folder)
         coded = _reloaded(work, table)
     else:
-        coded = _written(work, statement, taken, context.ready.signer)
-        # computed columns have values now, and with them codes
-        coded = _reloaded(work, table) if work.schema.rules.computed else coded
+        coded, rng = table_of(work, taken)
+        with context.show.stage("release") as report:
+            write_release(
+                work.folder,
+                work.schema,
+                present(state.statement).to_json(),
+                taken.known,
+                coded,
+                form=form,
+                rng=rng,
+                rows_asked=config.synthesis.rows,
+                signer=context.ready.signer,
+                progress=report,
+            )
+        if work.schema.rules.computed:  # computed columns have values now, and with them codes
+            coded = _reloaded(work, table)
     context.show.warn([EMPTY] if coded.rows == 0 else [])
     return replace(state, table=table, synthetic=coded)
-
-
-def _written(work: Work, statement: PrivacyStatement, taken: Taken, signer: Signer | None) -> CodedTable:
-    """The rows of the try that is taken, once `release/` is there."""
-    config, (coded, rng) = work.config, table_of(work, taken)
-    with work.show.stage("release") as report:
-        write_release(
-            work.folder,
-            work.schema,
-            statement.to_json(),
-            taken.known,
-            coded,
-            form=FORMATS[config.release.format],
-            rng=rng,
-            rows_asked=config.synthesis.rows,
-            signer=signer,
-            progress=report,
-        )
-    return coded
 
 
 def _reloaded(work: Work, table: Path) -> CodedTable:

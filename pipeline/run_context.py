@@ -54,33 +54,14 @@ class RunContext:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows as they are read: left of the wall.
-
-    Attributes:
-        source: the table's file.
-        facts: of the run's manifest.
-        private: the encoded and clipped rows.
-        losses: columns with values that the schema does not place, the worst first.
-    """
-
-    source: Source
-    facts: Mapping[str, Any]
-    private: PrivateTable
-    losses: tuple[ColumnLoss, ...]
-
-    @property
-    def key(self) -> bytes:
-        """What the coins of clipping and of a holdout follow from."""
-        return bytes.fromhex(self.facts["once"]["key"])
-
-
-@dataclass(frozen=True, eq=False)
 class State:
     """What the stages found so far; None before the stage that finds it.
 
     Attributes:
         design: what is measured; once what the schema left open is discovered, that of the rest.
+        source: the table's file; `facts` are those of the run's manifest.
+        private: the encoded and clipped rows: left of the wall.
+        losses: columns with values that the schema does not place (NOT private), the worst first.
         total: what the shared budget held right after the run's booking; `note` notes each charge in it.
         discovered: what was asked before the plan of the rest; None: nothing was asked.
         work: what every try shares; `taken` is the one that is released.
@@ -88,7 +69,10 @@ class State:
     """
 
     design: Design
-    rows: Rows | None = None
+    source: Source | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    private: PrivateTable | None = None
+    losses: tuple[ColumnLoss, ...] = ()
     total: RunningTotal | None = None
     note: Callable[[bytes], None] | None = None
     discovered: Discovered | None = None
@@ -98,6 +82,11 @@ class State:
     table: Path | None = None
     synthetic: CodedTable | None = None
     scores: Scorecard | None = None
+
+    @property
+    def key(self) -> bytes:
+        """What the coins of clipping and of a holdout follow from."""
+        return bytes.fromhex(self.facts["once"]["key"])
 
 
 #: One step of a run.

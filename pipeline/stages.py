@@ -91,16 +91,17 @@ def book(context: RunContext, state: State) -> State:
 
 def score(context: RunContext, state: State) -> State:
     """The scores, which are NOT private, and the report on them."""
-    design, rows, synthetic = state.design, present(state.rows), present(state.synthetic)
+    design, config, folder, synthetic = state.design, context.config, context.folder, present(state.synthetic)
     if design.scoring is None:
         return state
     with context.show.stage("score") as report:
+        released = open_with(present(state.table), ",", config.limits, folder.temporary)
         scores = score_run(
             context.engine,
-            rows.private,
-            (rows.source, open_with(present(state.table), ",", context.config.limits, context.folder.temporary)),
+            present(state.private),
+            (present(state.source), released),
             design.schema,
-            context.folder,
+            folder,
             synthetic,
             design.scoring,
             known=present(state.taken).known,
@@ -109,17 +110,17 @@ def score(context: RunContext, state: State) -> State:
             progress=report,
         )
     with context.show.stage("report"):
-        render_run(context.folder, synthetic=synthetic)
+        render_run(folder, synthetic=synthetic)
     return replace(state, scores=scores)
 
 
 def share(context: RunContext, state: State) -> State:
     """The floors of the scores, for the other jobs of a sweep that share the encoded table."""
-    design, rows, folder = state.design, present(state.rows), context.shared
-    if folder is not None and design.scoring is not None and design.plan.discovery is None:
+    design, shared = state.design, context.shared
+    if shared is not None and design.scoring is not None and design.plan.discovery is None:
+        own, floors = (present(state.private), present(state.source)), shared.parent / FLOORS
         with context.show.stage("floor"):
-            floors, facts = folder.parent / FLOORS, rows.facts
-            share_floors(rows.private, rows.source, design.schema, context.folder, design.scoring, facts, floors)
+            share_floors(*own, design.schema, context.folder, design.scoring, state.facts, floors)
     return state
 
 
@@ -172,20 +173,10 @@ def run(
 
 
 def _done(context: RunContext, state: State) -> Run:
-    taken, synthetic, schema = present(state.taken), present(state.synthetic), state.design.schema
-    return Run(
-        context.folder,
-        present(state.statement),
-        taken.known,
-        schema,
-        present(state.table),
-        state.scores,
-        synthetic.rows,
-        dict(context.show.seconds),
-        present(state.rows).losses,
-        state.design.left_out,
-        strongest(taken.known, synthetic),
-    )
+    known, synthetic, design = present(state.taken).known, present(state.synthetic), state.design
+    released = (context.folder, present(state.statement), known, design.schema, present(state.table), state.scores)
+    told = (state.losses, design.left_out, strongest(known, synthetic))
+    return Run(*released, synthetic.rows, dict(context.show.seconds), *told)
 
 
 def _warnings(design: Design) -> tuple[str, ...]:

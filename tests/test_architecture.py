@@ -17,7 +17,7 @@ MAX_LINES = 400
 MODULES = [p for p in SOURCES if p.name not in {"__init__.py", "__main__.py"}]
 MAX_BODY = 60
 MAX_IMPORTS = 25
-#: Modules that import more of ours, and how many at most. The list may only shrink: no entry is added, no number raised.
+#: Modules that import more of ours, and how many at most. The list may only shrink: no entry, no number is raised.
 MANY_IMPORTS = {
     "pipeline.experiments.challenge": 39,
     "pipeline.scores.score_run": 31,

@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from mechanisms.public.schema.table_schema import load_schema
-from pipeline.settings.build import build_plan, build_schema, build_workload
+from pipeline.settings.build import build_discovery, build_plan, build_schema, build_workload
 from pipeline.settings.config import load_config
-from pipeline.settings.discovering_settings import build_discovery
 from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, worded

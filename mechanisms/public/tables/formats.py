@@ -47,30 +47,16 @@ class TableFormat:
 
 
 READ, WRITE, HEADS = (f"mechanisms.public.tables.{m}" for m in ("readers", "write_table", "inspect_file"))
-CSV = TableFormat(
-    "csv", (".csv",), "text/csv", f"{READ}:open_csv", f"{WRITE}:write_csv", f"{HEADS}:csv_head", compressed=False
-)
+_CSV = (f"{READ}:open_csv", f"{WRITE}:write_csv", f"{HEADS}:csv_head")
+_GZIPPED = (f"{READ}:open_csv", f"{WRITE}:write_gzipped_csv", f"{HEADS}:gzipped_csv_head")
+_PARQUET = (f"{READ}:open_parquet", f"{WRITE}:write_parquet", f"{HEADS}:parquet_head")
+CSV = TableFormat("csv", (".csv",), "text/csv", *_CSV, compressed=False)
 #: Format by name, as `release.format` may ask for it.
 FORMATS: dict[str, TableFormat] = {
     "csv": CSV,
-    "csv.gz": TableFormat(
-        "csv.gz",
-        (".csv.gz",),
-        "application/gzip",
-        CSV.reader,
-        f"{WRITE}:write_gzipped_csv",
-        f"{HEADS}:gzipped_csv_head",
-        compressed=True,
-    ),
+    "csv.gz": TableFormat("csv.gz", (".csv.gz",), "application/gzip", *_GZIPPED, compressed=True),
     "parquet": TableFormat(
-        "parquet",
-        (".parquet", ".pq"),
-        "application/x-parquet",
-        f"{READ}:open_parquet",
-        f"{WRITE}:write_parquet",
-        f"{HEADS}:parquet_head",
-        compressed=True,
-        magic=b"PAR1",
+        "parquet", (".parquet", ".pq"), "application/x-parquet", *_PARQUET, compressed=True, magic=b"PAR1"
     ),
 }
 
