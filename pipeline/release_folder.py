@@ -19,6 +19,7 @@ from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.formats import TableFormat
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginal_files import write_marginals
 from pipeline.plugins.origins import check_known
@@ -36,7 +37,7 @@ def write_release(
     measurements: Measurements,
     synthetic: CodedTable,
     *,
-    form: str,
+    form: TableFormat,
     rng: np.random.Generator,
     rows_asked: int | None,
     signer: Signer | None = None,
@@ -51,7 +52,7 @@ def write_release(
         statement: the content of privacy.json. One of an older format is passed on without papers; nothing binds
             one of format 1.
         synthetic: rows of the table's columns (see `undo`).
-        form: csv or parquet.
+        form: of the table.
         rng: draws the values inside bins.
         rows_asked: how many synthetic rows the settings ask for; None: as many as the noisy total says.
         signer: signs the manifest; None: not signed.
@@ -61,20 +62,20 @@ def write_release(
     """
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
         written = as_written(drawn_by or schema, measurements)
-        write_table(parts / f"synthetic.{form}", synthetic, written, rng, progress=progress)
+        write_table(parts / form.released, synthetic, written, rng, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         if statement.get("version", 1) != 1:
-            name = f"synthetic.{form}"
+            name = form.released
             write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer, given=given)
         elif given is not None:
             fix = "a release of this version, whose manifest says what was asked"
             raise UserError("nothing binds it, so that its rows may be taken for the whole", where="where", fix=fix)
         if folder.internal.is_dir():
             write_whole(folder.seal, json.dumps(file_digests(parts), indent=1), mode=0o600)
-    return folder.release / f"synthetic.{form}"
+    return folder.release / form.released
 
 
 def check_seal(folder: RunFolder) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,12 +80,12 @@ class Stages:
         self.seconds: dict[str, float] = {}
         self.tells = tells(sys.stderr, console)
 
-    def warn_privately(self, lines: list[str]) -> None:
+    def warn_privately(self, lines: Sequence[str]) -> None:
         """Warnings that were counted on raw rows: for the operator's eyes, and no log's."""
         for line in lines if self.tells else ():
             self.note(f"warning (NOT private): {line}")
 
-    def warn(self, lines: list[str]) -> None:
+    def warn(self, lines: Sequence[str]) -> None:
         """Warnings that follow from noisy answers and settings alone."""
         for line in lines:
             self.note(f"warning: {line}")

@@ -13,18 +13,20 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import draft_schema
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.format_trial import released_format
+from mechanisms.public.tables.formats import CSV
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
-from pipeline.settings import build
 from pipeline.settings.config import DraftConfig, SynthConfig
+from pipeline.settings.memory import check_rows
 from pipeline.stage_bars import Stages
 from pipeline.statement.croissant import croissant
 from pipeline.statement.document import render_statement
@@ -63,14 +65,14 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     _check_said(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
-    form = one_of(config.release.format, ("csv", "parquet"), "release.format")
+    form = released_format(config.release.format)
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
     folder = RunFolder(root)
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
     fixed = [c for c, _ in schema.zeros]
-    build.check_rows(schema.measured, measurements, spec, rows, config.limits, fixed=fixed)
+    check_rows(schema.measured, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)
@@ -106,7 +108,7 @@ def _check_said(statement: Mapping[str, Any], schema: Schema, release: Path) -> 
     try:
         render_statement(statement, rows_asked=None, signer=None, digests={}, given=None)
         registry_record(statement, given=None)
-        croissant(statement, schema, table="synthetic.csv", digest="", given=None)
+        croissant(statement, schema, table=CSV.released, digest="", given=None)
     except BROKEN as error:
         fix = f"python -m pipeline verify {release} says more; do not trust this one"
         what = f"privacy.json is not as a run writes it ({type(error).__name__})"
@@ -158,7 +160,7 @@ def draft(table: Path, config: DraftConfig) -> str:
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
-        source = open_with(table, config.delimiter, config.limits, Path(folder))
+        source = open_with(table, config.delimiter, config.limits, Path(folder), setting="delimiter")
         return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit)
 
 

@@ -28,7 +28,7 @@ from pipeline.plugins.origins import rests_on_others
 from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.post_processing import bound_settings
-from pipeline.settings.selecting import selection_of
+from pipeline.settings.specs import Specs, build_specs
 from pipeline.statement.statement import why_not_private
 from pipeline.statement.words import reasons_in_words
 
@@ -38,24 +38,23 @@ BESIDE, BESIDE_BYTES = 100, 10_000_000
 DIGITS, LEAST = 3, 1e-3
 
 
-def planned_release(
-    config: Config, schema: Schema, plan: Plan, root: Path, *, unit: PrivacyUnit | None = None
-) -> tuple[PlannedRelease, ...]:
+def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[PlannedRelease, ...]:
     """The booking of one ordinary run; empty where no ledger is set.
 
     Raises:
         UserError: an impossible setting of the ledger.
     """
-    wanted = wanted_ledger(config, str(plan.budget.neighbouring), unit or build.build_unit(config), root)
+    config = specs.config
+    wanted = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
     if wanted is None:
         return ()
 
     def refit(epsilon: float) -> Spend:
-        smaller = _with_epsilon(config, epsilon)
+        smaller = build_specs(_with_epsilon(config, epsilon))
         return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
 
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
-    others = rests_on_others(selection_of(config.selection), plan)
+    others = rests_on_others(specs.selection, plan)
     resume, settings = config.resume, bound_settings(config)
     return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, refit, others, settings),)
 

@@ -44,10 +44,13 @@ from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.load_stage import keep_settings, run_facts
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.selecting import with_max_cells
+from pipeline.settings.methods import with_max_cells
+from pipeline.settings.specs import RECORD, build_specs, build_unit
 from pipeline.stage_bars import Stages, unplaced_lines
 
 #: What `smoke=true` leaves.
@@ -72,8 +75,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = _table(config, schema, folder, report)
-            facts = bind(folder, stages.run_facts(config, schema, path))
-            stages.keep_settings(folder, config, hydra_files or {})
+            facts = bind(folder, run_facts(config, schema, path))
+            keep_settings(folder, config, hydra_files or {})
             config = _with_schema(config, schema, folder)
             world = _world(config, schema, path, folder, show, report)
         admission.book(booked)
@@ -130,9 +133,10 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
     for variant in variants_of(settings_of_challenge(config)):
         home = root / variant.name
         own = _release_config(config, None, home, variant)
-        its = schema if schema_at(settings_of_challenge(config), variant.epsilon) is None else build.build_schema(own)
-        plan = build.build_plan(own, build.build_workload(own, its), its)
-        planned += admission.planned_release(own, its, plan, home)
+        specs = build_specs(own)
+        its = schema if schema_at(settings_of_challenge(config), variant.epsilon) is None else build.build_schema(specs)
+        plan = build.build_plan(specs, build.build_workload(specs, its), its)
+        planned += admission.planned_release(specs, its, plan, home)
     return tuple(planned)
 
 
@@ -156,7 +160,7 @@ def _schema(config: Config) -> Schema:
     Raises:
         UserError: an unknown column.
     """
-    schema, names = build.build_schema(config), settings_of_challenge(config).columns
+    schema, names = build.build_schema(build_specs(config)), settings_of_challenge(config).columns
     return part_of(schema, names, where="experiment.columns") if names else schema
 
 
@@ -213,7 +217,7 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) 
         if config.data.name == "demo":
             write_demo(path, rows=rows, seed=config.data.seed, progress=report)
         else:
-            unit = None if config.privacy.unit == build.RECORD else config.privacy.unit
+            unit = None if config.privacy.unit == RECORD else config.privacy.unit
             table = stand_in(schema, rows, config.data.seed)
             write_coded(table, schema, path, config.data.seed, unit, settings_of_challenge(config).per_subject)
         path.chmod(0o600)
@@ -221,13 +225,13 @@ def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) 
 
 
 def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
-    source = stages.open_source(path, config, folder)
+    source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
     real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
     show.warn_privately(unplaced_lines(encoding))
     if not real.rows:
         raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
     unit = config.privacy.unit
-    return World(schema, path, real, None, None if unit == build.RECORD else _ids(source, unit))
+    return World(schema, path, real, None, None if unit == RECORD else _ids(source, unit))
 
 
 def _ids(source: Source, column: str) -> NDArray[np.int64]:
@@ -246,7 +250,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     if released.evaluation.holdout is not None:
         aside = _aside(released, world, done.folder, folder)
         world = world.without(aside)
-    source = stages.open_source(done.table, config, folder, ",")
+    source = open_with(done.table, ",", config.limits, folder.temporary)
     coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
     options = _options(released, config, world, coded, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
@@ -255,7 +259,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     score = partial(scores_of_table, config, released, world)
     settings = settings_of_challenge(config)
     if not settings.methods:
-        both = (stages.open_source(table.path, released, folder), source)
+        both = (open_with(table.path, released.data.delimiter, released.limits, folder.temporary), source)
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
     known, seed = done.measurements, released.synthesis.seed
@@ -266,8 +270,11 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
-    source, share = stages.open_source(world.path, released, folder), float(released.evaluation.holdout or 0)
-    return aside_rows(source, build.build_unit(released), Aside(key, share), workdir=folder.temporary)
+    source, share = (
+        open_with(world.path, released.data.delimiter, released.limits, folder.temporary),
+        float(released.evaluation.holdout or 0),
+    )
+    return aside_rows(source, build_unit(released.privacy, released.data), Aside(key, share), workdir=folder.temporary)
 
 
 def _release_config(config: Config, path: Path | None, home: Path, variant: Variant) -> Config:
@@ -303,7 +310,7 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
         raise UserError("no such role", where=f"experiment.roles.{role}", fix=fix)
     settings = {**config.evaluation.options, **roles}
     options = Options(settings=settings, holdout=world.holdout, seed=settings_of_challenge(config).query_seed)
-    if world.subjects is None or released.privacy.unit == build.RECORD:
+    if world.subjects is None or released.privacy.unit == RECORD:
         return options
     units = world.schema.rules.unit_ids
     if units is not None and units.name == config.privacy.unit:

@@ -18,11 +18,11 @@ from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
 from mechanisms.public.units import Neighbouring
-from pipeline import stages
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside, as_json
 from pipeline.folders import claimed, logged
+from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
 
 SOURCE = "Li et al. 2021b (DPSyn), Figure 2 and section 2.5"
@@ -98,7 +98,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """Compute the four panels, write the table and the figure; no data is read, so that all of it may be published."""
     ks = SMOKE_KS if config.smoke else KS
     with claimed(root, resume=config.resume, public=PUBLIC) as folder, logged(folder.log):
-        stages.keep_settings(folder, config, hydra_files)
+        keep_settings(folder, config, hydra_files)
         panels = {name: panel(name, ks) for name in PANELS}
         _write(panels, folder.internal)
     lines = ["panel      ε      δ  crossing: source says   we get   rounded"]

@@ -12,7 +12,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.tables.codec import encode_columns
-from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
@@ -21,8 +20,11 @@ from pipeline.experiments.experiment_settings import map_settings, rows_of
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.load_stage import keep_settings, run_facts
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
+from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages, unplaced_lines
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
@@ -68,16 +70,16 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     """
     rows_of(map_settings(config.experiment))
     config = smaller(config) if config.smoke else config
-    schema = map_schema(config, build.build_schema(config))
+    schema = map_schema(config, build.build_schema(build_specs(config)))
     admission.check(booked := tables.releases(config, schema, root))
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
             path = demo_table(config, folder, report)
-            facts = bind(folder, stages.run_facts(config, schema, path))
-            stages.keep_settings(folder, config, hydra_files or {})
+            facts = bind(folder, run_facts(config, schema, path))
+            keep_settings(folder, config, hydra_files or {})
             schema_file = folder.internal / "map.yaml"
             write_whole(schema_file, schema.to_yaml(), mode=0o600)
-            source = stages.open_source(path, config, folder)
+            source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
             table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
             world = TemporalMap(schema, table, histogram(table))
         show.warn_privately(unplaced_lines(encoding))
@@ -85,7 +87,15 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
         admission.book(booked)
         key = bytes.fromhex(facts["once"]["key"])
-        maker = Maker(config, world, path, schema_file, folder, key, lambda p: stages.open_source(p, config, folder))
+        maker = Maker(
+            config,
+            world,
+            path,
+            schema_file,
+            folder,
+            key,
+            lambda p: open_with(p, config.data.delimiter, config.limits, folder.temporary),
+        )
         yield OpenMap(config, path, facts, maker)
 
 
@@ -96,7 +106,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
         UserError: an impossible setting.
     """
     config = smaller(config) if config.smoke else config
-    return tables.releases(config, map_schema(config, build.build_schema(config)), root)
+    return tables.releases(config, map_schema(config, build.build_schema(build_specs(config))), root)
 
 
 def smaller(config: Config) -> Config:

@@ -13,8 +13,8 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.settings import build
 from pipeline.settings.config import SynthesisConfig
+from pipeline.settings.methods import build_synthesizer
 from synthesis.contract import Synthesizer
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.papers.multiplicative_weights import WeightsSpec
@@ -44,7 +44,7 @@ def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Mapping[str, An
                 raise UserError(f"no setting {name!r}", where=f"experiment.methods.{label}", fix=near)
             made[label] = FURTHER[kind](**own)
         else:
-            made[label] = build.build_synthesizer(SynthesisConfig(kind, base.rows, base.seed, options))
+            made[label] = build_synthesizer(SynthesisConfig(kind, base.rows, base.seed, options))
     return made
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
-from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments import challenge
@@ -19,9 +18,10 @@ from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, writ
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
 from pipeline.folders import claimed, logged
-from pipeline.settings import build
+from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
 from pipeline.settings.experiment_list import ExperimentConfig
+from pipeline.settings.specs import build_unit
 from pipeline.statement.words import unit_in_words
 
 #: Where the table is to be had; the experiment says so where it runs without.
@@ -109,7 +109,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     entries: list[Entry] = []
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         write_whole(folder.manifest, json.dumps({"experiment": own.name, "sets": list(dict(parts))}), mode=0o600)
-        stages.keep_settings(folder, config, hydra_files or {})
+        keep_settings(folder, config, hydra_files or {})
         for name, part in parts:
             home = folder.root / name
             part = replace(part, resume=(home / "internal" / "manifest.json").exists())
@@ -119,7 +119,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
         inside = folder.root / FOLDER
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
-        who = unit_in_words(build.build_unit(config))
+        who = unit_in_words(build_unit(config.privacy, config.data))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
         first = next(iter(made.values()))

@@ -36,7 +36,8 @@ from pipeline.folders import RunFolder
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.selecting import with_max_cells
+from pipeline.settings.methods import with_max_cells
+from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
 from pipeline.statement.statement import Declared, make_statement
 from pipeline.statement.words import words_of
 
@@ -102,7 +103,7 @@ class Maker:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
         plan = laplace_plan(self.config, self.world.domain, spec.value)
         home = self._home(spec)
-        booked = admission.planned_release(self.config, self.world.schema, plan, home, unit=self._clipped.unit)
+        booked = admission.planned_release(_laplace_specs(self.config), self.world.schema, plan, home)
         ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
         noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
         measurements = measure(self._clipped, ledger, noise, answers_dir=home / "answers")
@@ -121,7 +122,7 @@ class Maker:
     @cached_property
     def _clipped(self) -> PrivateTable:
         """The private table, clipped for the Laplace rows; read once."""
-        unit = build.build_unit(_laplace_config(self.config))
+        unit = _laplace_specs(self.config).unit
         work = self.folder.temporary / "clipped"
         work.mkdir(mode=0o700)
         return load_private(self.open_source(self.path), self.world.schema, unit, workdir=work, key=self.key)
@@ -150,12 +151,12 @@ def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease
         home = _home_of(root, spec)
         if spec.method == "dpsyn":
             own = _release_config(config, root, spec)
-            plan = build.build_plan(own, build.build_workload(own, schema), schema)
-            planned += admission.planned_release(own, schema, plan, home)
+            specs = build_specs(own)
+            plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
+            planned += admission.planned_release(specs, schema, plan, home)
         elif spec.method == "lap":
-            unit = build.build_unit(_laplace_config(config))
             plan = laplace_plan(config, schema.domain, spec.value)
-            planned += admission.planned_release(config, schema, plan, home, unit=unit)
+            planned += admission.planned_release(_laplace_specs(config), schema, plan, home)
     return tuple(planned)
 
 
@@ -165,7 +166,7 @@ def _home_of(root: Path, spec: RowSpec) -> Path:
 
 def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
     """An ordinary run at the row's ε, on the experiment's table."""
-    column, home = config.privacy.unit != build.RECORD, _home_of(root, spec)
+    column, home = config.privacy.unit != RECORD, _home_of(root, spec)
     return replace(
         config,
         privacy=replace(
@@ -193,14 +194,13 @@ def promise(statement: PrivacyStatement) -> str:
     return f"{reasons}{budget} for {words['unit']}{bound}"
 
 
-def _laplace_config(config: Config) -> Config:
+def _laplace_specs(config: Config) -> Specs:
     """C is the sensitivity where a column names the unit."""
-    column = config.privacy.unit != build.RECORD
+    column = config.privacy.unit != RECORD
     settings = map_settings(config.experiment)
     bound = settings.sensitivity if column else None
-    return replace(
-        config, privacy=replace(config.privacy, max_records=bound, clip=map_settings(config.experiment).clip)
-    )
+    privacy = replace(config.privacy, max_records=bound, clip=settings.clip)
+    return replace(build_specs(config), unit=build_unit(privacy, config.data))
 
 
 def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
@@ -210,7 +210,7 @@ def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
     one record, adding one changes the histogram by 1: the same scale is ε / sensitivity for one record, and by group
     privacy ε for any `sensitivity` records together.
     """
-    record = config.privacy.unit == build.RECORD
+    record = config.privacy.unit == RECORD
     size = map_settings(config.experiment).sensitivity
     part, bound = (epsilon / size, 1) if record else (epsilon, size)
     budget = Budget(part, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=bound)

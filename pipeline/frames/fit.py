@@ -11,8 +11,8 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_frame
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
-from pipeline.settings.build import RECORD
 from pipeline.settings.config import Config, load_config
+from pipeline.settings.specs import RECORD
 from pipeline.stages import run
 
 #: Settings of a run that are arguments here, or have no meaning here.

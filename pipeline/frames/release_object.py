@@ -20,6 +20,7 @@ from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
+from mechanisms.public.tables.formats import released_table
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
@@ -33,9 +34,9 @@ from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
-from pipeline.settings import build
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import words_of
@@ -146,7 +147,7 @@ class Release:
     @cached_property
     def _model(self) -> RowModel | None:
         """What rows are drawn from, fitted once."""
-        spec = build.usable_synthesizer(self._synthesis)
+        spec = usable_synthesizer(self._synthesis)
         return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
     def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
@@ -209,7 +210,7 @@ class Release:
 
     @property
     def _table_name(self) -> str:
-        return next(n for n in self._files if n.startswith("synthetic."))
+        return released_table(self._files, "release")
 
     def save(self, path: Path | str) -> Path:
         """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.
@@ -281,7 +282,7 @@ def load(path: Path | str, **settings: Any) -> Release:
     config = typed(
         compose_config("synth", overrides_of(own, {"from": "path", "output": "save", **sample})), SynthConfig
     )
-    build.usable_synthesizer(config.synthesis)
+    usable_synthesizer(config.synthesis)
     return read(inner if (inner / "measurements").is_dir() else folder, {}, config.synthesis)
 
 

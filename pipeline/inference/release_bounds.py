@@ -18,6 +18,7 @@ from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.formats import released_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
@@ -68,7 +69,7 @@ def bounds(release: Path, *, marginal: Sequence[str] = (), synthetic: CodedTable
     schema, statement, measurements = read_release(release)
     manifest = read_manifest(release)
     refuse_part(None if manifest is None else manifest.given, "bounds")
-    table = _table(release) if synthetic is None else synthetic
+    table = release / released_table((p.name for p in release.iterdir()), release) if synthetic is None else synthetic
     return table_bounds(schema, statement, measurements, table, marginal=marginal)
 
 
@@ -193,10 +194,3 @@ def estimate_of(
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)
     return frame
-
-
-def _table(release: Path) -> Path:
-    tables = sorted(release.glob("synthetic.*"))
-    if not tables:
-        raise UserError("no synthetic table in this release", where=str(release), fix="take the release folder whole")
-    return tables[0]

@@ -19,10 +19,9 @@ from mechanisms.public.tables.codec import write_table
 from pipeline.folder_lock import no_empty_folders
 from pipeline.folders import RunFolder, check_free
 from pipeline.report.last_lines import REHEARSAL as TABLE
-from pipeline.settings import build
+from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
-from pipeline.settings.discovering_settings import asks_for_records
-from pipeline.settings.selecting import asked_accountant
+from pipeline.settings.specs import build_specs
 from pipeline.stages import Run, run
 
 #: Rows, where `plan.rows` says nothing.
@@ -50,11 +49,12 @@ def rehearse(config: Config, root: Path) -> Run:
     rows = ROWS if config.plan.rows is None else config.plan.rows
     if rows < 1:
         raise UserError(f"got {rows}", where="plan.rows", fix=f"how many rows to make, for example plan.rows={ROWS}")
-    schema, unit = build.build_schema(config), build.build_unit(config)
-    most = MOST if asks_for_records(config.privacy) else unit.max_records
+    specs = build_specs(config)
+    schema, unit = build_schema(specs), specs.unit
+    most = MOST if specs.discovers_bound else unit.max_records
     data = replace(config.data, path=str(table), delimiter=",")
     # the accountant that the run itself would take: a shared budget may decide it
-    privacy = replace(config.privacy, noise_seed=SEED, accountant=asked_accountant(config))
+    privacy = replace(config.privacy, noise_seed=SEED, accountant=specs.budget.accountant)
     budget = replace(config.budget, ledger=None, limit=None, accountant=None, slack=None)
     statement = replace(config.statement, key=None)
     settings = replace(config, data=data, privacy=privacy, budget=budget, statement=statement)

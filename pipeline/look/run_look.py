@@ -20,8 +20,8 @@ from pipeline.folders import RunFolder
 from pipeline.look.look_words import as_lines
 from pipeline.look.table_look import look_at
 from pipeline.settings.config import Config
-from pipeline.settings.discovering_settings import asks_for_records
-from pipeline.settings.score_memory import said_scores_memory
+from pipeline.settings.memory import said_scores_memory
+from pipeline.settings.specs import asks_for_records
 from pipeline.stage_bars import Stages, unplaced_lines
 
 LOG = logging.getLogger("pipeline")

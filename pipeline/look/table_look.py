@@ -50,10 +50,10 @@ from pipeline.look.date_look import dates_read_wrongly
 from pipeline.look.number_look import compact_days, gaps_among_numbers, mixed_units, what_is_stripped
 from pipeline.look.unit_look import units_look
 from pipeline.scores.table_sources import open_with
-from pipeline.settings import build
-from pipeline.settings.config import CheckConfig, Config
-from pipeline.settings.discovering_settings import asks_for_records
+from pipeline.settings.build import declared_schema
+from pipeline.settings.config import CheckConfig
 from pipeline.settings.policy import IDS_MEASURED
+from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit
 from pipeline.stage_bars import Stages
 
 #: Lost values that are looked at, and that are shown.
@@ -96,17 +96,17 @@ def check(config: CheckConfig) -> TableLook:
         UserError: a mistake of the settings, the schema or the file.
     """
     check_share(config.data.max_unplaced)
-    schema = build.declared_schema(config.data)
+    schema = declared_schema(config.data)
     schema = replace(schema, confirmed_public=schema.confirmed_public or config.data.confirmed_public)
     asked = asks_for_records(config.privacy)
     bound = None if asked else config.privacy.max_records or config.data.max_records
-    privacy = config.privacy if config.privacy.unit == build.RECORD else replace(config.privacy, max_records=bound or 1)
-    unit = build.build_unit(Config(data=config.data, privacy=privacy))
+    privacy = config.privacy if config.privacy.unit == RECORD else replace(config.privacy, max_records=bound or 1)
+    unit = build_unit(privacy, config.data)
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         path, work = Path(str(config.data.path)), Path(folder)
-        source = open_with(path, config.data.delimiter, config.limits, work, setting="data.delimiter")
-        build.check_unit(unit, source.names)
+        source = open_with(path, config.data.delimiter, config.limits, work)
+        check_unit(unit, source.names)
         at_most, bounded = config.data.max_unplaced, bound is not None
         with Stages().stage("look") as report:
             return look_at(source, schema, unit, at_most=at_most, bounded=bounded, workdir=work, progress=report)

@@ -29,10 +29,9 @@ from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.measuring.streamed_rows import DrawChunk, Spread, streamed_rows
-from pipeline.settings import build
+from pipeline.settings import memory
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
-from pipeline.statement.start_table import Start
 from synthesis.consistency.total import default_rows
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Convergence, FitRecord
@@ -47,7 +46,6 @@ class Work:
     Attributes:
         aside: the probability with which units were set aside; None: none were.
         found: what was found out before the plan; None: nothing was asked.
-        start: the public table whose rows are the first ones; None: none.
         spread: where chunks of a model's rows are drawn.
         note: what notes each charge in a shared budget; None: none is kept.
     """
@@ -61,7 +59,6 @@ class Work:
     show: Stages
     aside: float | None
     found: Discovered | None = None
-    start: Start | None = None
     spread: Spread = EMBEDDED.spread
     note: Callable[[bytes], None] | None = None
 
@@ -137,8 +134,8 @@ def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: 
 def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
     """Synthetic rows of the table's columns from the answers; no raw row is read."""
     config, schema, rows = work.config, work.schema, work.config.synthesis.rows
-    check = partial(build.check_rows, schema.measured, measurements, work.spec, rows, config.limits)
-    fixed, most = [c for c, _ in schema.zeros], build.rows_at_once(config, schema)
+    check = partial(memory.check_rows, schema.measured, measurements, work.spec, rows, config.limits)
+    fixed, most = [c for c, _ in schema.zeros], memory.rows_at_once(work.spec, schema, config.accept)
     check(fixed=fixed, at_once=most)
     with work.show.stage("synthesize") as report:
         coarse = for_synthesis(measurements, schema)

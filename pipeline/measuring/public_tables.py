@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.tables.scan import Source
+from mechanisms.selection.base import Selection
 from mechanisms.sensitive.private_table import fingerprint
 from mechanisms.sensitive.same_rows import same_rows
-from pipeline.settings import build
-from pipeline.settings.config import Config, SynthesisConfig
-from pipeline.settings.selecting import selection_of
+from pipeline.settings.config import SynthesisConfig
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.format_2 import starts_from
 from pipeline.statement.start_table import START, Start, start_in, start_of
 from synthesis.contract import Synthesizer
@@ -48,10 +48,9 @@ class PublicFile:
         return UserError("this is the private table itself", where=self.setting, fix=fix)
 
 
-def public_files(config: Config) -> tuple[PublicFile, ...]:
+def public_files(selection: Selection, config: SynthesisConfig) -> tuple[PublicFile, ...]:
     """The tables that the settings declare public."""
-    selection, start = selection_of(config.selection), start_of(config.synthesis)
-    found = []
+    start, found = start_of(config), []
     if selection.public_table is not None:
         path, mark = Path(selection.public_table).expanduser(), getattr(selection, "delimiter", ",")
         found.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
@@ -60,20 +59,20 @@ def public_files(config: Config) -> tuple[PublicFile, ...]:
     return tuple(found)
 
 
-def not_the_private(config: Config, facts: dict[str, Any]) -> dict[str, Any]:
+def not_the_private(files: Sequence[PublicFile], facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts; the private table itself in the place of a public one is refused.
 
     Raises:
         UserError: the same bytes.
     """
-    for public in public_files(config):
+    for public in files:
         if public.path.exists() and fingerprint(public.path) == facts["data"]:
             raise public.itself()
     return facts
 
 
 def check_public(
-    config: Config,
+    files: Sequence[PublicFile],
     schema: Schema,
     source: Source,
     rows: int,
@@ -90,7 +89,7 @@ def check_public(
     Raises:
         UserError: both hold the same rows.
     """
-    for place, public in enumerate(public_files(config)):
+    for place, public in enumerate(files):
         other = opened(public.path, delimiter=public.delimiter)
         if same_rows(source, other, schema, rows, workdir=workdir / f"public-{place}"):
             raise public.itself()
@@ -125,7 +124,7 @@ def ready_again(config: SynthesisConfig, schema: Schema, statement: Mapping[str,
     Raises:
         UserError: the statement names no such table; as of `usable_synthesizer` and `started`.
     """
-    spec, start = build.usable_synthesizer(config), start_in(config)
+    spec, start = usable_synthesizer(config), start_in(config)
     if start is not None and not starts_from(statement, start):
         fix = "the very file that its privacy.json names under public_facts; or leave it out"
         raise UserError("the release was not made from this public table", where=START, fix=fix)

@@ -21,7 +21,7 @@ from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
 from pipeline.plugins.offers import offered_by
-from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name
+from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name, used_modules
 
 #: What a reader of a release must know by name, by the kind that the statement spells.
 _READ: dict[str, Mapping[str, Any]] = {"mechanism": NOISE_EVENTS, "accountant": ACCOUNTANTS, "query": QUERIES}
@@ -62,6 +62,11 @@ def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]
             code = origin(cls.__module__, offered_by.get((kind, name)))
             named.setdefault((kind, name), {"kind": kind, "name": name, **code, "audited": False})
     return tuple(named.values())
+
+
+def origins_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Where the modules are from that settings ask for."""
+    return [origin(name) for name in used_modules(settings)]
 
 
 def origin(module: str, offered_by: str | None = None) -> dict[str, Any]:

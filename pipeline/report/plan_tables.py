@@ -24,18 +24,12 @@ from pipeline.budget.ledger_report import planned_json
 from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import expectations, in_words
-from pipeline.settings.build import (
-    build_unit,
-    grown_model_cells,
-    planned_model_cells,
-    predicted_memory_bytes,
-    said_limit,
-)
+from pipeline.settings.build import said_limit
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
-from pipeline.settings.policy import budget_warnings, id_warnings, unit_warnings
-from pipeline.settings.score_memory import scores_bytes
-from pipeline.settings.selecting import replaced_choice
+from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes, scores_bytes
+from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
+from pipeline.settings.specs import Specs
 
 #: Of the plan's tables; names of marginals are folded beyond.
 PLAN_WIDTH = 110
@@ -45,9 +39,9 @@ FIRST, SHOWN = 10, 1_000
 STAGES = {RESERVE: "rounds, in all"}
 
 
-def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> dict[str, Any]:
+def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> dict[str, Any]:
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
-    unit = build_unit(config)
+    config, unit, spec = specs.config, specs.unit, specs.synthesizer
     return {
         "schema": schema.name,
         "unit": unit.column or "one record",
@@ -62,20 +56,20 @@ def describe(config: Config, schema: Schema, workload: Workload, plan: Plan) -> 
         "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
         "theory": _theory(config, plan),
         "left_out": [list(c) for c in workload.left_out],
-        "left_out_above": said_limit(config, schema),
+        "left_out_above": said_limit(specs, schema),
         "no_room": [list(c) for c in workload.no_room],
-        "model_cells": planned_model_cells(config, schema, plan),
-        "grown_model_cells": grown_model_cells(config, schema, plan),
+        "model_cells": planned_model_cells(spec, schema, plan),
+        "grown_model_cells": grown_model_cells(spec, schema, plan),
         "warnings": [
             *budget_warnings(config.privacy.epsilon, config.privacy.delta),
             *unit_warnings(unit),
             *id_warnings(schema, unit),
-            *replaced_choice(config, schema, max_records=unit.max_records),
+            *replaced_choice(specs, schema),
         ],
-        "predicted_memory_bytes": predicted_memory_bytes(config, schema, plan),
+        "predicted_memory_bytes": predicted_memory_bytes(specs, schema, plan),
         "predicted_score_bytes": scores_bytes(config, schema),
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
-        "shared_budget": planned_json(planned_release(config, schema, plan, Path("planned"))),
+        "shared_budget": planned_json(planned_release(specs, schema, plan, Path("planned"))),
     }
 
 

@@ -18,6 +18,7 @@ from pipeline.inference.fewer_cells import said_cells
 from pipeline.report.text_table import lined_up
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.specs import build_specs
 
 #: A marginal is useful where noise alone is expected to move at most this share of the records to wrong cells.
 USEFUL = 0.1
@@ -147,7 +148,8 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[dict[
 
 
 def _planned(config: Config, schema: Schema) -> Plan:
-    return build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    return build.build_plan(specs, build.build_workload(specs, schema), schema)
 
 
 def _figures(name: str, noise: Sequence[Noise], rows: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import FirstLook, first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, with_schema
-from pipeline.settings.score_memory import MOST_CELLS
+from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "

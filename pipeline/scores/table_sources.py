@@ -38,14 +38,16 @@ def opened(
 def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
     """As `open_with`; a release has commas, whatever stands between the cells of the real table."""
     try:
-        return open_with(path, delimiter, limits, workdir)
+        return open_with(path, delimiter, limits, workdir, setting="delimiter")
     except UserError as error:
         if error.fix != f"delimiter={shown(',')}":
             raise
-        return open_with(path, ",", limits, workdir)
+        return open_with(path, ",", limits, workdir, setting="delimiter")
 
 
-def open_with(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *, setting: str = "delimiter") -> Source:
+def open_with(
+    path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *, setting: str = "data.delimiter"
+) -> Source:
     """A table's file, within the limits of the settings."""
     return open_table(
         path.expanduser(),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME
 from mechanisms.public.units import ID_RULES
+from mechanisms.selection.auto import AutoSettings
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.settings.specs import Specs
 
 #: Above this ε, one unit may change the odds of any event by more than e¹⁰ ≈ 22,000.
 LARGEST_EPSILON = 10.0
@@ -52,3 +54,17 @@ def unit_warnings(unit: PrivacyUnit) -> tuple[str, ...]:
         return ()
     bound = "so that one person may have C records under each spelling (privacy.unit_id_rules)"
     return (f"ids that differ in {'; or '.join(apart)} count as different units, {bound}",)
+
+
+def replaced_choice(specs: Specs, schema: Schema) -> tuple[str, ...]:
+    """Where the accountant leaves the default selection no choices, a sentence that says so."""
+    selection = specs.selection
+    asked = [specs.config.selection.options.get(name) for name in ("marginals", "closure", "k", "weights", "merge")]
+    if not isinstance(selection, AutoSettings) or any(value is not None for value in asked):
+        return ()
+    if selection.given(specs.facts(schema)) is None:
+        return ()
+    return (
+        f"privacy.accountant={specs.budget.accountant} with mechanism={specs.mechanism} cannot count choices "
+        "that follow from answers: all pairs are measured at once, as in selection=pairs; privacy.accountant=gdp can",
+    )

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.errors import one_of
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.format_trial import released_format
 from mechanisms.public.tables.losses import check_share
-from pipeline.settings import build, disk_space
-from pipeline.settings.config import Config
+from pipeline.settings.memory import check_disk
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.scoring import build_holdout
+from pipeline.settings.specs import Specs
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in
-from synthesis.contract import Synthesizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,20 +23,18 @@ class Ready:
     """What a run needs beside its plan.
 
     Attributes:
-        spec: the synthesizer, whose library is there.
         aside: the probability with which units are set aside; None: none are.
         start: the public table whose rows are the first ones; None: none.
         who: who publishes the release; `signer` signs it.
     """
 
-    spec: Synthesizer
     aside: float | None
     start: Start | None
     who: Publication
     signer: Signer | None
 
 
-def ready(config: Config, schema: Schema, plan: Plan, root: Path) -> Ready:
+def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     """What the settings ask for beside the plan, looked up and checked.
 
     Args:
@@ -44,9 +42,11 @@ def ready(config: Config, schema: Schema, plan: Plan, root: Path) -> Ready:
     Raises:
         UserError: an impossible setting, a library or a key that is not there, or rows that the disk cannot hold.
     """
-    one_of(config.release.format, ("csv", "parquet"), "release.format")
+    config = specs.config
+    released_format(config.release.format)
     check_share(config.data.max_unplaced)
-    spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
-    disk_space.check_rows(config, schema, root)
+    usable_synthesizer(config.synthesis, specs.synthesizer)
+    aside = build_holdout(config.evaluation)
+    check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
-    return Ready(spec, aside, start, build_publication(config.statement), load_signer(config.statement.key))
+    return Ready(aside, start, build_publication(config.statement), load_signer(config.statement.key))

@@ -9,6 +9,7 @@ from typing import Any
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.formats import format_of_name
 from pipeline.statement.condition_words import only_rows_with
 from pipeline.statement.words import all_words
 
@@ -51,7 +52,6 @@ CONTEXT: dict[str, Any] = {
     "subField": "cr:subField",
     "transform": "cr:transform",
 }
-FORMATS = {"csv": "text/csv", "parquet": "application/x-parquet"}
 KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
 
 
@@ -67,7 +67,8 @@ def croissant(
         given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
     part, words = only_rows_with(given), all_words(statement)
-    promise = _promise(statement, words)
+    promise, form = _promise(statement, words), format_of_name(table)
+    assert form is not None, table
     published = statement["published"]
     ids = schema.rules.unit_ids
     fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
@@ -103,7 +104,7 @@ def croissant(
                 "@id": table,
                 "name": table,
                 "contentUrl": table,
-                "encodingFormat": FORMATS[table.rpartition(".")[2]],
+                "encodingFormat": form.media,
                 "sha256": digest,
             }
         ],

@@ -5,7 +5,6 @@ Their digests say nothing of this: whoever edits a file makes them anew.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Set
 from importlib.metadata import version
 from io import StringIO
@@ -20,6 +19,7 @@ from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import DISTANCES, HISTOGRAM, index_of, load_measurements, load_released_schema
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.formats import FORMATS, TableFormat
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
@@ -33,11 +33,10 @@ FILES = frozenset(
         *("measurements/index.json", "measurements/answers.npz"),
     }
 )
-TABLES = ("synthetic.csv", "synthetic.parquet")
 #: How far estimates of the same numbers may lie apart, where they are written with three digits.
 RELATIVE, ABSOLUTE = 1e-6, 2e-3
-#: A table of estimates may be twice as long as it is made again, and so many bytes; and the longest line of names.
-ROOM, LONGEST_LINE = 2**12, 2**20
+#: A table of estimates may be twice as long as it is made again, and so many bytes.
+ROOM = 2**12
 
 
 def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
@@ -80,7 +79,7 @@ def written_with(release: Path, statement: Mapping[str, Any]) -> tuple[Schema, M
 def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
     """Files and folders that no run writes, or that every run writes and that are lost; empty where all is right."""
     there = {p.relative_to(release).as_posix() for p in release.rglob("*")}
-    tables = there & {*TABLES}
+    tables = there & {f.released for f in FORMATS.values()}
     wanted = FILES | {f"marginals/{name}" for name in frames} | {"measurements", "marginals"} | tables
     if foreign := sorted(there - wanted - {SIGNATURE}):
         return f"no run writes {', '.join(foreign[:6])}"
@@ -137,22 +136,17 @@ def _wrong_columns(release: Path, schema: Schema) -> str:
     ids = schema.rules.unit_ids
     wanted = [c.name for c in schema.columns]
     allowed = [wanted, [*wanted, ids.name]] if ids is not None and ids.name not in wanted else [wanted]
-    for name in TABLES:
-        path = release / name
-        if path.is_file() and (columns := _columns(path)) not in allowed:
-            return f"{name} has the columns {', '.join(columns)[:200]}, and the schema others"
+    for form in FORMATS.values():
+        path = release / form.released
+        if path.is_file() and (columns := _columns(path, form)) not in allowed:
+            return f"{path.name} has the columns {', '.join(columns)[:200]}, and the schema others"
     return ""
 
 
-def _columns(path: Path) -> list[str]:
+def _columns(path: Path, form: TableFormat) -> list[str]:
     """The names in the head of a table, of which no more is read; ValueError where it has none."""
-    with open_plain(path) as file:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            return [*pq.read_schema(file).names]
-        start = file.read(LONGEST_LINE).decode("utf-8", errors="ignore")  # the last character may be cut
     try:
-        return next(csv.reader(StringIO(start, newline="")), [])
-    except csv.Error as error:
+        with open_plain(path) as file:
+            return [*form.function("head")(file)]
+    except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error

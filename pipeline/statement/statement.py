@@ -19,10 +19,10 @@ from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatem
 from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
+from mechanisms.selection.base import Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings, unit_warnings
-from pipeline.settings.selecting import selection_of
 from pipeline.statement.publication import Publication
 from pipeline.statement.start_table import Start
 from pipeline.version import __version__
@@ -77,9 +77,8 @@ class Declared:
         )
 
 
-def declared(config: Config, start: Start | None = None) -> Declared:
+def declared(config: Config, selection: Selection, start: Start | None = None) -> Declared:
     """What the settings of a run take as public, with the table that its rows start from."""
-    selection = selection_of(config.selection)
     table = selection.public_table
     return Declared(
         confirmed=config.data.confirmed_public,

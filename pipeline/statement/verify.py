@@ -16,6 +16,7 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import said_not_ours
+from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import delta
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
@@ -283,18 +284,18 @@ def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any])
     manifest = read_manifest(release)
     if manifest is None:
         return None, "no statement.html is bound to this release"
+    table = released_table(manifest.files, release)
     again = render_statement(
         statement,
         rows_asked=manifest.rows_asked,
         signer=manifest.signer,
-        digests=named_digests(manifest.files, _table(manifest)),
+        digests=named_digests(manifest.files, table),
         given=manifest.given,
     )
     if not holds(release / "statement.html", again):
         return False, "statement.html does not say what privacy.json says"
     if not holds(release / "deployment.yaml", registry_record(statement, given=manifest.given)):
         return False, "deployment.yaml does not say what privacy.json says"
-    table = _table(manifest)
     metadata = croissant(
         statement, written_with(release, statement)[0], table=table, digest=manifest.files[table], given=manifest.given
     )
@@ -303,10 +304,6 @@ def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any])
     if manifest.given is not None:
         return True, f"a table of rows with {condition_in_words(manifest.given['where'])} only, as statement.html says"
     return True, "statement.html says what privacy.json says"
-
-
-def _table(manifest: Manifest) -> str:
-    return next((name for name in manifest.files if name.startswith("synthetic.")), "synthetic.csv")
 
 
 #: What this version would have written, from the same receipts: of another version it is not known.

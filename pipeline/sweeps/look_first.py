@@ -14,10 +14,12 @@ from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import private_folder
 from pipeline.console import tells
 from pipeline.folders import RunFolder
-from pipeline.settings import build
+from pipeline.load_stage import schema_print
+from pipeline.scores.table_sources import open_with
+from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import data_path, generated
-from pipeline.stages import open_source, schema_print
+from pipeline.settings.specs import build_specs
 from pipeline.sweeps.planned_jobs import Job
 
 
@@ -39,7 +41,7 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
         if RunFolder(job.root).manifest.exists():  # it has begun: it was looked at, and goes on or is refused
             continue
         try:
-            schema = build.build_schema(config)
+            schema = job_schema(config)
             key = (str(data_path(config).resolve()), config.data.delimiter, schema_print(schema))
             if key not in losses:
                 losses[key] = _looked_at(config, schema, RunFolder(workdir))
@@ -50,11 +52,16 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             raise UserError(what, where=error.where, fix=error.fix) from error
 
 
+def job_schema(config: Config) -> Schema:
+    """The schema of an ordinary job."""
+    return build_schema(build_specs(config))
+
+
 def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:
     """What the columns of one table lose under one schema."""
     private_folder(folder.temporary)
     try:
-        source = open_source(data_path(config), config, folder)
+        source = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:

@@ -25,14 +25,15 @@ from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.console import CONSOLE
 from pipeline.folders import not_in_release
-from pipeline.settings import build
+from pipeline.settings import build, memory
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
-from pipeline.settings.score_memory import scores_bytes
 from pipeline.settings.scoring import build_places, build_scores
+from pipeline.settings.specs import build_specs
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000
@@ -145,23 +146,23 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     one_of(config.console, CONSOLE, "console")
     if config.experiment.kind or config.smoke:
         experiment_run.known(config)
-        return build.LIBRARIES_BYTES
+        return memory.LIBRARIES_BYTES
     key = _without_seeds(config)
     if key in checked.memory:
         return checked.memory[key]
-    schema = build.build_schema(config)
-    build.build_unit(config)
-    plan = build.build_plan(config, build.build_workload(config, schema), schema)
-    ready(config, schema, plan, root)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
+    ready(specs, schema, plan, root)
     build_places(config.evaluation, config.data.roles, schema)
-    build.check_memory(config, schema, plan)
+    memory.check_memory(specs, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
     if scores not in checked.scores:
         build_scores(config.evaluation, schema, config.data.roles)
         checked.scores.add(scores)
     if not generated(config):
         check_table_files(data_path(config))
-    checked.memory[key] = max(build.predicted_memory_bytes(config, schema, plan), scores_bytes(config, schema))
+    checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)
     return checked.memory[key]
@@ -172,7 +173,7 @@ def _releases(config: Config, root: Path, checked: CheckedSettings) -> tuple[Pla
     if config.experiment.kind or config.smoke:
         return experiment_run.planned_releases(config, root)
     cached = checked.plans.get(_without_seeds(config))
-    return () if cached is None else admission.planned_release(config, *cached, root)
+    return () if cached is None else admission.planned_release(build_specs(config), *cached, root)
 
 
 def _without_seeds(config: Config) -> str:

@@ -33,17 +33,17 @@ from pipeline.console import CONSOLE, NOT_SAID, tells
 from pipeline.error_messages import say_what_is_safe
 from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
+from pipeline.load_stage import schema_print
 from pipeline.plugins.plugin_discovery import load_asked
-from pipeline.settings import build, machine_limits
+from pipeline.settings import machine_limits
 from pipeline.settings.compose import check_one_list, first_of_sweep, misspelt
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
-from pipeline.stages import schema_print
 from pipeline.sweeps.job_process import OUTCOME, SWEEP, JobOutcome, job, load_json, outcome_of
 from pipeline.sweeps.launching import check_launcher, launcher_of
-from pipeline.sweeps.look_first import look_before_booking
+from pipeline.sweeps.look_first import job_schema, look_before_booking
 from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
     as_text,
@@ -221,7 +221,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
     named = f"schema {settings.data.schema}"
     if "schema" in manifest and settings.experiment.kind is None:
         if named not in prints:
-            prints[named] = schema_print(build.build_schema(settings))
+            prints[named] = schema_print(job_schema(settings))
         if manifest["schema"] != prints[named]:
             return False
     if settings.data.path is None:

@@ -38,6 +38,7 @@ from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.release_folder import read_release
 from pipeline.settings import build
 from pipeline.settings.config import Config
+from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
 from tests.audit.cases import Case, config_of, plan_of
 from tests.audit.hooks import Broken, current
@@ -170,7 +171,7 @@ def _swept(budget: Budget) -> None:
     jobs = {f"many/{k}": replace(budget.config, synthesis=replace(budget.config.synthesis, seed=k)) for k in (1, 2)}
     planned: list[Any] = []
     for name, config in jobs.items():
-        schema = build.build_schema(config)
+        schema = build.build_schema(build_specs(config))
         planned += admission.planned_release(config, schema, plan_of(config), budget.home / name)
     admission.book(planned)
     for name, config in jobs.items():

@@ -29,6 +29,7 @@ from mechanisms.sensitive.exit import Question
 from pipeline.conf_folder import CONF
 from pipeline.settings import build
 from pipeline.settings.config import Config, SelectionConfig, load_config
+from pipeline.settings.specs import RECORD, build_specs
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
 from tests.audit.worlds import FINDS_C, SCHEMAS, Settings, World, make_world, write_schema, write_table
@@ -163,7 +164,7 @@ def config_of(case: Case, folder: Path, table: Path) -> Config:
         delta=delta,
         accountant=case.accountant,
         neighbouring="replace" if s.replace else "add_remove",
-        unit="uid" if s.column else build.RECORD,
+        unit="uid" if s.column else RECORD,
         max_records=WORD if case.schema in FINDS_C else s.bound if s.column else None,
         max_records_cap=FINDS_C.get(case.schema, config.privacy.max_records_cap),
         clip=s.clip,
@@ -195,8 +196,9 @@ def write_public(folder: Path) -> None:
 def plan_of(config: Config) -> Any | None:
     """The plan of a configuration; None where it is not admitted."""
     try:
-        schema = build.build_schema(config)
-        return build.build_plan(config, build.build_workload(config, schema), schema)
+        specs = build_specs(config)
+        schema = build.build_schema(specs)
+        return build.build_plan(specs, build.build_workload(specs, schema), schema)
     except UserError:
         return None
 

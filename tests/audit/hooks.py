@@ -27,7 +27,7 @@ POINTS = {
     "choice": "mechanisms.sensitive.exponential:choose_index",
     "weights of choices": "mechanisms.sensitive.exponential:choice_weights",
     "source": "mechanisms.sensitive.noise:noise_source",
-    "selection": "pipeline.settings.selecting:selection_of",
+    "selection": "pipeline.settings.methods:selection_of",
     "load": "mechanisms.sensitive.private_table:load_private",
     "clip": "mechanisms.sensitive.contribution:clip_records",
     "unit id": "mechanisms.sensitive.contribution:unit_id",

@@ -29,6 +29,7 @@ from pipeline.inference.indif_table import distances
 from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.release_folder import read_release
 from pipeline.settings import build
+from pipeline.settings.specs import build_specs
 from tests.audit.cases import Case, config_of
 from tests.audit.hooks import Broken, swapped
 from tests.audit.sampling import RARE
@@ -112,7 +113,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
     config = config_of(case, folder, table)
     with swapped("source", lambda original: lambda given: original(9_000 + seed if given is None else given)):
         stages.run(config, home / "run", quiet=True)
-    release, schema, codes = home / "run" / "release", build.build_schema(config), []
+    release, schema, codes = home / "run" / "release", build.build_schema(build_specs(config)), []
     for path in (table, release / "synthetic.csv"):
         source = open_table(path, delimiter=",", workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
         codes.append(encode_table(source, schema, workdir=home / f"codes {path.stem}"))

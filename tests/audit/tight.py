@@ -34,6 +34,7 @@ from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from tests.audit.hooks import Broken, current
 from tests.audit.worlds import quick_disk
 
@@ -184,8 +185,8 @@ def grids(draws: int, seed: int) -> Bound:
     rows = np.array([[a, c] for a in range(4) for c in range(3) for _ in range(1 + 3 * (a == 0))])
     choice = ["selection=adagrid", "selection.marginals=[[a],[c],[a,c]]", "selection.threshold=1"]
     budget = ["privacy.unit=record", "privacy.epsilon=18", "privacy.delta=1e-6", "mechanism=gaussian"]
-    config, schema = load_config([*choice, *budget]), parse_schema({"a": 4, "c": 3}, where="audit")
-    domain, plan = schema.domain, build.build_plan(config, build.build_workload(config, schema), schema)
+    specs, schema = build_specs(load_config([*choice, *budget])), parse_schema({"a": 4, "c": 3}, where="audit")
+    domain, plan = schema.domain, build.build_plan(specs, build.build_workload(specs, schema), schema)
     mu, unit = stated_mu(plan.budget.epsilon, plan.budget.delta), np.array([[1, 1]])
     seen = []
     for place, table in enumerate((rows, np.concatenate([rows, unit]))):

@@ -19,6 +19,7 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline import Run, load_config, run
 from pipeline.settings.build import build_schema
+from pipeline.settings.specs import build_specs
 from tests.bench.clock import timed
 
 EPSILONS = (0.1, 1.0, 10.0)
@@ -67,7 +68,7 @@ def released(name: str, epsilon: float, delta: float | None, settings: Sequence[
         spent = timed(lambda: made.append(run(load_config(given), Path(folder) / "run", quiet=True)))
         spent["cpu_seconds"] = time.process_time()
         peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
-        schema = build_schema(load_config(given))
+        schema = build_schema(build_specs(load_config(given)))
         tables = []
         for number, table in enumerate((path, made[0].table)):
             work = Path(folder) / str(number)

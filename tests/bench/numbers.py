@@ -27,6 +27,7 @@ from mechanisms.public.schema.fine_cells import finest, plain_edges
 from pipeline.report.number_errors import mean_errors
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from pipeline.stages import run
 
 KEPT = Path("build/numbers.jsonl")
@@ -129,8 +130,9 @@ def measured(settings: list[str], case: Case, seed: int, fine: int, folder: Path
     done = run(config, folder / "out", quiet=True)
     real = pd.read_csv(config.data.path, usecols=[*case.columns, *(g for _, g in case.groups)])
     made = pd.read_csv(done.table)
-    schema = build.build_schema(config)
-    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
     expected = [e for e in mean_errors(schema, plan, len(real)) if e["column"] in case.columns]
     predicted = {e["column"]: _predicted(e, real) for e in expected}
     for name in case.columns:

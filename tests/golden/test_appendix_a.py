@@ -7,8 +7,8 @@ import pytest
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
+from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec

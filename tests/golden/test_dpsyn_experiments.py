@@ -20,6 +20,7 @@ from pipeline.experiments.gallery.all_experiments import names_of_all
 from pipeline.experiments.map_experiment import smaller as smaller_map
 from pipeline.settings import build
 from pipeline.settings.config import Config, load_config
+from pipeline.settings.specs import build_specs
 
 LNG, LAT = "Location - Lng", "Location - Lat"
 
@@ -149,7 +150,7 @@ def test_wages_have_fewer_bins_at_low_epsilon():
     own = settings_of_challenge(config)
     low = load_schema(SCHEMAS / str(schema_at(own, 0.3))).measured["INCWAGE"].size
     assert schema_at(own, 1) is None and schema_at(own, 8) is None
-    assert 1 < low < build.build_schema(config).measured["INCWAGE"].size
+    assert 1 < low < build.build_schema(build_specs(config)).measured["INCWAGE"].size
 
 
 def test_ten_times_are_in_the_table_and_eight_of_them_are_one_value_with_flags():
@@ -206,4 +207,4 @@ def test_an_epsilon_of_schemas_that_is_no_number_is_one_clear_message():
     config = load_config(["experiment=dpsyn_fire", "++experiment.schemas={low: dpsyn_fire_low.yaml}"])
     with pytest.raises(UserError, match=r"experiment\.schemas"):
         schema_at(settings_of_challenge(config), 1.0)
-    assert build.build_schema(config).name == "dpsyn_fire"
+    assert build.build_schema(build_specs(config)).name == "dpsyn_fire"

@@ -11,8 +11,8 @@ from scipy.optimize import linprog, nnls
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
+from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.papers.maxent import SOLUTIONS, MaxentSpec, ViewModel, largest_entropy, least_norm, linear_programme
 from synthesis.synthesize import synthesize

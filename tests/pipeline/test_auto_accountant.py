@@ -9,6 +9,7 @@ import pytest
 from mechanisms.accounting.bookings import load_book
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from tests.pipeline.conftest import TOWN, command
 
 FAST = ["synthesis=independent", "evaluation.enabled=false", "privacy.accountant=auto"]
@@ -21,8 +22,9 @@ def said(folder):
 
 def planned(*settings):
     config = load_config([*TOWN, *FAST, *settings])
-    schema = build.build_schema(config)
-    return build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    return build.build_plan(specs, build.build_workload(specs, schema), schema)
 
 
 @pytest.mark.parametrize("selection", ["oneway", "indif", "mst"])
@@ -103,7 +105,8 @@ def test_named_accountants_split_as_before(town):
     """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
     config = load_config([*TOWN, *FAST, "selection=oneway", "mechanism=laplace"])
     config = replace(config, privacy=replace(config.privacy, accountant="basic"))
-    schema = build.build_schema(config)
-    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
     shares = {m.clique[0]: m.share / m.query.columns ** (2 / 3) for m in plan.measurements}
     assert len({round(s, 12) for s in shares.values()}) == 1

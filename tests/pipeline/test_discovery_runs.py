@@ -9,6 +9,7 @@ import yaml
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.settings.build import build_discovery, build_plan, build_schema, build_workload
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, worded
 
@@ -231,12 +232,13 @@ def test_a_plan_shows_what_is_asked_first(run, capsys):
 @pytest.mark.parametrize("selection", ["auto", "pairs", "mst", "adagrid"])
 def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(run, selection, accountant):
     config = load_config([*RUN[:-1], f"selection={selection}", f"privacy.accountant={accountant}"])
-    schema = build_schema(config)
-    plan = build_plan(config, build_workload(config, schema), schema)
-    first = build_discovery(config, schema, max_records=3)
+    specs = build_specs(config)
+    schema = build_schema(specs)
+    plan = build_plan(specs, build_workload(specs, schema), schema)
+    first = build_discovery(specs, schema)
     assert plan.discovery == first and 29.99 < plan.loss.epsilon <= 30 and plan.loss.delta <= 1e-6
     concrete = load_schema(run / "out" / "release" / "schema.yaml")
-    rest = build_plan(config, build_workload(config, concrete), concrete, first)
+    rest = build_plan(specs, build_workload(specs, concrete), concrete, first)
     assert (rest.discovery == first and rest.composed[:2] != plan.composed[:2]) or rest.events[:0] == ()
     assert 29.99 < rest.loss.epsilon <= 30 and rest.loss.delta <= 1e-6
 

@@ -9,6 +9,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from pipeline.stages import run
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people, worded
 
@@ -169,11 +170,11 @@ def test_selections_that_measure_no_whole_pair_refuse_mappings(mapped, capsys):
 
 def test_a_model_without_room_for_all_pairs_keeps_the_mapping_or_refuses(mapped):
     config = load_config([*TOWN, "synthesis=pgm", "selection.k=[2]"])
-    schema = build_schema(config)
+    schema = build_schema(build_specs(config))
     for cells in range(60, 400, 10):
         config.synthesis.options["max_cells"] = cells
         try:
-            kept = build_workload(config, schema)
+            kept = build_workload(build_specs(config), schema)
         except UserError as error:
             assert error.where == "synthesis.max_cells"
         else:

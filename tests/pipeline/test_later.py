@@ -9,8 +9,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.selection.base import LATER
 from pipeline.measuring.size_bounds import later_cells
-from pipeline.settings import build
+from pipeline.settings import build, memory
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.synthesis.pgm_worlds import cliques_of, world
@@ -20,15 +21,16 @@ FEWER = {"aim": "selection.max_model_cells=55"}
 
 def planned(town, *settings: str):
     config, schema = load_config([*TOWN, "privacy.delta=1e-6", *settings]), load_schema(town / "town.yaml")
-    return config, schema, build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    return specs, schema, build.build_plan(specs, build.build_workload(specs, schema), schema)
 
 
 @pytest.mark.parametrize("selection", ["mst", "aim", "indif", "priview"])
 def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
     """Columns of 10, 2 and 5 values: no model of them has more than 100 cells."""
     few = [FEWER[selection]] if selection in FEWER else []
-    config, schema, plan = planned(town, f"selection={selection}", "synthesis=pgm", *few)
-    grown = build.grown_model_cells(config, schema, plan)
+    specs, schema, plan = planned(town, f"selection={selection}", "synthesis=pgm", *few)
+    grown = memory.grown_model_cells(specs.synthesizer, schema, plan)
     assert grown is not None and grown <= (55 if few else 100)
     assert later_cells(plan, schema.measured)
     assert command("run", *TOWN, f"selection={selection}", "synthesis=pgm", *few, "hydra.run.dir=out") == 0
@@ -36,18 +38,18 @@ def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
     found = model_cells(schema.measured, [tuple(a["clique"]) for a in index["answers"]])
     assert found <= grown
     measured = sum(schema.measured.cells(tuple(a["clique"])) for a in index["answers"])
-    assert measured <= sum(n for _, n in build.planned_cells(plan, schema.measured))
+    assert measured <= sum(n for _, n in memory.planned_cells(plan, schema.measured))
 
 
 def test_the_memory_of_what_a_reserve_buys_is_predicted(town):
-    config, schema, plan = planned(town, "selection=aim", "synthesis=pgm")
+    specs, schema, plan = planned(town, "selection=aim", "synthesis=pgm")
     assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method["rounds"]
-    base = build.predicted_memory_bytes(config, schema, plan)
+    base = memory.predicted_memory_bytes(specs, schema, plan)
     more = replace(plan, method={**plan.method, "rounds": 10**6})
-    assert build.predicted_memory_bytes(config, schema, more) > base + 10**6 * 8 * 40
-    config.limits.memory_gb = base / 1e9 + 0.1
+    assert memory.predicted_memory_bytes(specs, schema, more) > base + 10**6 * 8 * 40
+    specs.config.limits.memory_gb = base / 1e9 + 0.1
     with pytest.raises(UserError, match="a marginal chosen later"):
-        build.check_memory(config, schema, more)
+        memory.check_memory(specs, schema, more)
 
 
 def test_plan_says_how_large_the_model_may_become(town, capsys):
@@ -59,19 +61,19 @@ def test_candidates_are_not_cut_to_those_that_fit_one_model_together(town):
     """A private choice is among all marginals; without one, those of a model too small for all are left out."""
     small = ["synthesis=pgm", "synthesis.max_cells=60"]
     config, schema = load_config([*TOWN, *small, "selection=aim", "selection.k=[2]"]), load_schema(town / "town.yaml")
-    assert sum(len(c) == 2 for c in build.build_workload(config, schema).cliques) == 3
+    assert sum(len(c) == 2 for c in build.build_workload(build_specs(config), schema).cliques) == 3
     config = load_config([*TOWN, *small])
-    assert sum(len(c) == 2 for c in build.build_workload(config, schema).cliques) < 3
+    assert sum(len(c) == 2 for c in build.build_workload(build_specs(config), schema).cliques) < 3
 
 
 def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
     """age × job is in every model of this schema (50 cells): with age × sex and job × sex it has all 100."""
     (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
     settings = ["synthesis=pgm", "selection.fit=true", "selection.marginals=[[age,sex],[sex,job]]"]
-    config, schema, plan = planned(town, *settings, "synthesis.max_cells=99")
-    assert build.planned_model_cells(config, schema, plan) <= 99
+    specs, schema, plan = planned(town, *settings, "synthesis.max_cells=99")
+    assert memory.planned_model_cells(specs.synthesizer, schema, plan) <= 99
     assert len(plan.measurements) == 1
-    config, schema, plan = planned(town, *settings, "synthesis.max_cells=100")
+    specs, schema, plan = planned(town, *settings, "synthesis.max_cells=100")
     assert len(plan.measurements) == 2
     rest = ["synthesis=pgm", "selection.marginals=[[age,sex],[sex,job]]", "synthesis.max_cells=99"]
     assert command("plan", *TOWN, *rest) == 1

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from tests.pipeline.conftest import TOWN, command
 
 UNIT = ["privacy.unit=person", "privacy.max_records=4"]
@@ -75,8 +76,9 @@ def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
     from pipeline.report.plan_words import expectations
 
     config = load_config([*TOWN, *UNIT, "privacy.epsilon=1"])
-    schema = build.build_schema(config)
-    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
     expectations(config, schema, plan, 600)
     assert (config.privacy.epsilon, config.privacy.max_records) == (1, 4)
 

@@ -9,8 +9,10 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from pipeline.measuring.public_tables import started
-from pipeline.settings import build
+from pipeline.settings.build import build_schema
 from pipeline.settings.config import SynthesisConfig, load_config
+from pipeline.settings.methods import build_synthesizer
+from pipeline.settings.specs import build_specs
 from pipeline.statement.restated import restated
 from pipeline.statement.start_table import start_in
 from synthesis.synthesizers import SYNTHESIZERS
@@ -128,7 +130,7 @@ def test_a_synthesizer_without_a_public_start_says_which_has_one(kind, known, ca
         assert "synthesis=gum (or gum_paper) synthesis.public=FILE, or leave it out" in error
         assert not Path("out").exists()
     with pytest.raises(UserError, match="a public start is for synthesis=gum alone"):
-        build.build_synthesizer(SynthesisConfig(kind, options={"public": "known.csv"}))
+        build_synthesizer(SynthesisConfig(kind, options={"public": "known.csv"}))
 
 
 def test_merged_values_and_a_resumed_run_keep_the_start(known, capsys):
@@ -142,7 +144,7 @@ def test_merged_values_and_a_resumed_run_keep_the_start(known, capsys):
 
 def test_a_public_table_that_changed_since_its_digest_was_taken_is_refused(known):
     config = load_config([*TOWN, *START])
-    spec, schema = build.usable_synthesizer(config.synthesis), build.build_schema(config)
+    spec, schema = build_synthesizer(config.synthesis), build_schema(build_specs(config))
     digest = start_in(config.synthesis)
     assert started(spec, config.synthesis, schema, digest) is not spec
     people(400, seed=8).to_csv("known.csv", index=False)

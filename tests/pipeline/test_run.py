@@ -16,10 +16,11 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from pipeline.folders import RunFolder
-from pipeline.settings import build
+from pipeline.settings import build, memory
 from pipeline.settings.config import load_config
+from pipeline.settings.design import design_of
 from pipeline.settings.post_processing import post_processing
-from pipeline.settings.prepared import prepared
+from pipeline.settings.specs import build_specs
 from pipeline.statement.digests import file_digests
 from tests.pipeline.conftest import PAIRS, TOWN, command, people
 
@@ -163,7 +164,7 @@ def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
 def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(town, capsys, monkeypatch):
     own = ["run", *TOWN, "selection=oneway", "hydra.run.dir=out"]
     with monkeypatch.context() as late:
-        late.setattr(build, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
+        late.setattr(memory, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
         assert command(*own, "synthesis=pgm", *UNSCORED) == 1
     assert "(synthesis.*, release.*, evaluation.* and statement.* may differ) and hydra.run.dir=" in (
         capsys.readouterr().err
@@ -196,7 +197,7 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
 def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_and_ignored(town, capsys, monkeypatch):
     own = ["run", *TOWN, "selection=oneway", "synthesis=independent", *UNSCORED, "hydra.run.dir=out"]
     with monkeypatch.context() as late:
-        late.setattr(build, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
+        late.setattr(memory, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
         assert command(*own, "statement.publisher=Town") == 1
     assert "release.*, evaluation.* and statement.* may differ" in " ".join(capsys.readouterr().err.split())
     assert command(*own, "statement.publisher=County", "resume=true") == 0
@@ -233,7 +234,8 @@ def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_an
 )
 def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes_on(town, settings, free, fixed):
     config = load_config([*TOWN, *settings])
-    plan = prepared(config, build.build_schema(config)).plan
+    specs = build_specs(config)
+    plan = design_of(specs, build.build_schema(specs)).plan
     folder = RunFolder(town / "out")
     may = post_processing(config, plan, folder)
     assert [may(f"settings.{name}") for name in [*free, *fixed]] == [True] * len(free) + [False] * len(fixed)

@@ -27,7 +27,7 @@ def rows_of(folder: str) -> pd.DataFrame:
 def test_more_rows_than_a_chunk_holds_have_the_models_marginals(town, monkeypatch, synthesis) -> None:
     settings = [*RUN, f"synthesis={synthesis}", "synthesis.rows=2500"]
     assert command(*settings, "hydra.run.dir=whole") == 0
-    monkeypatch.setattr("pipeline.settings.build.CHUNK_ROWS", 1000)
+    monkeypatch.setattr("pipeline.settings.memory.CHUNK_ROWS", 1000)
     for folder in ("one", "other"):
         assert command(*settings, f"hydra.run.dir={folder}") == 0
     whole, one, other = (rows_of(folder) for folder in ("whole", "one", "other"))

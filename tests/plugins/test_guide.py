@@ -46,7 +46,7 @@ def test_every_registry_that_plugins_may_add_to_has_its_page():
     named = {name for names, _ in KINDS.values() for name in names}
     assert named == REGISTRIES.keys() - {"QUERIES"}, "a query matrix comes with its selection: the page on plugins"
     assert "`QUERIES`" in PAGES["plugin"] and all(f"`{name}`" in PAGES["plugin"] for name in named)
-    assert {page for page, _, _ in ROW.findall(OVERVIEW)} == KINDS.keys() == PAGES.keys() - {"plugin"}
+    assert {page for page, _, _ in ROW.findall(OVERVIEW)} == KINDS.keys() == PAGES.keys() - {"plugin", "format"}
 
 
 @pytest.mark.parametrize(("page", "said", "contract"), ROW.findall(OVERVIEW))

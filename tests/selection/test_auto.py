@@ -16,6 +16,7 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.cell import ours
@@ -32,8 +33,9 @@ METHOD = {m.name: m for m in METHODS}
 
 def plan_json(*overrides):
     config = load_config(list(overrides))
-    schema = build.build_schema(config)
-    return build.build_plan(config, build.build_workload(config, schema), schema).to_json()
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    return build.build_plan(specs, build.build_workload(specs, schema), schema).to_json()
 
 
 @pytest.mark.parametrize(
@@ -90,8 +92,9 @@ def test_a_look_at_thousands_of_pairs_takes_more(tmp_path, columns, times):
 def test_a_second_look_costs_its_part_of_the_reserve(distances, part, settings):
     """Under zCDP and Gaussian DP: m distances move by C·√m together, and noise of that over μ costs μ²/2."""
     config = load_config([*settings, "privacy.accountant=gdp", "mechanism=gaussian"])
-    schema = build.build_schema(config)
-    plan = build.build_plan(config, build.build_workload(config, schema), schema)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
     event, whole = plan.scores_event(7, part, distances), plan.reserve_event
     assert plan.budget.max_records == (3 if settings else 20)
     assert event.id == f"purse:0007:distances-{distances}" and not plan.buys_answers(event)

@@ -29,7 +29,7 @@ from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings.config import load_config
-from pipeline.settings.selecting import selection_of
+from pipeline.settings.methods import selection_of
 from synthesis.pgm.pgm_settings import PgmSpec
 
 ROOT = Path(__file__).parents[2]

@@ -20,6 +20,7 @@ from mechanisms.public.workload import MOST_LISTED, all_k_way
 from pipeline.report.plan_tables import as_text, describe
 from pipeline.settings import build
 from pipeline.settings.config import load_config
+from pipeline.settings.specs import build_specs
 from synthesis.pgm.elimination import maximal
 
 WIDE = 320
@@ -36,9 +37,10 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def plan_text(*overrides: str, details: bool = False) -> str:
     config = load_config(list(overrides))
-    schema = build.build_schema(config)
-    workload = build.build_workload(config, schema)
-    return as_text(describe(config, schema, workload, build.build_plan(config, workload, schema)), details)
+    specs = build_specs(config)
+    schema = build.build_schema(specs)
+    workload = build.build_workload(specs, schema)
+    return as_text(describe(specs, schema, workload, build.build_plan(specs, workload, schema)), details)
 
 
 @given(st.integers(2, 12), st.sets(st.integers(0, 11)), st.integers(0, 70))

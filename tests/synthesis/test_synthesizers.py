@@ -15,8 +15,8 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.conf_folder import CONF
-from pipeline.settings.build import build_synthesizer
 from pipeline.settings.config import load_config
+from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.consistency.nonnegative import norm_sub
 from synthesis.consistency.total import default_rows, estimate_total

@@ -12,7 +12,7 @@ from typing import IO, Literal
 from mechanisms.public.errors import UserError, did_you_mean
 
 DELIMITERS = (",", ";", "\t", "|")
-GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 FOREIGN = {
     b"PK\x03\x04": "a zip archive or a spreadsheet",
     b"BZh": "bzip2",
@@ -20,6 +20,8 @@ FOREIGN = {
     b"\xff\xfe": "UTF-16 text",
 }
 MAX_HEADER = 1 << 22
+#: The longest line of names of a released table that is read.
+LONGEST_LINE = 1 << 20
 DAMAGED = "fetch or compress it again"
 
 
@@ -53,11 +55,6 @@ def check_file(path: Path) -> None:
 def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(8)
-
-
-def table_format(path: Path) -> Literal["csv", "parquet"]:
-    """By the first bytes, or the name."""
-    return "parquet" if _first_bytes(path).startswith(PARQUET) or path.suffix in {".parquet", ".pq"} else "csv"
 
 
 def compression(path: Path) -> Literal["none", "gzip", "zstd"]:
@@ -177,6 +174,31 @@ def parquet_schema(path: Path) -> tuple[tuple[str, str], ...]:
     except (pa.ArrowException, OSError) as error:
         what = "is not a whole Parquet file: truncated, damaged, or of another kind"
         raise UserError(what, where=str(path), fix="write or fetch it again") from error
+
+
+def csv_head(file: IO[bytes]) -> list[str]:
+    """The names in the first line of a CSV file; ValueError where it has none."""
+    start = file.read(LONGEST_LINE).decode("utf-8", errors="ignore")  # the last character may be cut
+    try:
+        return next(csv.reader(io.StringIO(start, newline="")), [])
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def gzipped_csv_head(file: IO[bytes]) -> list[str]:
+    """The same of a compressed one."""
+    try:
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            return csv_head(unpacked)  # type: ignore[arg-type]  # reads like any other
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"truncated or damaged: {error}") from error
+
+
+def parquet_head(file: IO[bytes]) -> list[str]:
+    """The names in a Parquet file's own schema."""
+    import pyarrow.parquet as pq  # slow to load
+
+    return [*pq.read_schema(file).names]
 
 
 def shown(delimiter: str) -> str:

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
+from mechanisms.public.tables.formats import format_of_file
 from mechanisms.public.tables.parts import check_same, table_parts
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
-Format = Literal["csv", "parquet"]
 #: Rows per streamed batch.
 BATCH_ROWS = 1 << 18
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
@@ -194,17 +194,45 @@ class Source:
                 engine.close()
 
 
+@dataclass(frozen=True)
+class Opening:
+    """A table's files, and how they are to be read: what a format's reader takes; the attributes are those of `Source`.
+
+    Attributes:
+        delimiter: of a text's columns.
+    """
+
+    path: Path
+    parts: tuple[Path, ...]
+    delimiter: str
+    workdir: Path
+    memory_limit_bytes: int
+    threads: int
+    setting: str
+
+    def source(self, names: tuple[str, ...], types: tuple[str, ...], relation: str, header: str = "") -> Source:
+        """What was opened.
+
+        Raises:
+            UserError: twice the same column.
+        """
+        if twice := sorted(n for n, count in Counter(names).items() if count > 1):
+            what = f"columns named twice in the header: {', '.join(map(repr, twice))}"
+            raise UserError(what, where=str(self.path), fix="give each column a name of its own")
+        limits = (self.workdir, self.memory_limit_bytes, self.threads)
+        return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts)
+
+
 def open_table(
     path: Path,
     *,
     delimiter: str = ",",
-    format: Format | None = None,
     workdir: Path,
     memory_limit_bytes: int,
     threads: int,
     setting: str = "data.delimiter",
 ) -> Source:
-    """A table on disk: CSV (plain, .gz or .zst) or Parquet; a file, or a folder or a pattern of parts.
+    """A table on disk, of any format of `FORMATS`; a file, or a folder or a pattern of parts.
 
     Nothing is guessed from the rows: CSV is UTF-8 text with a header, the given delimiter and double quotes. A file
     that is not well formed (rows of another length, stray quotes, other encodings, mixed line ends) is refused, which
@@ -212,7 +240,6 @@ def open_table(
 
     Args:
         delimiter: one character.
-        format: None tells by the file's first bytes and name.
         workdir: where the engine may spill; a folder with mode 0700.
 
     Raises:
@@ -224,50 +251,11 @@ def open_table(
     parts = table_parts(path)
     for part in parts:
         inspect_file.check_file(part)
-    kinds = [format or inspect_file.table_format(part) for part in parts]
-    check_same(parts, kinds, "format does")
-    if kinds[0] == "parquet":
-        return _open_parquet(path, parts, workdir, memory_limit_bytes, threads, setting)
-    pressed = [inspect_file.compression(part) for part in parts]
-    check_same(parts, pressed, "compression does")
-    compression = pressed[0]
-    headers = [inspect_file.read_header(part, compression, delimiter, setting=setting) for part in parts]
-    check_same(parts, [names for names, _ in headers], "columns do")
-    names, header = headers[0]
-    _check_names(names, path)
-    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-    relation = (
-        f"read_csv({listed(parts)}, auto_detect = false, hive_partitioning = false, header = true, "
-        f"delim = {literal(delimiter)}, "
-        f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
-    )
-    types = ("VARCHAR",) * len(names)
-    return Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, header, parts)
-
-
-def _open_parquet(
-    path: Path, parts: tuple[Path, ...], workdir: Path, memory_limit_bytes: int, threads: int, setting: str
-) -> Source:
-    schemas = [inspect_file.parquet_schema(part) for part in parts]
-    check_same(parts, schemas, "columns do")
-    names = tuple(name for name, _ in schemas[0])
-    _check_names(names, path)
-    aliases = ", ".join(f"c{i}" for i in range(len(names)))
-    relation = f"read_parquet({listed(parts)}, hive_partitioning = false) AS t({aliases})"
-    types = ("VARCHAR",) * len(names)
-    bare = Source(path, names, types, relation, workdir, memory_limit_bytes, threads, setting, parts=parts)
-    with bare.connect() as connection:
-        described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    lengths = [kind.startswith("duration") for _, kind in schemas[0]]
-    known = (DURATION if long else str(row[1]) for long, row in zip(lengths, described, strict=True))
-    return replace(bare, types=tuple(known))
-
-
-def _check_names(names: tuple[str, ...], path: Path) -> None:
-    twice = sorted(n for n, count in Counter(names).items() if count > 1)
-    if twice:
-        what = f"columns named twice in the header: {', '.join(map(repr, twice))}"
-        raise UserError(what, where=str(path), fix="give each column a name of its own")
+    forms = [format_of_file(part) for part in parts]
+    check_same(parts, [form.reader for form in forms], "format does")
+    opened = Opening(path, parts, delimiter, workdir, memory_limit_bytes, threads, setting)
+    source: Source = forms[0].function("reader")(opened)
+    return source
 
 
 def listed(parts: Sequence[Path]) -> str:

@@ -1,4 +1,4 @@
-"""Writing: codes → a CSV or Parquet file, in chunks, whole or not at all.
+"""Writing: codes → a file of any format, in chunks, whole or not at all.
 
 The cells of a CSV file are our own. `pyarrow.csv.write_csv` writes a missing value of a table of one column as an
 empty line, which readers skip, so that a table read again would have fewer rows. It puts every text in quotes, needed
@@ -27,6 +27,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column
 from mechanisms.public.tables.decode import Drawn, draw_table, with_units
+from mechanisms.public.tables.formats import FORMATS, format_of_name
 
 SPECIAL = set(',"\r\n')
 #: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
@@ -42,7 +43,7 @@ def write_table(
     chunk_rows: int = 200_000,
     progress: Progress | None = None,
 ) -> None:
-    """Decode a table into a file: .csv, .csv.gz, or .parquet; it appears under its name only when it is whole.
+    """Decode a table into a file, in the format that its name ends in; it appears there only when it is whole.
 
     Where the schema declares unit ids, they are a last column, and the rows of one unit stand together.
 
@@ -54,26 +55,18 @@ def write_table(
     Raises:
         UserError: an unknown suffix; a full or read-only disk.
     """
-    name = path.name.lower()
-    parquet = name.endswith((".parquet", ".pq"))
-    if not parquet and not name.endswith((".csv", ".csv.gz")):
-        raise UserError(
-            f"cannot tell the format of {path.name}", where=str(path), fix="a name with .csv, .csv.gz or .parquet"
-        )
+    form = format_of_name(path.name)
+    if form is None:
+        fix = f"a name with {', '.join(f.suffixes[0] for f in FORMATS.values())}"
+        raise UserError(f"cannot tell the format of {path.name}", where=str(path), fix=fix)
     coded, ids = with_units(coded, schema, rng)
-    chunks = _Chunks(coded, schema, rng, chunk_rows, progress, ids)
+    chunks = Chunks(coded, schema, rng, chunk_rows, progress, ids)
     with whole_file(path) as part, part.open("wb") as file:
-        if parquet:
-            _write_parquet(file, chunks)
-        elif name.endswith(".gz"):
-            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, filename="", mtime=0) as packed:
-                _write_csv(packed, chunks)
-        else:
-            _write_csv(file, chunks)
+        form.function("writer")(file, chunks)
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunks:
+class Chunks:
     """The decoded rows, some at a time, with the ids of their units if there are any."""
 
     coded: CodedTable
@@ -100,21 +93,37 @@ class _Chunks:
             if self.progress is not None:
                 self.progress(stop, rows, "rows written")
 
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Names and types of the columns, that of the ids last."""
+        fields = [pa.field(c.name, arrow_type(c)) for c in self.schema.columns]
+        if self.ids is not None:
+            fields.append(pa.field(self.id_name, pa.array(self.ids[:1]).type if len(self.ids) else pa.int64()))
+        return pa.schema(fields)
 
-def _write_parquet(file: IO[bytes], chunks: _Chunks) -> None:
-    columns = chunks.schema.columns
-    fields = [pa.field(c.name, arrow_type(c)) for c in columns]
-    if chunks.ids is not None:
-        fields.append(pa.field(chunks.id_name, pa.array(chunks.ids[:1]).type if len(chunks.ids) else pa.int64()))
-    whole = pa.schema(fields)
-    with pq.ParquetWriter(file, whole) as writer:
-        for drawn, ids in chunks:
-            arrays = [arrow_column(d, c, f.type) for d, c, f in zip(drawn, columns, fields, strict=False)]
-            arrays += [] if ids is None else [ids]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=whole))
+    def tables(self) -> Iterator[pa.Table]:
+        """The chunks as Arrow tables."""
+        columns, schema = self.schema.columns, self.arrow_schema
+        for drawn, ids in self:
+            arrays = [arrow_column(d, c, f.type) for d, c, f in zip(drawn, columns, schema, strict=False)]
+            yield pa.Table.from_arrays([*arrays, *([] if ids is None else [ids])], schema=schema)
 
 
-def _write_csv(file: Any, chunks: _Chunks) -> None:
+def write_parquet(file: IO[bytes], chunks: Chunks) -> None:
+    """The decoded rows as Parquet, a row group a chunk."""
+    with pq.ParquetWriter(file, chunks.arrow_schema) as writer:
+        for table in chunks.tables():
+            writer.write_table(table)
+
+
+def write_gzipped_csv(file: IO[bytes], chunks: Chunks) -> None:
+    """The decoded rows as CSV, compressed; the same bytes for the same rows."""
+    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, filename="", mtime=0) as packed:
+        write_csv(packed, chunks)
+
+
+def write_csv(file: Any, chunks: Chunks) -> None:
+    """The decoded rows as CSV, with a header."""
     columns = chunks.schema.columns
     names = [c.name for c in columns] + ([] if chunks.id_name is None else [chunks.id_name])
     alone = len(names) == 1

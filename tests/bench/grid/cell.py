@@ -28,6 +28,8 @@ from pipeline.measuring.acceptance import only_try, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.settings import build
 from pipeline.settings.config import Config, load_config
+from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from tests.bench.grid.coded import GridTable, coded_table
 from tests.bench.grid.errors import Columns, errors
@@ -62,12 +64,13 @@ def ours(method: Method, table: GridTable, epsilon: float, seed: int) -> Made:
         data = replace(config.data, path=str(path), schema=str(path))  # no file of rows is read
         privacy = replace(config.privacy, epsilon=epsilon, delta=table.delta, noise_seed=seed)
         config = replace(config, data=data, privacy=privacy, synthesis=replace(config.synthesis, seed=seed))
-        schema, unit = build.build_schema(config), build.build_unit(config)
-        plan = build.build_plan(config, build.build_workload(config, schema), schema)
+        specs = build_specs(config)
+        schema, unit = build.build_schema(specs), specs.unit
+        plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
         rows = CodedTable(schema.measured, table.coded.columns)
         private = PrivateTable(rows, unit, EncodingReport(table.rows, {}, {}), complete=True)
         with claimed(Path(root) / "run", resume=False) as folder:
-            spec = build.usable_synthesizer(config.synthesis)
+            spec = usable_synthesizer(config.synthesis)
             work = Work(config, schema, spec, plan, private, folder, Stages(quiet=True), None)
             taken = only_try(work)
             synthetic, _ = table_of(work, taken)

@@ -1,0 +1,56 @@
+"""Whether a format can be released: tried on a small table before any row is read, where a fault costs nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.plain_files import open_plain
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.codec import encode_table, write_table
+from mechanisms.public.tables.engine_instances import shared_engine
+from mechanisms.public.tables.formats import FORMATS, TableFormat
+from mechanisms.public.tables.scan import open_table
+
+#: Texts with marks of a CSV file, gaps, numbers and times.
+COLUMNS = {
+    "a text": {"kind": "categorical", "values": ['a, "b"', "c"], "missing": [""]},
+    "number": {"kind": "integer", "min": 0, "max": 9},
+    "when": {"kind": "date", "min": "2000-01-01", "max": "2000-01-03"},
+}
+
+
+def released_format(name: str, where: str = "release.format") -> TableFormat:
+    """The format of that name, which writes a table and reads the same one.
+
+    Args:
+        where: the setting that names it.
+    Raises:
+        UserError: there is no such format; what it wrote reads as another table.
+    """
+    form = FORMATS[one_of(name, FORMATS, where)]
+    if not _keeps(form):
+        others = ", ".join(n for n in FORMATS if n != name)
+        raise UserError(f"{name} does not read the table that it wrote", where=where, fix=f"another: {others}")
+    return form
+
+
+@cache
+def _keeps(form: TableFormat) -> bool:
+    schema = parse_schema({"name": "trial", "source": "made here", "columns": COLUMNS}, where="trial")
+    rows = [np.arange(6).astype(code_dtype(a.size)) % a.size for a in schema.domain.attributes]
+    wanted = CodedTable(schema.domain, tuple(rows))
+    with tempfile.TemporaryDirectory(prefix="format-") as folder, shared_engine(Path(folder) / "engine"):
+        path = Path(folder) / form.released
+        write_table(path, wanted, schema, np.random.default_rng(0))
+        with open_plain(path) as file:
+            names = form.function("head")(file)
+        source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 27, threads=1)
+        again = encode_table(source, schema, workdir=Path(folder))
+        same = all(np.array_equal(*pair) for pair in zip(again.columns, wanted.columns, strict=True))
+    return same and names == [*COLUMNS]

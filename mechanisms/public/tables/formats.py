@@ -1,0 +1,87 @@
+"""The formats of tables on disk: one entry each, which names all that the rest asks of a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from mechanisms.public.errors import UserError
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A format of a table's file; its functions are `module:name`, loaded when they are used.
+
+    Attributes:
+        name: as `release.format` asks for it.
+        suffixes: ends of the names of such files.
+        media: the media type, for metadata.
+        reader: `scan.Opening` → `scan.Source`.
+        writer: (binary file, `write_table.Chunks`) → None.
+        head: binary file → names of the columns; reads no row.
+        compressed: whether a value may take less than two bytes.
+        magic: the first bytes of such a file; empty where any may stand there.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    media: str
+    reader: str
+    writer: str
+    head: str
+    compressed: bool
+    magic: bytes = b""
+
+    @property
+    def released(self) -> str:
+        """The name of the synthetic table in a release."""
+        return f"synthetic.{self.name}"
+
+    def function(self, role: str) -> Callable[..., Any]:
+        """The reader, the writer or the head."""
+        found: Callable[..., Any] = resolve_name(getattr(self, role))
+        return found
+
+
+READ, WRITE, HEADS = (f"mechanisms.public.tables.{m}" for m in ("readers", "write_table", "inspect_file"))
+_CSV = (f"{READ}:open_csv", f"{WRITE}:write_csv", f"{HEADS}:csv_head")
+_GZIPPED = (f"{READ}:open_csv", f"{WRITE}:write_gzipped_csv", f"{HEADS}:gzipped_csv_head")
+_PARQUET = (f"{READ}:open_parquet", f"{WRITE}:write_parquet", f"{HEADS}:parquet_head")
+CSV = TableFormat("csv", (".csv",), "text/csv", *_CSV, compressed=False)
+#: Format by name, as `release.format` may ask for it.
+FORMATS: dict[str, TableFormat] = {
+    "csv": CSV,
+    "csv.gz": TableFormat("csv.gz", (".csv.gz",), "application/gzip", *_GZIPPED, compressed=True),
+    "parquet": TableFormat(
+        "parquet", (".parquet", ".pq"), "application/x-parquet", *_PARQUET, compressed=True, magic=b"PAR1"
+    ),
+}
+
+
+def format_of_name(name: str) -> TableFormat | None:
+    """The format that a file's name ends in; None where it ends in none."""
+    ends = [(len(s), f.name) for f in FORMATS.values() for s in f.suffixes if name.lower().endswith(s)]
+    return FORMATS[max(ends)[1]] if ends else None
+
+
+def format_of_file(path: Path) -> TableFormat:
+    """By the first bytes, or the name; what says nothing else is taken for CSV."""
+    with path.open("rb") as file:
+        start = file.read(16)
+    marked = (f for f in FORMATS.values() if f.magic and start.startswith(f.magic))
+    return next(marked, None) or format_of_name(path.name) or CSV
+
+
+def released_table(names: Iterable[str], where: Path | str) -> str:
+    """The name of the synthetic table among those of a release's files.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = sorted({f.released for f in FORMATS.values()} & {*names})
+    if not found:
+        raise UserError("no synthetic table in this release", where=str(where), fix="take the release folder whole")
+    return found[0]

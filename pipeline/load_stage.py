@@ -1,0 +1,159 @@
+"""The first stages of a run: the table is read and looked at, and what its schema leaves open is discovered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.discovery.scouting import scouting_schema
+from mechanisms.public.files import write_whole
+from mechanisms.public.progress import Progress
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.losses import losses_of
+from mechanisms.sensitive.kept_counts import only_one
+from mechanisms.sensitive.kept_table import kept_private
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
+from pipeline.demo import write_demo
+from pipeline.folders import RunFolder, bind
+from pipeline.look.run_look import look_before_spending
+from pipeline.measuring.discovery_stage import discovered
+from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
+from pipeline.plugins.origins import origins_of
+from pipeline.run_context import RunContext, State, present
+from pipeline.scores.table_sources import open_with
+from pipeline.settings.config import Config
+from pipeline.settings.design import concrete
+from pipeline.settings.inputs import check_ready, data_path, generated
+from pipeline.settings.post_processing import bound_settings, post_processing
+from pipeline.settings.specs import check_unit
+from pipeline.stage_bars import unplaced_lines
+from pipeline.statement.start_table import start_in
+from pipeline.version import __version__
+
+
+def load(context: RunContext, state: State) -> State:
+    """The table's rows, encoded and clipped; the folder is bound to them and to the settings.
+
+    Raises:
+        UserError: a table that does not fit, or that changed since the run began; nothing was charged.
+    """
+    config, folder, ready, design = context.config, context.folder, context.ready, state.design
+    specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
+    with context.show.stage("load") as report:
+        path = _table(context, report)
+        source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
+        check_ready(config, source.names)
+        check_unit(specs.unit, source.names)
+        now = not_the_private(public, run_facts(config, design.schema, path))
+        facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
+        keep_settings(folder, config, context.hydra_files)
+        state = replace(state, source=source, facts=facts)
+        schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
+        private = _private(context, state, schema, report)
+        synthesizer = started(specs.synthesizer, config.synthesis, schema, ready.start)
+        opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
+        check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
+        losses = look_before_spending(private, source, schema, config, folder, context.show, kept=context.kept)
+    design = replace(design, specs=replace(specs, synthesizer=synthesizer))
+    return replace(state, design=design, private=private, losses=losses)
+
+
+def discover(context: RunContext, state: State) -> State:
+    """What the schema leaves open is asked with noise; then the design is that of the rest, and the rows are read anew.
+
+    Guarantee: that of the plan of what is discovered.
+    """
+    design, show, plan = state.design, context.show, state.design.plan.discovery
+    if plan is None:
+        return state
+    answers = discovered(
+        design.schema,
+        plan,
+        present(state.private),
+        present(state.source),
+        context.engine,
+        context.folder,
+        show,
+        key=state.key,
+        holdout=context.ready.aside,
+        noise_seed=context.config.privacy.noise_seed,
+        note=state.note,
+    )
+    bound = None if answers.bound is None else answers.bound.max_records
+    design = concrete(design.specs, answers.schema, plan, bound)
+    show.warn(design.gave_way)
+    state = replace(state, design=design, discovered=answers)
+    with show.stage("load again") as report:
+        private = _private(context, state, design.schema, report)
+    show.warn_privately(unplaced_lines(private.encoding))
+    # what discovered bounds cut off is lost too
+    return replace(state, private=private, losses=losses_of(private.encoding, design.schema))
+
+
+def _private(context: RunContext, state: State, schema: Schema, report: Progress) -> PrivateTable:
+    """The encoded and clipped rows: the run's own, or those that the jobs of a sweep share.
+
+    Jobs share none if units go aside, if the schema follows from noisy answers, or if another engine than the embedded
+    one holds the rows.
+
+    Args:
+        schema: by which they are read: the scouting one until what is open is discovered.
+    """
+    plan, unit, aside = state.design.plan, state.design.specs.unit, context.ready.aside
+    source, folder = present(state.source), context.folder.temporary
+    counted = None if plan.histogram is None else unit.max_records
+    if plan.discovery is not None and state.discovered is None:
+        counted, folder = plan.discovery.cap, folder / "scout"
+    if context.shared is None or aside is not None or plan.discovery is not None or context.engine != EMBEDDED:
+        load = partial(load_private, source, schema, unit, key=state.key, progress=report, engine=context.engine)
+        return load(workdir=folder, holdout=aside, histogram=counted)
+    shared = partial(kept_private, context.shared, source, schema, unit, data=state.facts["data"], key=state.key)
+    return shared(histogram=counted, progress=report)
+
+
+def _table(context: RunContext, report: Progress) -> Path:
+    """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
+    config = context.config
+    if not generated(config):
+        return data_path(config)
+    rows = 290_000 if config.data.rows is None else config.data.rows
+    name = f"demo-{rows}-{config.data.seed}"
+    path = (context.shared or context.folder.temporary) / f"{name}.parquet"
+    with only_one(path.parent, name):
+        if not path.exists():
+            write_demo(path, rows=rows, seed=config.data.seed, progress=report)
+    return path
+
+
+def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
+    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
+    seed = config.privacy.noise_seed
+    start = start_in(config.synthesis)
+    key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
+    return {
+        "start": None if start is None else start.digest,
+        "settings": bound_settings(config),
+        "pipeline": __version__,
+        "schema": schema_print(schema),
+        "data": fingerprint(path),
+        "plugins": origins_of(asdict(config)),
+        "once": {"key": key.hex()},
+    }
+
+
+def schema_print(schema: Schema) -> str:
+    """What a schema with all that it takes from other files is known by."""
+    return hashlib.blake2b(schema.to_yaml().encode(), digest_size=16).hexdigest()
+
+
+def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, str]) -> None:
+    """The resolved settings and Hydra's own records, under internal/: they may name files and seeds."""
+    write_whole(folder.internal / "config.json", json.dumps(asdict(config), indent=1), mode=0o600)
+    for name, text in hydra_files.items():
+        write_whole(folder.internal / "hydra" / name, text, mode=0o600)

@@ -1,0 +1,104 @@
+"""The stages through the wall and right of it: measured with noise, stated, synthesized and released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.formats import FORMATS
+from mechanisms.sensitive.private_choice import kept_choices
+from pipeline.measuring.acceptance import only_try, settle, table_of
+from pipeline.measuring.attempts import Work
+from pipeline.plugins.origins import not_ours
+from pipeline.release_folder import check_seal, write_release
+from pipeline.run_context import RunContext, State, present
+from pipeline.scores.table_sources import open_with
+from pipeline.statement.statement import declared, make_statement
+
+#: Said of a run, and of one that is resumed.
+EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
+
+
+def measure(context: RunContext, state: State) -> State:
+    """The noisy answers; with `accept`, those of the try that is released.
+
+    Guarantee: that of the plan.
+    Raises:
+        Withheld: no try is accepted.
+    """
+    design, specs = state.design, state.design.specs
+    work = Work(
+        context.config,
+        design.schema,
+        specs.synthesizer,
+        design.plan,
+        present(state.private),
+        context.folder,
+        context.show,
+        context.ready.aside,
+        state.discovered,
+        context.engine.spread,
+        state.note,
+    )
+    return replace(state, work=work, taken=settle(work) if design.plan.scores else only_try(work))
+
+
+def state_promise(context: RunContext, state: State) -> State:
+    """What was promised and spent, from the objects that were used."""
+    work, taken, specs, ready = present(state.work), present(state.taken), state.design.specs, context.ready
+    config, plan, bound = context.config, work.plan, None if work.found is None else work.found.bound
+    statement = make_statement(
+        work.schema,
+        work.private.unit,
+        plan,
+        taken.ledger,
+        taken.known,
+        config.privacy.noise_seed,
+        work.aside,
+        taken=declared(config, specs.selection, ready.start),
+        chosen=kept_choices(taken.attempt.answers) | work.answered,
+        found_bound=None if bound is None else bound.to_json(),
+        scores=taken.scores,
+        publication=ready.who,
+        running_total=None if state.total is None else state.total.to_json(),
+        not_ours=not_ours(specs.selection, plan, taken.known, (config.synthesis.kind, type(work.spec))),
+    )
+    return replace(state, statement=statement)
+
+
+def release(context: RunContext, state: State) -> State:
+    """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
+    config, work, taken = context.config, present(state.work), present(state.taken)
+    form = FORMATS[config.release.format]
+    table = work.folder.release / form.released
+    if table.parent.exists():  # a resumed run never changes what may be published already
+        check_seal(work.folder)
+        coded = _reloaded(work, table)
+    else:
+        coded, rng = table_of(work, taken)
+        with context.show.stage("release") as report:
+            write_release(
+                work.folder,
+                work.schema,
+                present(state.statement).to_json(),
+                taken.known,
+                coded,
+                form=form,
+                rng=rng,
+                rows_asked=config.synthesis.rows,
+                signer=context.ready.signer,
+                progress=report,
+            )
+        if work.schema.rules.computed:  # computed columns have values now, and with them codes
+            coded = _reloaded(work, table)
+    context.show.warn([EMPTY] if coded.rows == 0 else [])
+    return replace(state, table=table, synthetic=coded)
+
+
+def _reloaded(work: Work, table: Path) -> CodedTable:
+    """The rows of a released table as codes."""
+    with work.show.stage("reload") as report:
+        source = open_with(table, ",", work.config.limits, work.folder.temporary)
+        return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)

@@ -1,0 +1,120 @@
+"""What follows from specs and a schema before any row is read; and the same once nothing of the schema is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaluation.metrics import ScoreSpec
+from mechanisms.accounting.autodp_check import check_with_autodp
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.plugin_costs import check_costs
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
+from pipeline.settings import build
+from pipeline.settings.memory import check_memory
+from pipeline.settings.scoring import build_places, build_scores
+from pipeline.settings.specs import Specs
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What a run measures, checked before anything is charged for it.
+
+    Attributes:
+        places: columns of longitude and latitude.
+        left_out: as of `Run`.
+        gave_way: what had to give way to what was discovered, a sentence each.
+    """
+
+    specs: Specs
+    schema: Schema
+    plan: Plan
+    scoring: ScoreSpec | None
+    places: tuple[str, str] | None
+    left_out: tuple[str, ...]
+    gave_way: tuple[str, ...] = ()
+
+
+def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> Design:
+    """The plan and all that is looked up in the schema.
+
+    Args:
+        discovery: as of `build_plan`.
+    Raises:
+        UserError: any mistake of the settings or the schema.
+    """
+    config, workload = specs.config, build.build_workload(specs, schema)
+    plan = build.build_plan(specs, workload, schema, discovery)
+    check_costs(plan.accountant, plan.composed, plan.loss)
+    check_with_autodp(plan.accountant, plan.composed, plan.loss)
+    if plan.discovery is not None and specs.discovers_bound:  # what C may become is refused here, not after its charge
+        design_of(specs.with_bound(config.privacy.max_records_cap), schema, plan.discovery)
+    if plan.discovery is not None and discovery is None:
+        _check_least(specs, schema, plan.discovery)
+    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
+    places = build_places(config.evaluation, config.data.roles, schema)
+    check_memory(specs, schema, plan)
+    return Design(specs, schema, plan, scoring, places, tuple(build.said_left_out(specs, schema, workload)))
+
+
+def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
+    """Refuse, before anything is charged, what is impossible where no value at all is found in any open column.
+
+    With more values there is always a way (`concrete`): columns of which values are found then have one or more.
+
+    Raises:
+        UserError: the settings ask for nothing but such columns, or cannot be met without them.
+    """
+    names = [c.name for c in schema.to_discover if c.discover is not None and c.discover.values]
+    rest = [c for c in schema.columns if c.name not in names and not c.constant]
+    if not names or not rest:
+        return
+    least = with_columns(schema, {n: {"kind": "constant", "value": ""} for n in names})
+    try:
+        design_of(specs.without_columns(names), least, discovery)
+    except UserError as fault:
+        what = f"{fault.what} (where no value of {', '.join(names)} is found, which noise decides)"
+        raise UserError(what, where=fault.where, fix=fault.fix) from fault
+
+
+def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | None = None) -> Design:
+    """The design for the schema as discovered, whatever that was, since it is paid for.
+
+    A column of which no value was found leaves the marginals that name it. Where the marginals that are asked for would
+    be too large, fewer of the values that were found are listed, half as many each time; the others are *other*.
+
+    Args:
+        max_records: C, where it was discovered.
+
+    Guarantee: all is public by now, or follows from noisy answers.
+    """
+    empty = [c.name for c in schema.columns if c.constant and "values" in c.discovered]
+    specs, said = specs.with_bound(max_records).without_columns(empty), []
+    if empty:
+        said.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
+    found = {c.name: c for c in schema.columns if "values" in c.discovered and not c.constant}
+    fewer = max((len(c.values) for c in found.values()), default=0)
+    while True:
+        listed = {
+            n: column_fields(c) | {"values": list(c.values[:fewer])} for n, c in found.items() if len(c.values) > fewer
+        }
+        try:
+            design = design_of(specs, build.with_fine(specs, with_columns(schema, listed)), discovery)
+            break
+        except UserError:
+            if fewer <= 1:
+                raise
+            fewer //= 2
+    if listed:
+        said.append(f"only the first {fewer:,} values of {', '.join(listed)} are listed: more make marginals too large")
+    return replace(design, gave_way=tuple(said))
+
+
+def with_columns(schema: Schema, declarations: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """The schema with these declarations in the place of its own, read anew."""
+    content = schema.to_fields()
+    for name, declaration in declarations.items():
+        content["columns"][name] = dict(declaration)
+    return parse_schema(content, where=f"{schema.name}, as discovered") if declarations else schema

@@ -1,0 +1,182 @@
+"""The memory and the disk that a run, its rows and its scores need, predicted before anything is spent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluation.counts import DENSE_CELLS
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.release import Measurements
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.formats import FORMATS
+from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
+from pipeline.settings.config import Config, LimitsConfig
+from pipeline.settings.machine_limits import memory_limit_bytes
+from pipeline.settings.specs import Specs
+from synthesis.consistency.total import default_rows
+from synthesis.contract import CHUNK_ROWS, Synthesizer
+from synthesis.pgm.junction_tree import model_cells
+
+#: What the interpreter and the libraries take before any work.
+LIBRARIES_BYTES = 400_000_000
+#: Of a run that scores, whatever the rows: libraries, compiled loops, and the room of what reads the files.
+SCORING_BYTES = 700_000_000
+#: Of a cell of either table as a value, with what is sorted, and as a code alone. Peaks of the demo, measured: 0.57 GB
+#: with 20,000 rows, 0.78 with 290,000, 1.28 with 2,000,000.
+VALUE_BYTES, CODE_BYTES = 16, 4
+#: Rows times columns of both tables up to which metrics read values, not codes alone.
+MOST_CELLS = 200_000_000
+
+
+def planned_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
+    """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
+    known = [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
+    return known + later_cells(plan, domain)
+
+
+def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
+    """An upper estimate of a run's peak, without opening the data: libraries, counts, answers, targets and rows.
+
+    The rows of the private table are memory-mapped and not counted. Without synthesis.rows (nor the demo's data.rows)
+    a million synthetic rows are assumed.
+    """
+    domain, config, spec = schema.measured, specs.config, specs.synthesizer
+    cells, later = (sum(n for _, n in sizes) for sizes in (planned_cells(plan, domain), later_cells(plan, domain)))
+    cliques = [m.clique for m in plan.measurements]
+    rows, most = config.synthesis.rows or config.data.rows or 1_000_000, rows_at_once(spec, schema, config.accept)
+    rows = rows if most is None else min(rows, most)
+    counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
+    fixed = [c for c, _ in schema.zeros]
+    grown = grown_cells(plan, domain, spec.model_settings.max_cells)
+    synthesis = spec.predicted_bytes(domain, cliques, rows, fixed=fixed, grown=grown)
+    if spec.max_model_cells is None:  # the model between the rounds, where there is one
+        synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
+    return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
+
+
+def planned_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
+    """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
+    if spec.max_model_cells is None:
+        return None
+    return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
+
+
+def grown_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
+    """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
+    limit = spec.max_model_cells
+    return None if limit is None else grown_cells(plan, schema.measured, limit) or None
+
+
+def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) -> int | None:
+    """The most synthetic rows that are held at a time; None: all of them.
+
+    A model's rows are drawn in chunks, unless rows are given units, or noisy scores decide about all of them.
+
+    Args:
+        accept: what such scores decide.
+    """
+    drawn = spec.streams(schema.zeros) and schema.rules.unit_ids is None and not accept
+    return CHUNK_ROWS if drawn else None
+
+
+def check_rows(
+    domain: Domain,
+    measurements: Measurements,
+    spec: Synthesizer,
+    rows: int | None,
+    limits: LimitsConfig,
+    *,
+    fixed: Sequence[Clique] = (),
+    at_once: int | None = None,
+) -> None:
+    """Refuse before synthesis what its rows are predicted to need beyond limits.memory_gb.
+
+    Args:
+        fixed: cliques of the schema's impossible combinations.
+        at_once: the most rows that are held at a time; None: all of them.
+    Raises:
+        UserError: too many rows, asked for or by the noisy total.
+    """
+    count = default_rows(measurements) if rows is None else rows
+    measured = [a.clique for a in measurements.answers]
+    held = count if at_once is None else min(count, at_once)
+    needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, held, fixed=fixed)
+    limit = memory_limit_bytes(limits.memory_gb)
+    if needed > limit:
+        what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+        raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
+
+
+def check_memory(specs: Specs, schema: Schema, plan: Plan) -> None:
+    """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
+    limit = memory_limit_bytes(specs.config.limits.memory_gb)
+    needed = predicted_memory_bytes(specs, schema, plan)
+    if needed > limit:
+        name, largest = max(planned_cells(plan, schema.measured), key=lambda p: p[1])
+        raise UserError(
+            f"the run is predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}; the largest marginal is "
+            f"{name} with {largest:,} cells",
+            where="limits.memory_gb",
+            fix="lower selection.max_cells or synthesis.rows, or raise limits.memory_gb",
+        )
+
+
+def scores_bytes(config: Config, schema: Schema, records: int | None = None) -> int:
+    """An upper estimate of the peak while a run scores; 0 where it does not.
+
+    Args:
+        records: of the table; None: data.rows, plan.rows or a million.
+    """
+    if not config.evaluation.enabled:
+        return 0
+    real = records or config.data.rows or config.plan.rows or 1_000_000
+    real = real if config.engine.kind != "spark" else min(real, config.engine.score_rows or real)
+    rows = real + (config.synthesis.rows or real)
+    cells = rows * len(schema.columns)
+    sizes = sorted(a.size for a in schema.domain.attributes)
+    pairs = (sum(sizes) ** 2 - sum(n * n for n in sizes)) // 2
+    largest = sizes[-1] * sizes[-2] if len(sizes) > 1 else sizes[-1]
+    counts = 2 * 8 * min(pairs, BATCH_CELLS) + 6 * 8 * min(largest, DENSE_CELLS, rows)
+    return SCORING_BYTES + cells * (VALUE_BYTES if cells <= MOST_CELLS else CODE_BYTES) + counts
+
+
+def said_scores_memory(config: Config, schema: Schema, records: int) -> list[str]:
+    """A sentence before a run spends, where its scores are predicted to need more than limits.memory_gb; NOT private.
+
+    A refusal would tell the number of records, which the guarantee protects; a sentence for a terminal does not.
+    """
+    needed, limit = scores_bytes(config, schema, records), memory_limit_bytes(config.limits.memory_gb)
+    if needed <= limit:
+        return []
+    much = f"{needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+    return [
+        f"the scores are predicted to need {much}: evaluation.enabled=false leaves them out (with resume=true also "
+        "later, at no cost), and `score` takes both tables elsewhere"
+    ]
+
+
+def check_disk(specs: Specs, schema: Schema, root: Path) -> None:
+    """Refuse rows that a disk cannot hold.
+
+    The bound is a lower one: codes if rows are drawn in chunks, and a sign and a comma for each value of a file that is
+    not compressed.
+
+    Args:
+        root: the run's folder, which need not exist.
+    Raises:
+        UserError: synthesis.rows needs more than is free there.
+    """
+    config, columns = specs.config, schema.domain.attributes
+    rows, most = config.synthesis.rows or 0, rows_at_once(specs.synthesizer, schema, config.accept)
+    codes = sum(code_dtype(a.size).itemsize for a in columns) if most is not None and rows > most else 0
+    needed = rows * (codes + (0 if FORMATS[config.release.format].compressed else 2 * len(columns)))
+    place = next(p for p in (root.absolute(), *root.absolute().parents) if p.is_dir())
+    if needed > (free := shutil.disk_usage(place).free):
+        what = f"{rows:,} synthetic rows need more than {needed / 1e9:,.3g} GB of disk, and {free / 1e9:,.3g} are free"
+        raise UserError(what, where="synthesis.rows", fix="fewer, or a hydra.run.dir on a larger disk")

@@ -1,0 +1,107 @@
+"""Settings → a selection, a synthesizer and the accountant."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.bookings import load_book
+from mechanisms.accounting.filters import USUAL
+from mechanisms.public.errors import UserError, did_you_mean, one_of
+from mechanisms.public.extras import need_extra
+from mechanisms.public.noise_kinds import AUTO
+from mechanisms.selection.base import Selection
+from mechanisms.selection.selections import SELECTIONS
+from pipeline.settings.config import Config, SelectionConfig, SynthesisConfig
+from pipeline.settings.own_settings import own_settings
+from pipeline.settings.ways_out import OF_ONE
+from synthesis.contract import Synthesizer
+from synthesis.synthesizers import SYNTHESIZERS
+
+#: Types of a synthesizer's settings: what fits, and how to say so.
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "a word"),
+}
+
+
+def selection_of(config: SelectionConfig) -> Selection:
+    """The selection with its own settings, checked against their types.
+
+    Raises:
+        UserError: no such selection or setting; a value of another type.
+    """
+    kind = SELECTIONS[one_of(config.kind, SELECTIONS, "selection.kind")]
+    settings = own_settings(kind, config.options, "selection", config.kind)
+    _check_cells(config.options)
+    return settings
+
+
+def _check_cells(options: dict[str, Any]) -> None:
+    cells = options.get("max_cells", 1)
+    if isinstance(cells, int) and cells < 1:
+        raise UserError(f"got {cells}", where="selection.max_cells", fix="a whole number of at least 1")
+
+
+def asked_accountant(config: Config) -> str:
+    """The accountant that the settings name, or auto where the plan is to choose.
+
+    A run that books in a shared budget counts as the budget does: what adds up to the same ε may cost far more of the
+    budget's own currency, and leave the runs after it less. Where the budget counts (ε, δ) alone, or δ is 0, nothing
+    speaks against a choice.
+    """
+    setting, ledger = config.privacy.accountant, config.budget.ledger
+    if setting != AUTO or ledger is None or config.privacy.delta == 0:
+        return setting
+    book = load_book(Path(ledger).expanduser())
+    kind = (config.budget.accountant or USUAL) if book is None else book.filter.kind
+    return setting if accountant_class(kind).currency is None else kind
+
+
+def with_max_cells(config: SelectionConfig, changed: Callable[[int], int]) -> SelectionConfig:
+    """The same selection with another selection.max_cells, where it has that setting."""
+    selection = selection_of(config)
+    if "max_cells" not in {f.name for f in dataclasses.fields(selection)}:
+        return config
+    return dataclasses.replace(config, options={**config.options, "max_cells": changed(selection.largest)})
+
+
+def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
+    """The synthesizer and its settings."""
+    kind = SYNTHESIZERS[one_of(config.kind, SYNTHESIZERS, "synthesis.kind")]
+    setting_types = {f.name: f.type for f in dataclasses.fields(kind)}
+    for name, value in config.options.items():
+        if name not in setting_types:
+            raise _no_setting(config.kind, name, setting_types)
+        fits, fix = _KINDS[str(setting_types[name])]
+        if isinstance(value, bool) or not isinstance(value, fits):
+            raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
+    if config.rows is not None and config.rows < 0:
+        raise UserError(f"got {config.rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
+    if config.seed is not None and config.seed < 0:
+        raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
+    return kind(**config.options)
+
+
+def _no_setting(kind: str, name: str, names: Collection[str]) -> UserError:
+    """The synthesizer has no such setting; synthesis.kind alone takes one with the settings of another."""
+    own = f"synthesis={kind}, which brings its own: {', '.join(names) or 'none'}"
+    said = "no such setting", did_you_mean(name, names) or own
+    what, fix = OF_ONE.get(f"synthesis.{name}", said)
+    return UserError(what, where=f"synthesis.{name}", fix=fix)
+
+
+def usable_synthesizer(config: SynthesisConfig, spec: Synthesizer | None = None) -> Synthesizer:
+    """The same, where rows are to be made: an optional library that it needs is there before anything is spent.
+
+    Args:
+        spec: where it is built already.
+    """
+    spec = spec or build_synthesizer(config)
+    if spec.library:
+        need_extra(spec.library, f"synthesis={config.kind}")
+    return spec

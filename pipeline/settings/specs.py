@@ -1,0 +1,171 @@
+"""Settings → frozen specs, built once: who is protected, what is measured and how rows are made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mechanisms.accounting.accountants.basic import Basic
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.plan import Plan
+from mechanisms.public.discovery.unit_sizes import ASSUMED
+from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.schema.discover_fields import WORD
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import Neighbouring
+from mechanisms.selection.base import Facts, Selection
+from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.settings.config import Config, DataConfig, PrivacyConfig
+from pipeline.settings.methods import asked_accountant, build_synthesizer, selection_of
+from synthesis.contract import Synthesizer
+
+RECORD = "record"
+#: Settings of selections that hold lists of marginals, or of columns.
+MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
+
+
+@dataclass(frozen=True, eq=False)
+class Specs:
+    """What a run is made of. What is discovered makes other specs; the settings stay as they were given.
+
+    Attributes:
+        config: the settings.
+        unit: who is protected; C is an assumed one until it is discovered, and `discovers_bound` is true.
+        budget: the terms of the whole promise; its accountant, by name, may be auto, as `mechanism` may.
+    """
+
+    config: Config
+    unit: PrivacyUnit
+    selection: Selection
+    synthesizer: Synthesizer
+    budget: Budget
+    mechanism: str
+    discovers_bound: bool
+
+    def facts(self, schema: Schema) -> Facts:
+        """What the selection decides from before any row is read."""
+        return Facts(schema, self.mechanism, self.budget)
+
+    def with_bound(self, max_records: int | None) -> Specs:
+        """With C as it was discovered; None: it was declared."""
+        if max_records is None:
+            return self
+        unit = replace(self.unit, max_records=max_records)
+        return replace(self, unit=unit, budget=replace(self.budget, max_records=max_records), discovers_bound=False)
+
+    def after(self, discovery: Plan | None) -> Specs:
+        """Those of the plan of the rest: its accountant is that of what was discovered, and so is pure noise."""
+        if discovery is None:
+            return self
+        kind = discovery.accountant.kind
+        mechanism = discovery.noise if kind == Basic.kind else self.mechanism
+        return replace(self, budget=replace(self.budget, accountant=kind), mechanism=mechanism)
+
+    def without_columns(self, names: Collection[str]) -> Specs:
+        """With a selection that names none of these columns; a marginal of such columns alone is left out."""
+        own = vars(self.selection) if names else {}
+        changed = {s: _without(own[s], names) for s in MARGINALS if own.get(s)}
+        changed |= {s: [n for n in own[s] if n not in names] for s in COLUMNS if own.get(s)}
+        return replace(self, selection=replace(self.selection, **changed))
+
+
+def build_specs(config: Config) -> Specs:
+    """The specs of a run.
+
+    Raises:
+        UserError: a setting that is none, or that cannot be.
+    """
+    privacy, unit = config.privacy, build_unit(config.privacy, config.data)
+    relation = Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring"))
+    return Specs(
+        config,
+        unit=unit,
+        selection=selection_of(config.selection),
+        synthesizer=build_synthesizer(config.synthesis),
+        budget=Budget(privacy.epsilon, privacy.delta, asked_accountant(config), relation, unit.max_records),
+        mechanism=config.mechanism.kind,
+        discovers_bound=asks_for_records(privacy),
+    )
+
+
+def build_unit(privacy: PrivacyConfig, data: DataConfig) -> PrivacyUnit:
+    """Who is protected, and how much of them counts.
+
+    Raises:
+        UserError: a unit column without C, a C below 1, or a C with one record as the unit.
+    """
+    one_of(privacy.clip, ("weight", "truncate", "none"), "privacy.clip")
+    one_of(privacy.missing_unit, ("drop", "own", "refuse"), "privacy.missing_unit")
+    column = None if privacy.unit == RECORD else privacy.unit
+    bound = privacy.max_records
+    if asks_for_records(privacy):
+        bound = _assumed(column, privacy.clip)
+    if bound is None and column is None:
+        bound = 1
+    elif bound is None and column == data.unit:
+        bound = data.max_records
+    if bound is None:
+        raise UserError(
+            f"the unit is the column {column!r}, but how many records of one unit may count is not set",
+            where="privacy.max_records",
+            fix="a whole number C ≥ 1, from what is publicly known, for example privacy.max_records=20; or discover",
+        )
+    return PrivacyUnit(
+        column=column,
+        max_records=bound,  # type: ignore[arg-type]  # no text: checked above
+        clip=privacy.clip,  # type: ignore[arg-type]  # checked above
+        missing=privacy.missing_unit,  # type: ignore[arg-type]
+        missing_values=tuple(privacy.missing_unit_values),
+        rules=tuple(privacy.unit_id_rules),
+    )
+
+
+def _assumed(column: str | None, clip: str) -> int:
+    """C until it is discovered.
+
+    Raises:
+        UserError: a record is the unit; or C is declared to be a fact of the table.
+    """
+    if column is None:
+        fix = "privacy.max_records=1; or privacy.unit=COLUMN with the unit's id"
+        raise UserError("one record is the unit: there is nothing to discover", where="privacy.max_records", fix=fix)
+    if clip == "none":
+        fix = "privacy.clip=weight or truncate; or privacy.max_records=C, which no unit exceeds"
+        raise UserError("clip=none takes C for a public fact", where="privacy.max_records", fix=fix)
+    return ASSUMED
+
+
+def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
+    """`privacy.unit=record` means one row; refuse a table where it could mean a column.
+
+    Raises:
+        UserError: the table has a column of that name.
+    """
+    if unit.column is None and RECORD in columns:
+        fix = f"rename the column {RECORD!r} in the table; then privacy.unit is its new name, or {RECORD} for one row"
+        raise UserError(f"{RECORD!r} is a column of the table, and stands for one row", where="privacy.unit", fix=fix)
+
+
+def asks_for_records(privacy: PrivacyConfig) -> bool:
+    """Whether C is to be discovered.
+
+    Raises:
+        UserError: another word in its place.
+    """
+    bound = privacy.max_records
+    if isinstance(bound, str) and bound != WORD:
+        raise UserError(f"got {bound!r}", where="privacy.max_records", fix=f"a whole number C ≥ 1, or {WORD}")
+    return bound == WORD
+
+
+def _without(marginals: Sequence[Any], names: Collection[str]) -> list[Any]:
+    """Marginals, or mappings that hold one, without these columns; each once."""
+    left: list[Any] = []
+    for one in marginals:
+        given = one["marginal"] if isinstance(one, Mapping) else one
+        columns = [n for n in given if n not in names]
+        new = {**one, "marginal": columns} if isinstance(one, Mapping) else columns
+        if columns and new not in left:
+            left.append(new)
+    return left

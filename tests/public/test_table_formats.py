@@ -1,0 +1,148 @@
+"""What every file format owes, and that one entry is all that a format needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pytest
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.format_trial import released_format
+from mechanisms.public.tables.formats import CSV, FORMATS, TableFormat, format_of_file, format_of_name
+from mechanisms.public.tables.inspect_file import csv_head
+from mechanisms.public.tables.readers import open_csv
+from mechanisms.public.tables.scan import Opening, Source
+from pipeline.settings.config import load_config
+from pipeline.stages import run
+from tests.pipeline.conftest import PAIRS, TOWN, command, write_town
+from tests.pipeline.formats import departures
+from tests.public.table_worlds import codes, schema, source
+
+PAGE = (Path(__file__).parents[2] / "docs" / "adding" / "format.md").read_text(encoding="utf-8")
+(EXAMPLE,) = re.findall(r"<!-- module: feather -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def feather(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The example of the page, as a module beside the project."""
+    place = tmp_path_factory.mktemp("module")
+    (place / "feather.py").write_text(EXAMPLE, encoding="utf-8")
+    monkeypatch.syspath_prepend(place)
+    __import__("feather")
+    yield "feather"
+    del FORMATS["feather"], sys.modules["feather"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_a_format_writes_it_reads(name: str, tmp_path: Path) -> None:
+    """Texts with marks, gaps, ids of units; the head of a file and its whole; by its name and its first bytes."""
+    facts = schema(
+        city={"kind": "categorical", "values": ["x", 'a, "b"\n'], "missing": [""]},
+        n={"kind": "integer", "min": 0, "max": 9},
+    )
+    form = released_format(name)
+    assert form.name == name and re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", form.media)
+    table = five_rows(facts)
+    for suffix in form.suffixes:
+        path = tmp_path / f"table{suffix}"
+        write_table(path, table, facts, np.random.default_rng(0), chunk_rows=2)
+        assert format_of_name(path.name) is form
+        assert format_of_file(path).reader == form.reader
+        with path.open("rb") as file:
+            assert form.function("head")(file) == ["city", "n"] == [*source(path).names]
+        assert codes(path, facts) == [list(map(int, c)) for c in table.columns]
+        assert (path.stat().st_size >= 2 * table.rows * 2) or form.compressed
+        (bare := tmp_path / "bare").write_bytes(path.read_bytes())
+        assert format_of_file(bare).reader == form.reader
+
+
+def five_rows(facts: Schema) -> CodedTable:
+    city, n = np.array([0, 1, 2, 1, 0], np.uint8), np.array([9, 0, 3, 3, 1], np.uint8)
+    return CodedTable(facts.domain, (city, n))
+
+
+def test_the_first_bytes_say_more_than_the_name_and_what_says_nothing_is_csv(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"PAR1....")
+    (tmp_path / "x.dat").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert format_of_file(tmp_path / "x.csv") is FORMATS["parquet"]
+    assert format_of_file(tmp_path / "x.dat") is CSV
+    assert format_of_name("X.CSV.GZ") is FORMATS["csv.gz"] and format_of_name("x.txt") is None
+
+
+@pytest.mark.parametrize("name", ["csv.gz", "feather"])
+def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(
+    name: str, feather: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(write_town(tmp_path))
+    seeds = ["privacy.noise_seed=3", "synthesis.seed=3"]
+    for form in (name, "csv"):
+        settings = [f"release.format={form}", f"hydra.run.dir={form}", *seeds]
+        assert command("run", *TOWN, *PAIRS, *settings) == 0
+    release, table = Path(name) / "release", FORMATS[name].released
+    assert (release / table).is_file() and not (release / CSV.released).exists()
+    assert departures(release) == []
+    (file,) = json.loads((release / "croissant.json").read_text())["distribution"]
+    assert (file["name"], file["encodingFormat"]) == (table, FORMATS[name].media)
+    scores = [json.loads((Path(form) / "internal" / "scores.json").read_text())["metrics"] for form in (name, "csv")]
+    assert scores[0] == scores[1]
+    capsys.readouterr()
+    command("verify", f"from={name}/release")  # but for its noise seed it is sound
+    assert re.findall(r"NO +(\w+)", said := capsys.readouterr().out) == ["private"] and "ok  tables" in said
+    assert command("synth", "from=csv/release", f"release.format={name}", "output=again", "synthesis.seed=4") == 0
+    assert command("synth", f"from={name}/release", "output=plain", "synthesis.seed=4") == 0
+    assert command("score", "real=town.csv", f"synthetic=again/release/{table}", "output=a.json") == 0
+    assert command("score", "real=town.csv", "synthetic=plain/release/synthetic.csv", "output=b.json") == 0
+    a, b = (json.loads(Path(f).read_text())["metrics"] for f in ("a.json", "b.json"))
+    assert a == b
+    assert command("query", f"from={name}/release", "bounds=true", "output=bounds.csv") == 0
+    assert len(Path("bounds.csv").read_text().splitlines()) == 7
+
+
+def test_a_resumed_run_reads_the_rows_of_its_format_again(
+    feather: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write_town(tmp_path))
+    run = ("run", *TOWN, *PAIRS, "hydra.run.dir=out", "release.format=feather")
+    assert command(*run) == 0
+    assert command(*run, "resume=true") == 0
+
+
+def open_first_rows(opening: Opening) -> Source:
+    """A reader that loses rows."""
+    whole = open_csv(opening)
+    return replace(whole, relation=f"(SELECT * FROM {whole.relation} LIMIT 3)")
+
+
+def head_of_one(file: IO[bytes]) -> list[str]:
+    """A head that loses names."""
+    return csv_head(file)[:1]
+
+
+HALF = {
+    "no writer": ({"writer": "mechanisms.public.tables.write_table:write_xlsx"}, AttributeError, "write_xlsx"),
+    "a head that loses names": ({"head": f"{__name__}:head_of_one"}, UserError, "does not read the table that it"),
+    "a reader that loses rows": ({"reader": f"{__name__}:open_first_rows"}, UserError, "does not read the table"),
+}
+
+
+@pytest.mark.parametrize("fault", HALF)
+def test_a_half_made_format_ends_a_run_before_anything_is_there(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions, kind, said = HALF[fault]
+    facts: dict[str, Any] = {**vars(CSV), "name": "half", "suffixes": (".half",), **functions}
+    monkeypatch.setitem(FORMATS, "half", TableFormat(**facts))
+    monkeypatch.chdir(write_town(tmp_path))
+    with pytest.raises(kind, match=said):
+        run(load_config([*TOWN, *PAIRS, "release.format=half"]), Path("out"), quiet=True)
+    assert not Path("out").exists()
