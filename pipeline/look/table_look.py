@@ -28,7 +28,9 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
+    ID_NAME,
     NumberForm,
+    may_be_id,
     may_be_thousands,
 )
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -184,7 +186,7 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _read_wrongly(source, column, seen, report)
+    warnings += _ids_discovered(column, seen, report.rows, unit) + _read_wrongly(source, column, seen, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
@@ -214,6 +216,17 @@ def _column(
         tuple(warnings),
         tuple(hints),
     )
+
+
+def _ids_discovered(column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
+    """That ids are to be discovered where a row is the unit: those of persons with many rows would be released."""
+    asked = unit is None and column.discover is not None and column.discover.values
+    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
+        return []
+    said = (
+        f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
+    )
+    return [f"{said} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
 
 
 def _seen(source: Source, schema: Schema) -> dict[str, Seen]:

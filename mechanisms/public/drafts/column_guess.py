@@ -56,7 +56,10 @@ MANY_YEARS = 5
 FEW_IDS = 20
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
-FREE = "free text; where a list is wanted: {kind: categorical, values: discover, other: Other}"
+FREE = (
+    "free text; where a list is wanted, and privacy.unit names the person: "
+    "{kind: categorical, values: discover, other: Other}"
+)
 LIST = "is there a public list? else values: discover"
 
 Guess = tuple[dict[str, Any] | None, str]
@@ -156,7 +159,7 @@ def _of_numbers(
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
-    if high == 9 and 3 < facts.distinct <= high - low and seen.wholes == seen.count:
+    if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
         doubt += "; is 9 a value, or a gap?"
     missing = sorted({*facts.gaps, *gaps, *taken})
     odd = "cannot be read" in doubt
