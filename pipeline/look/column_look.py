@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
+#: Numbers of the Romans: I is no short form of III.
+ROMAN = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 #: Bounds that are off by this factor are said to be.
 FAR = 10
 
@@ -288,7 +291,7 @@ def _alike(column: Column) -> list[str]:
     for value in column.values:
         by_key.setdefault(value.strip().casefold(), []).append(value)
     for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
-        words = [k for k in by_key if len(k) > 2 and k.startswith(letter)]
+        words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not ROMAN.fullmatch(k)]
         if len(words) == 1:
             by_key[letter] += by_key.pop(words[0])
     alike = [values for values in by_key.values() if len(values) > 1]

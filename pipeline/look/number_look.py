@@ -13,13 +13,15 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CURRENCIES, NumberForm
 from pipeline.look.column_look import Seen, listed
 
-#: Numbers between these may be days, as 20240229 is.
-FIRST_DAY, LAST_DAY = 19000101, 21001231
-DAY = "%Y%m%d"
+#: How days and times are written in digits alone, as 20240229 is, and in how many of them.
+COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
+COMPACT_FORMS |= {"%Y%m%d%H%M": 12, "%Y%m%d%H%M%S": 14}
+#: Days of these years are meant.
+FIRST_YEAR, LAST_YEAR = 1900, 2100
 #: What encloses numbers below 0 in accounts.
 BRACKETS = ("(", ")", "[", "]")
 #: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
-NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 3
+NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 #: Whole numbers are cents where their median is so many times that of numbers with decimals, and either are so many.
 CENTS, EITHER = (50, 200), 0.02
 
@@ -53,17 +55,26 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
 
 
 def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
-    """That all numbers are days, as 20240229 is: between them lie numbers that are none."""
-    if seen.low is None or seen.high is None or not FIRST_DAY <= seen.low < seen.high <= LAST_DAY:
+    """That all numbers, or codes of digits, are days or times, as 20240229 is: between them lie many that are none."""
+    if column.kind != "integer" or seen.low is None or seen.high is None:
+        return []
+    width = column.width or len(f"{seen.high:.0f}")
+    if seen.low < 0 or not (forms := [f for f in COMPACT_FORMS if COMPACT_FORMS[f] == width]):
         return []
     index = source.names.index(column.name)
-    gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-    number, day = number_sql(source, index, column), source.moment(index, DAY)
+    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
+    of_width = f"regexp_matches(trim({text}), '^[0-9]{{{width}}}$')"
+    years = f"BETWEEN {FIRST_YEAR} AND {LAST_YEAR}"
+    each = [f"count(*) FILTER ({of_width} AND year({source.moment(index, form)}) {years})" for form in forms]
     with source.connect() as engine:
-        sql = f"SELECT count({number}), count({day}) FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
-        numbers, days = engine.execute(sql).fetchall()[0]
+        sql = f"SELECT count(*), {', '.join(each)} FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
+        numbers, *read = engine.execute(sql).fetchall()[0]
+    fit = sorted((-n, form) for n, form in zip(read, forms, strict=True) if n > COMPACT * numbers)
+    if not fit:
+        return []
+    days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
     said = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
-    return [f'{said}: kind: date, format: "{DAY}"'] if days > COMPACT * numbers else []
+    return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
 
 
 def mixed_units(source: Source, column: Column) -> list[str]:
@@ -119,8 +130,11 @@ def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
     held = {int(code): int(n) for code, n in zip(grid.starts, values, strict=True) if n}
     for family in NO_ANSWERS:
         top = [code for code in family if code in held]
+        while top and min(top) - 1 in held:  # 7 above 1 to 6 is an answer, whatever 9 is
+            top.remove(min(top))
         scale = [code for code in held if code not in top]
         apart = top and len(scale) >= SCALE and min(top) > max(scale) + 1
+        apart = apart and (len(scale) > SCALE or max(scale) == min(scale) + 1)
         if apart and max(top) != min(family) and min(held[c] for c in top) >= OFTEN:
             few = ", ".join(f"{c} ({held[c]:,} times)" for c in top)
             cure = f"missing: {listed([*column.missing_texts, *map(str, top)])}"

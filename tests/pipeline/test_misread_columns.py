@@ -61,6 +61,51 @@ def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_
     assert 'kind: date, format: "%Y%m%d"' in columns["booked"]["hints"][0]
 
 
+@pytest.mark.parametrize(
+    ("form", "width", "said"),
+    [
+        ("%Y%m", 6, 'kind: date, format: "%Y%m"'),
+        ("%d%m%Y", 8, 'kind: date, format: "%d%m%Y"'),
+        ("%m%d%Y", 8, 'kind: date, format: "%m%d%Y"'),
+        ("%y%m%d", 6, 'kind: date, format: "%y%m%d" or "%d%m%y"'),
+        ("%d%m%y", 6, 'kind: date, format: "%d%m%y" or "%y%m%d"'),  # 1 to 31 are days and years
+        ("%Y%m%d%H%M", 12, 'kind: datetime, format: "%Y%m%d%H%M"'),
+        ("%Y%m%d%H%M%S", 14, 'kind: datetime, format: "%Y%m%d%H%M%S"'),
+    ],
+)
+def test_days_and_times_in_digits_of_any_form_are_warned_of(form, width, said, folder, capsys):
+    """As whole numbers, or codes, releases held months such as 202279 and days such as 38521284."""
+    times = [f"{t:{form}}" for t in pd.date_range("2003-01-31 07:10:05", "2031-11-20", 900)]
+    cells = {"at": times, "pay": [str(10 ** (width - 1) + 7 * i * 10 ** (width - 5)) for i in range(900)]}
+    top = 10**width - 1
+    wide = f"{{kind: integer, min: 0, max: {top}, bins: {{count: 5}}, missing: false}}"
+    kind = f"{{kind: zip, digits: {width}, prefix: 2, missing: false}}" if width < 9 else wide
+    for declared in (kind, wide):
+        columns = checked(capsys, cells, f"columns: {{at: {declared}, pay: {wide}}}")["columns"]
+        assert columns["at"]["status"] == "warning" and columns["at"]["hints"][0].endswith(said), columns["at"]
+        assert columns["pay"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("held", "gap"),
+    [("019", "9"), ("129", "9"), ("1289", '"8", "9"'), ("12345679", "9"), ("1234567", ""), ("159", ""), ("012", "")],
+)
+def test_codes_of_no_answer_above_two_answers_or_seven_are_warned_of(held, gap, folder, capsys):
+    """1 yes, 2 no, 9 unknown, was called ok."""
+    answers = {"a": [held[i % len(held)] for i in range(720)]}
+    (column,) = checked(capsys, answers, "columns: {a: {kind: integer, min: 0, max: 9}}")["columns"].values()
+    assert column["status"] == ("warning" if gap else "ok"), column
+    assert not gap or gap in column["hints"][0]
+
+
+def test_roman_numbers_are_not_spellings_of_one(folder, capsys):
+    listed = {"stage": "[I, II, III, IV]", "sex": "[F, female, M]"}
+    columns = f"columns: {{{', '.join(f'{n}: {{kind: categorical, values: {v}}}' for n, v in listed.items())}}}"
+    cells = {"stage": ["I", "II", "III", "IV"] * 60, "sex": ["F", "female", "M", "F"] * 60}
+    looked = checked(capsys, cells, columns)["columns"]
+    assert not looked["stage"]["hints"] and "'F', 'female'" in looked["sex"]["hints"][0]
+
+
 def test_cents_beside_euros_and_gaps_among_answers_are_warned_of(folder, capsys):
     cells = {"paid": [f"{100 + i % 70}.50" if i % 3 else f"{100 + i % 70}50" for i in range(900)]}
     cells["fee"] = [f"{100 + i % 70}.50" if i % 3 else f"{100 + i % 70}" for i in range(900)]
