@@ -22,6 +22,8 @@ FIRST_YEAR, LAST_YEAR = 1900, 2100
 BRACKETS = ("(", ")", "[", "]")
 #: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
+#: An end of so many different numbers is asked about, where at least this share of the rows holds it.
+FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Whole numbers are cents where their median is so many times that of numbers with decimals, and either are so many.
 CENTS, EITHER = (50, 200), 0.02
 
@@ -95,16 +97,20 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     return [f"{how}: two units, cents beside euros? One unit in the table"]
 
 
-def gaps_among_numbers(column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
-    """Numbers such as -999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
+def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
+    """Numbers such as -999 or 9999999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
 
     Args:
         counts: rows per code.
     """
-    return _codes_among_numbers(column, seen) + _answers(column, counts[: column.value_codes])
+    gaps = dict(_ends_apart(source, column)) | dict(_codes_apart(column, seen))
+    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps.items())
+    asked = [f"{few}: a gap? missing: {listed([*column.missing_texts, *gaps])}"] if gaps else []
+    return asked + _answers(column, counts[: column.value_codes])
 
 
-def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
+def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
+    """Codes of gaps beyond all other numbers, with how often each occurs."""
     if not seen.codes or seen.low is None or seen.high is None:
         return []
     gaps = []
@@ -114,10 +120,25 @@ def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
         apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
         if apart and n >= OFTEN and code not in known:
             gaps.append((text, n))
-    if not gaps:
+    return gaps
+
+
+def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
+    """The least and the largest number, where many rows hold it, and it lies half the range of all others away."""
+    if column.kind not in {"integer", "float"} or column.width is not None:
         return []
-    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps)
-    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in gaps)])}"]
+    index = source.names.index(column.name)
+    number, gaps = number_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
+    cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
+    each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
+    with source.connect() as engine:
+        sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), arg_min(n, x), arg_max(n, x) FROM ({each})"
+        distinct, rows, lowest, highest, of_low, of_high = engine.execute(sql).fetchall()[0]
+    if distinct < FEWEST_NUMBERS:
+        return []
+    away, often = (highest[1] - lowest[1]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
+    ends = ((lowest[0], lowest[1] - lowest[0], of_low), (highest[0], highest[0] - highest[1], of_high))
+    return [(f"{x:.15g}", int(n)) for x, apart, n in ends if apart >= away and n >= often]
 
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:

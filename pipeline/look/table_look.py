@@ -30,6 +30,7 @@ from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     ID_NAME,
     NumberForm,
+    addresses,
     may_be_id,
     may_be_thousands,
 )
@@ -186,11 +187,11 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _ids_discovered(column, seen, report.rows, unit) + _read_wrongly(source, column, seen, report)
+    warnings += _persons_released(column, seen, report.rows, unit) + _read_wrongly(source, column, seen, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
-    warnings += gaps_among_numbers(column, counts, seen) if column.discover is None else []
+    warnings += gaps_among_numbers(source, column, counts, seen) if column.discover is None else []
     hints = lone_hint(report.lone.get(column.name, 0), unit)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
@@ -218,8 +219,14 @@ def _column(
     )
 
 
-def _ids_discovered(column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
-    """That ids are to be discovered where a row is the unit: those of persons with many rows would be released."""
+def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
+    """That addresses of persons are listed; or that ids are to be discovered, where a row is the unit.
+
+    Those of persons with many rows would be released.
+    """
+    if (n := len(addresses(column.texts))) and column.kind == "categorical":
+        said = f"{n:,} of the {len(column.texts):,} listed texts are e-mail addresses or accounts of persons"
+        return [f"{said}, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
         return []

@@ -98,6 +98,57 @@ def test_codes_of_no_answer_above_two_answers_or_seven_are_warned_of(held, gap, 
     assert not gap or gap in column["hints"][0]
 
 
+@pytest.mark.parametrize(
+    ("usual", "odd", "gap"),
+    [
+        (lambda i: 20_000 + 37 * (i * i % 1000), "9999999", "9999999"),
+        (lambda i: f"{34 + i % 50 / 10:.1f}", "0", "0"),
+        (lambda i: f"{15 + i % 250 / 10:.1f}", "99.9", "99.9"),
+        (lambda i: i % 60, "75", ""),
+        (lambda i: 18 + i % 70, "0", ""),
+        (lambda i: 5 * (i % 12), "100", ""),
+    ],
+)
+def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_about(usual, odd, gap, folder, capsys):
+    """A mean income of 25,000 was released as 1,159,276, and the column was called ok."""
+    cells = {"x": [odd if i % 10 == 0 else str(usual(i)) for i in range(2000)]}
+    declared = "columns: {x: {kind: float, bins: {edges: [0, 50, 100, 1000, 99999, 10000001]}}}"
+    (column,) = checked(capsys, cells, declared)["columns"].values()
+    assert [h for h in column["hints"] if "a gap?" in h] == (
+        [f'{gap} (200 times): a gap? missing: ["{gap}"]'] if gap else []
+    )
+    rare = {"x": [odd if i % 500 == 0 else str(usual(i)) for i in range(2000)]}
+    assert "a gap?" not in str(checked(capsys, rare, declared)["columns"]), "one of a thousand may be a tail"
+
+
+def test_addresses_of_persons_are_left_out_by_a_draft_and_warned_of_where_they_are_listed(folder, capsys):
+    mails, accounts = ["a.wu@city.gov", "B.Day@city.gov"], ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"]
+    cells = {"seen by": mails * 200, "paid to": accounts * 200, "handle": ["@home", "away @work"] * 200}
+    listed = ", ".join(f'"{n}": {{kind: categorical, values: {json.dumps(v[:2])}}}' for n, v in cells.items())
+    columns = checked(capsys, cells, f"columns: {{{listed}}}")["columns"]
+    assert [c["status"] for c in columns.values()] == ["warning", "warning", "ok"]
+    assert "would be released as they are; leave_out: [seen by]" in columns["seen by"]["hints"][0]
+    assert command("schema", "t.csv", "output=s.yaml") == 0
+    drafted = yaml.safe_load(Path("s.yaml").read_text())
+    assert (list(drafted["columns"]), drafted["leave_out"]) == (["handle"], ["seen by", "paid to"])
+
+
+def test_times_with_a_zone_are_warned_of_since_the_clock_of_utc_is_read(folder, capsys):
+    """An evening in Los Angeles stood in a release as 23 o'clock, and on the next day."""
+    at = pd.to_datetime(["2024-01-31 15:30", "2024-06-30 16:30"] * 50)
+    for zone, status in (("America/Los_Angeles", "warning"), (None, "ok")):
+        pd.DataFrame({"at": at.tz_localize(zone)}).to_parquet("t.parquet")
+        Path("t.yaml").write_text(
+            f"{SCHEMA}columns: {{at: {{kind: datetime, min: 2024-01-01, max: 2024-12-31, bins: hour_of_day}}}}\n"
+        )
+        capsys.readouterr()
+        assert command("check", "data.path=t.parquet", "data.schema=t.yaml", "format=json") == 0
+        column = json.loads(capsys.readouterr().out)["columns"]["at"]
+        assert column["status"] == status and ("as UTC's clock shows them" in str(column["hints"])) is (
+            zone is not None
+        )
+
+
 def test_roman_numbers_are_not_spellings_of_one(folder, capsys):
     listed = {"stage": "[I, II, III, IV]", "sex": "[F, female, M]"}
     columns = f"columns: {{{', '.join(f'{n}: {{kind: categorical, values: {v}}}' for n, v in listed.items())}}}"

@@ -28,6 +28,7 @@ from mechanisms.public.tables.text_forms import (
     ID_NAME,
     POSTAL_NAME,
     NumberForm,
+    addresses,
     as_moment,
     date_forms,
     day_and_month,
@@ -297,6 +298,8 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
+    if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
+        return None, f"about {facts.distinct:,} distinct texts: e-mail addresses or accounts, which name persons"
     if not values or len(values) > MAX_VALUES:
         return _long_list(look, index, facts)
     counts = look.sample(index)

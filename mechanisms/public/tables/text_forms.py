@@ -60,6 +60,8 @@ ID_NAME = re.compile(
 PERSON_NAME = re.compile(
     r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
 )
+#: What names one person, or one household: e-mail addresses, and bank accounts (IBAN).
+ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}|[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?")
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
@@ -325,6 +327,11 @@ def may_be_thousands(texts: Texts) -> int:
     rows = sum(n for t, n in bare.items() if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", t))
     alike = rows == sum(n for t, n in bare.items() if t not in whole)
     return rows if whole and alike and all(len(t) <= 3 for t in whole) else 0
+
+
+def addresses(texts: Collection[str]) -> list[str]:
+    """The texts that are e-mail addresses or bank accounts."""
+    return [t for t in texts if ADDRESS.fullmatch(t.strip())]
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
