@@ -121,6 +121,16 @@ def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_
     assert "a gap?" not in str(checked(capsys, rare, declared)["columns"]), "one of a thousand may be a tail"
 
 
+def test_numbers_below_zero_as_accounts_write_them_are_told_with_their_cure(folder, capsys):
+    """All refunds became missing, the mean was too high, and no line said why."""
+    cells = {"due": [("7.50-", "€3.20-", "(4.10)", "12.30")[i % 4] for i in range(400)]}
+    cells["code"] = ["-" if i % 4 else "(a)" for i in range(400)]
+    number = "{kind: float, min: -50, max: 50, bins: {count: 5}, strip: [€]}"
+    columns = checked(capsys, cells, f"columns: {{due: {number}, code: {number}}}", "data.max_unplaced=1")["columns"]
+    assert columns["due"]["hints"][0].startswith("100.0 % of what cannot be read are numbers below 0, with the minus")
+    assert "below 0" not in str(columns["code"]["hints"])
+
+
 def test_addresses_of_persons_are_left_out_by_a_draft_and_warned_of_where_they_are_listed(folder, capsys):
     mails, accounts = ["a.wu@city.gov", "B.Day@city.gov"], ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"]
     cells = {"seen by": mails * 200, "paid to": accounts * 200, "handle": ["@home", "away @work"] * 200}
