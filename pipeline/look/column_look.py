@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,10 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
+#: Numbers of the Romans: I is no short form of III.
+ROMAN = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+#: What stands around the digits of numbers below 0 in accounts.
+BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
 #: Bounds that are off by this factor are said to be.
 FAR = 10
 
@@ -159,8 +164,19 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         what = f"{percent(share)} {of} are numbers written the other way, with a decimal {reading.other_way.mark_name}"
         either = f"; {n:,} of them, such as 1.234 or 1,234, may be either" if (n := either_way(reading, rest)) else ""
         hints.append(f"{what}{either}: a column has one notation; mend the table")
+    if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
+        of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
+        hints.append(f"{of} are numbers below 0, with the minus behind or in brackets: write it in front in the table")
     words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
     return hints + _gaps(column, words, numbers=True)
+
+
+def _below_zero(text: str, reading: NumberForm) -> bool:
+    """Whether a text is a number below 0 as accounts have it: 12.50- and (12.50), with signs beside or without."""
+    for sign in reading.signs:
+        text = text.replace(sign, "")
+    found = BELOW.fullmatch(text.strip())
+    return found is not None and reading.number(found[1]) is not None
 
 
 def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
@@ -288,7 +304,7 @@ def _alike(column: Column) -> list[str]:
     for value in column.values:
         by_key.setdefault(value.strip().casefold(), []).append(value)
     for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
-        words = [k for k in by_key if len(k) > 2 and k.startswith(letter)]
+        words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not ROMAN.fullmatch(k)]
         if len(words) == 1:
             by_key[letter] += by_key.pop(words[0])
     alike = [values for values in by_key.values() if len(values) > 1]

@@ -8,7 +8,7 @@ from mechanisms.public.drafts.column_facts import OFTEN
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.encode import moment_sql
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import day_and_month
 from pipeline.look.column_look import listed
 
@@ -25,7 +25,10 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
     if column.kind not in DATE_KINDS:
         return []
     warnings = _days_of_gaps(source, column)
-    if source.typed(source.names.index(column.name)):
+    if source.types[index := source.names.index(column.name)] in {UTC, UTC_NS}:
+        why = "are hours and days of another place meant? Write its clock, without a zone, in the table"
+        warnings.append(f"times with a zone are read as UTC's clock shows them: {why}")
+    if source.typed(index):
         return warnings
     return warnings + _day_or_month(source, column) + _short_years(source, column) + _clocks(source, column)
 

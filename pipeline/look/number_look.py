@@ -13,13 +13,17 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CURRENCIES, NumberForm
 from pipeline.look.column_look import Seen, listed
 
-#: Numbers between these may be days, as 20240229 is.
-FIRST_DAY, LAST_DAY = 19000101, 21001231
-DAY = "%Y%m%d"
+#: How days and times are written in digits alone, as 20240229 is, and in how many of them.
+COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
+COMPACT_FORMS |= {"%Y%m%d%H%M": 12, "%Y%m%d%H%M%S": 14}
+#: Days of these years are meant.
+FIRST_YEAR, LAST_YEAR = 1900, 2100
 #: What encloses numbers below 0 in accounts.
 BRACKETS = ("(", ")", "[", "]")
 #: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
-NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 3
+NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
+#: An end of so many different numbers is asked about, where at least this share of the rows holds it.
+FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Whole numbers are cents where their median is so many times that of numbers with decimals, and either are so many.
 CENTS, EITHER = (50, 200), 0.02
 
@@ -53,17 +57,26 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
 
 
 def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
-    """That all numbers are days, as 20240229 is: between them lie numbers that are none."""
-    if seen.low is None or seen.high is None or not FIRST_DAY <= seen.low < seen.high <= LAST_DAY:
+    """That all numbers, or codes of digits, are days or times, as 20240229 is: between them lie many that are none."""
+    if column.kind != "integer" or seen.low is None or seen.high is None:
+        return []
+    width = column.width or len(f"{seen.high:.0f}")
+    if seen.low < 0 or not (forms := [f for f in COMPACT_FORMS if COMPACT_FORMS[f] == width]):
         return []
     index = source.names.index(column.name)
-    gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-    number, day = number_sql(source, index, column), source.moment(index, DAY)
+    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
+    of_width = f"regexp_matches(trim({text}), '^[0-9]{{{width}}}$')"
+    years = f"BETWEEN {FIRST_YEAR} AND {LAST_YEAR}"
+    each = [f"count(*) FILTER ({of_width} AND year({source.moment(index, form)}) {years})" for form in forms]
     with source.connect() as engine:
-        sql = f"SELECT count({number}), count({day}) FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
-        numbers, days = engine.execute(sql).fetchall()[0]
+        sql = f"SELECT count(*), {', '.join(each)} FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
+        numbers, *read = engine.execute(sql).fetchall()[0]
+    fit = sorted((-n, form) for n, form in zip(read, forms, strict=True) if n > COMPACT * numbers)
+    if not fit:
+        return []
+    days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
     said = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
-    return [f'{said}: kind: date, format: "{DAY}"'] if days > COMPACT * numbers else []
+    return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
 
 
 def mixed_units(source: Source, column: Column) -> list[str]:
@@ -84,16 +97,20 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     return [f"{how}: two units, cents beside euros? One unit in the table"]
 
 
-def gaps_among_numbers(column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
-    """Numbers such as -999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
+def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
+    """Numbers such as -999 or 9999999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
 
     Args:
         counts: rows per code.
     """
-    return _codes_among_numbers(column, seen) + _answers(column, counts[: column.value_codes])
+    gaps = dict(_ends_apart(source, column)) | dict(_codes_apart(column, seen))
+    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps.items())
+    asked = [f"{few}: a gap? missing: {listed([*column.missing_texts, *gaps])}"] if gaps else []
+    return asked + _answers(column, counts[: column.value_codes])
 
 
-def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
+def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
+    """Codes of gaps beyond all other numbers, with how often each occurs."""
     if not seen.codes or seen.low is None or seen.high is None:
         return []
     gaps = []
@@ -103,10 +120,25 @@ def _codes_among_numbers(column: Column, seen: Seen) -> list[str]:
         apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
         if apart and n >= OFTEN and code not in known:
             gaps.append((text, n))
-    if not gaps:
+    return gaps
+
+
+def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
+    """The least and the largest number, where many rows hold it, and it lies half the range of all others away."""
+    if column.kind not in {"integer", "float"} or column.width is not None:
         return []
-    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps)
-    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in gaps)])}"]
+    index = source.names.index(column.name)
+    number, gaps = number_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
+    cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
+    each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
+    with source.connect() as engine:
+        sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), arg_min(n, x), arg_max(n, x) FROM ({each})"
+        distinct, rows, lowest, highest, of_low, of_high = engine.execute(sql).fetchall()[0]
+    if distinct < FEWEST_NUMBERS:
+        return []
+    away, often = (highest[1] - lowest[1]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
+    ends = ((lowest[0], lowest[1] - lowest[0], of_low), (highest[0], highest[0] - highest[1], of_high))
+    return [(f"{x:.15g}", int(n)) for x, apart, n in ends if apart >= away and n >= often]
 
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
@@ -119,8 +151,11 @@ def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
     held = {int(code): int(n) for code, n in zip(grid.starts, values, strict=True) if n}
     for family in NO_ANSWERS:
         top = [code for code in family if code in held]
+        while top and min(top) - 1 in held:  # 7 above 1 to 6 is an answer, whatever 9 is
+            top.remove(min(top))
         scale = [code for code in held if code not in top]
         apart = top and len(scale) >= SCALE and min(top) > max(scale) + 1
+        apart = apart and (len(scale) > SCALE or max(scale) == min(scale) + 1)
         if apart and max(top) != min(family) and min(held[c] for c in top) >= OFTEN:
             few = ", ".join(f"{c} ({held[c]:,} times)" for c in top)
             cure = f"missing: {listed([*column.missing_texts, *map(str, top)])}"

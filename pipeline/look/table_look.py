@@ -28,7 +28,10 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
+    ID_NAME,
     NumberForm,
+    addresses,
+    may_be_id,
     may_be_thousands,
 )
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -184,11 +187,11 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _read_wrongly(source, column, seen, report)
+    warnings += _persons_released(column, seen, report.rows, unit) + _read_wrongly(source, column, seen, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
-    warnings += gaps_among_numbers(column, counts, seen) if column.discover is None else []
+    warnings += gaps_among_numbers(source, column, counts, seen) if column.discover is None else []
     hints = lone_hint(report.lone.get(column.name, 0), unit)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
@@ -214,6 +217,23 @@ def _column(
         tuple(warnings),
         tuple(hints),
     )
+
+
+def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
+    """That addresses of persons are listed; or that ids are to be discovered, where a row is the unit.
+
+    Those of persons with many rows would be released.
+    """
+    if (n := len(addresses(column.texts))) and column.kind == "categorical":
+        said = f"{n:,} of the {len(column.texts):,} listed texts are e-mail addresses or accounts of persons"
+        return [f"{said}, and would be released as they are; leave_out: [{column.name}]"]
+    asked = unit is None and column.discover is not None and column.discover.values
+    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
+        return []
+    said = (
+        f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
+    )
+    return [f"{said} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
 
 
 def _seen(source: Source, schema: Schema) -> dict[str, Seen]:

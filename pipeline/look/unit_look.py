@@ -15,6 +15,7 @@ from mechanisms.public.tables.scan import Source, stream
 from mechanisms.public.tables.text_forms import ID_NAME, gap_words, may_be_id, of_one_length
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
+from pipeline.look.number_look import compact_days
 
 #: Of so many ids, those with the most records, texts that look like none are told.
 LOOKED_AT = 1000
@@ -41,12 +42,14 @@ def units_look(
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
-        return [
+        ids = [n for n in ids if n not in schema.domain.names or not compact_days(source, schema[n], seen[n])]
+        asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
             f"in {rows:,} rows: a person may have several; the unit is one record now: privacy.unit={name} "
             "privacy.max_records=C protects all of them"
             for name in ids
-        ], []
+        ]
+        return asked + _of_whom(source, schema, seen, rows, ids), []
     with source.connect() as engine:
         sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
         forms = pa.chunked_array(
@@ -75,6 +78,15 @@ def units_look(
     if lost > at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
+
+
+def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, known: list[str]) -> list[str]:
+    """A question about columns that are not released, and have few rows for each value: a person may have several."""
+    others = [n for n in source.names if n not in {*schema.domain.names, *known}]
+    if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
+        return []
+    said = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
+    return [f"{said} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
 def _of_codes(column: Column, seen: Seen) -> bool:

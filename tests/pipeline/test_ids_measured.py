@@ -101,3 +101,50 @@ def test_a_list_that_a_run_discovers_is_not_said_to_place_nothing(library, capsy
     assert command("run", *FAST, "privacy.delta=1e-6", "hydra.run.dir=out") == 0
     log = (library / "out/internal/run.log").read_text()
     assert "postcode: its values are discovered" in log and "postcode: 1200 outside" not in log
+
+
+def test_a_left_out_column_of_texts_that_may_name_persons_is_asked_about(tmp_path, monkeypatch, capsys):
+    """One visitor's remark stands in forty rows, and no column is called an id: rows are counted, and it is listed."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"V-{i * 7 % 800:04},{('', 'ok', 'late')[i % 3]}" for i in range(2400)] + [
+        "V-0077,Mrs Kaya: epilepsy"
+    ] * 40
+    (tmp_path / "t.csv").write_text("\n".join(["Visitor,Remark", *lines, ""]))
+    assert command("schema", "t.csv", "output=t.yaml") == 0
+    draft = (tmp_path / "t.yaml").read_text()
+    assert "Mrs Kaya" in draft and "no column is called a person's id" in draft
+    (visitor,) = [line for line in draft.splitlines() if line.startswith('  - "Visitor"')]
+    assert "3.1 rows each: does it name persons? then draft with privacy.unit=Visitor" in visitor
+    assert "where a list is wanted, and privacy.unit names the person" in visitor
+    capsys.readouterr()
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
+    (hint,) = [h for h in json.loads(capsys.readouterr().out)["hints"] if "name persons" in h]
+    assert "'Visitor': does one of them name persons?" in hint and "privacy.unit=COLUMN" in hint
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "privacy.unit=Visitor", "format=json") == 0
+    assert "name persons" not in capsys.readouterr().out
+
+
+def test_times_and_days_in_digits_are_not_advised_as_units(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    days = [f"{1 + i % 28:02}{1 + i % 12:02}{2001 + i % 17}" for i in range(2400)]
+    lines = [f"{1_700_000_000 + 997 * i},{day}" for i, day in enumerate(days)]
+    (tmp_path / "t.csv").write_text("\n".join(["stamp,day", *lines, ""]))
+    digits = "{kind: zip, digits: 8, prefix: 3, missing: false}"
+    whole = "{kind: integer, min: 1700000000, max: 1710000000, bins: {count: 9}, missing: false}"
+    (tmp_path / "t.yaml").write_text(f"columns: {{stamp: {whole}, day: {digits}}}\n")
+    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
+    looked = json.loads(capsys.readouterr().out)
+    assert not [h for h in looked["hints"] if "privacy.unit" in h], looked["hints"]
+    assert 'format: "%d%m%Y"' in looked["columns"]["day"]["hints"][0]
+
+
+def test_ids_that_a_run_would_discover_are_warned_of_where_a_row_is_the_unit(library, capsys):
+    """Of a reader with many loans the id would stand in the release, which says that it is private."""
+    column = "  reader: {kind: categorical, values: discover, other: elsewhere}\n"
+    schema = (library / "library.yaml").read_text().replace(READER, column)
+    (library / "library.yaml").write_text(schema)
+    assert command("check", *TABLE, "format=json") == 0
+    reader = json.loads(capsys.readouterr().out)["columns"]["reader"]
+    assert reader["status"] == "warning" and "released as it is: leave_out, or privacy.unit" in reader["hints"][0]
+    assert command("run", *FAST, "privacy.delta=1e-6", "console=always", "hydra.run.dir=out") == 0
+    assert "a value of many rows, which may be one person's" in " ".join(capsys.readouterr().err.split())

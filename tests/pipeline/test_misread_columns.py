@@ -61,6 +61,112 @@ def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_
     assert 'kind: date, format: "%Y%m%d"' in columns["booked"]["hints"][0]
 
 
+@pytest.mark.parametrize(
+    ("form", "width", "said"),
+    [
+        ("%Y%m", 6, 'kind: date, format: "%Y%m"'),
+        ("%d%m%Y", 8, 'kind: date, format: "%d%m%Y"'),
+        ("%m%d%Y", 8, 'kind: date, format: "%m%d%Y"'),
+        ("%y%m%d", 6, 'kind: date, format: "%y%m%d" or "%d%m%y"'),
+        ("%d%m%y", 6, 'kind: date, format: "%d%m%y" or "%y%m%d"'),  # 1 to 31 are days and years
+        ("%Y%m%d%H%M", 12, 'kind: datetime, format: "%Y%m%d%H%M"'),
+        ("%Y%m%d%H%M%S", 14, 'kind: datetime, format: "%Y%m%d%H%M%S"'),
+    ],
+)
+def test_days_and_times_in_digits_of_any_form_are_warned_of(form, width, said, folder, capsys):
+    """As whole numbers, or codes, releases held months such as 202279 and days such as 38521284."""
+    times = [f"{t:{form}}" for t in pd.date_range("2003-01-31 07:10:05", "2031-11-20", 900)]
+    cells = {"at": times, "pay": [str(10 ** (width - 1) + 7 * i * 10 ** (width - 5)) for i in range(900)]}
+    top = 10**width - 1
+    wide = f"{{kind: integer, min: 0, max: {top}, bins: {{count: 5}}, missing: false}}"
+    kind = f"{{kind: zip, digits: {width}, prefix: 2, missing: false}}" if width < 9 else wide
+    for declared in (kind, wide):
+        columns = checked(capsys, cells, f"columns: {{at: {declared}, pay: {wide}}}")["columns"]
+        assert columns["at"]["status"] == "warning" and columns["at"]["hints"][0].endswith(said), columns["at"]
+        assert columns["pay"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("held", "gap"),
+    [("019", "9"), ("129", "9"), ("1289", '"8", "9"'), ("12345679", "9"), ("1234567", ""), ("159", ""), ("012", "")],
+)
+def test_codes_of_no_answer_above_two_answers_or_seven_are_warned_of(held, gap, folder, capsys):
+    """1 yes, 2 no, 9 unknown, was called ok."""
+    answers = {"a": [held[i % len(held)] for i in range(720)]}
+    (column,) = checked(capsys, answers, "columns: {a: {kind: integer, min: 0, max: 9}}")["columns"].values()
+    assert column["status"] == ("warning" if gap else "ok"), column
+    assert not gap or gap in column["hints"][0]
+
+
+@pytest.mark.parametrize(
+    ("usual", "odd", "gap"),
+    [
+        (lambda i: 20_000 + 37 * (i * i % 1000), "9999999", "9999999"),
+        (lambda i: f"{34 + i % 50 / 10:.1f}", "0", "0"),
+        (lambda i: f"{15 + i % 250 / 10:.1f}", "99.9", "99.9"),
+        (lambda i: i % 60, "75", ""),
+        (lambda i: 18 + i % 70, "0", ""),
+        (lambda i: 5 * (i % 12), "100", ""),
+    ],
+)
+def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_about(usual, odd, gap, folder, capsys):
+    """A mean income of 25,000 was released as 1,159,276, and the column was called ok."""
+    cells = {"x": [odd if i % 10 == 0 else str(usual(i)) for i in range(2000)]}
+    declared = "columns: {x: {kind: float, bins: {edges: [0, 50, 100, 1000, 99999, 10000001]}}}"
+    (column,) = checked(capsys, cells, declared)["columns"].values()
+    assert [h for h in column["hints"] if "a gap?" in h] == (
+        [f'{gap} (200 times): a gap? missing: ["{gap}"]'] if gap else []
+    )
+    rare = {"x": [odd if i % 500 == 0 else str(usual(i)) for i in range(2000)]}
+    assert "a gap?" not in str(checked(capsys, rare, declared)["columns"]), "one of a thousand may be a tail"
+
+
+def test_numbers_below_zero_as_accounts_write_them_are_told_with_their_cure(folder, capsys):
+    """All refunds became missing, the mean was too high, and no line said why."""
+    cells = {"due": [("7.50-", "€3.20-", "(4.10)", "12.30")[i % 4] for i in range(400)]}
+    cells["code"] = ["-" if i % 4 else "(a)" for i in range(400)]
+    number = "{kind: float, min: -50, max: 50, bins: {count: 5}, strip: [€]}"
+    columns = checked(capsys, cells, f"columns: {{due: {number}, code: {number}}}", "data.max_unplaced=1")["columns"]
+    assert columns["due"]["hints"][0].startswith("100.0 % of what cannot be read are numbers below 0, with the minus")
+    assert "below 0" not in str(columns["code"]["hints"])
+
+
+def test_addresses_of_persons_are_left_out_by_a_draft_and_warned_of_where_they_are_listed(folder, capsys):
+    mails, accounts = ["a.wu@city.gov", "B.Day@city.gov"], ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"]
+    cells = {"seen by": mails * 200, "paid to": accounts * 200, "handle": ["@home", "away @work"] * 200}
+    listed = ", ".join(f'"{n}": {{kind: categorical, values: {json.dumps(v[:2])}}}' for n, v in cells.items())
+    columns = checked(capsys, cells, f"columns: {{{listed}}}")["columns"]
+    assert [c["status"] for c in columns.values()] == ["warning", "warning", "ok"]
+    assert "would be released as they are; leave_out: [seen by]" in columns["seen by"]["hints"][0]
+    assert command("schema", "t.csv", "output=s.yaml") == 0
+    drafted = yaml.safe_load(Path("s.yaml").read_text())
+    assert (list(drafted["columns"]), drafted["leave_out"]) == (["handle"], ["seen by", "paid to"])
+
+
+def test_times_with_a_zone_are_warned_of_since_the_clock_of_utc_is_read(folder, capsys):
+    """An evening in Los Angeles stood in a release as 23 o'clock, and on the next day."""
+    at = pd.to_datetime(["2024-01-31 15:30", "2024-06-30 16:30"] * 50)
+    for zone, status in (("America/Los_Angeles", "warning"), (None, "ok")):
+        pd.DataFrame({"at": at.tz_localize(zone)}).to_parquet("t.parquet")
+        Path("t.yaml").write_text(
+            f"{SCHEMA}columns: {{at: {{kind: datetime, min: 2024-01-01, max: 2024-12-31, bins: hour_of_day}}}}\n"
+        )
+        capsys.readouterr()
+        assert command("check", "data.path=t.parquet", "data.schema=t.yaml", "format=json") == 0
+        column = json.loads(capsys.readouterr().out)["columns"]["at"]
+        assert column["status"] == status and ("as UTC's clock shows them" in str(column["hints"])) is (
+            zone is not None
+        )
+
+
+def test_roman_numbers_are_not_spellings_of_one(folder, capsys):
+    listed = {"stage": "[I, II, III, IV]", "sex": "[F, female, M]"}
+    columns = f"columns: {{{', '.join(f'{n}: {{kind: categorical, values: {v}}}' for n, v in listed.items())}}}"
+    cells = {"stage": ["I", "II", "III", "IV"] * 60, "sex": ["F", "female", "M", "F"] * 60}
+    looked = checked(capsys, cells, columns)["columns"]
+    assert not looked["stage"]["hints"] and "'F', 'female'" in looked["sex"]["hints"][0]
+
+
 def test_cents_beside_euros_and_gaps_among_answers_are_warned_of(folder, capsys):
     cells = {"paid": [f"{100 + i % 70}.50" if i % 3 else f"{100 + i % 70}50" for i in range(900)]}
     cells["fee"] = [f"{100 + i % 70}.50" if i % 3 else f"{100 + i % 70}" for i in range(900)]

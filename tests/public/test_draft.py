@@ -155,14 +155,14 @@ def test_a_running_number_of_rows_is_not_taken_for_the_person(tmp_path: Path) ->
     head, *lines = chronic().replace("patient_id", "reader").splitlines()
     rows = [f"{500_000 + i},{line}" for i, line in enumerate(lines)]
     text, facts = drafted(csv(tmp_path, "\n".join([f"loan_no,{head}", *rows, ""])))
-    assert "Rows were counted: no column looks like a person's id." in text, "who is protected is still to be said"
+    assert "Rows were counted: no column is called a person's id." in text, "who is protected is still to be said"
     assert "loan_no" in facts.leave_out
 
 
 def test_a_draft_counts_by_the_unit_that_is_given_by_rows_where_it_is_a_record_and_says_so(tmp_path: Path) -> None:
     path = csv(tmp_path, chronic().replace("patient_id", "who"))
     assert "INSOMNIA" in draft_schema(source(path), "t"), "nothing tells that a person has several rows"
-    assert "Rows were counted: no column looks like a person's id." in draft_schema(source(path), "t")
+    assert "Rows were counted: no column is called a person's id." in draft_schema(source(path), "t")
     given = draft_schema(source(path), "t", unit="who")
     assert "INSOMNIA" not in given and "Counted by the column 'who' (privacy.unit)" in given
     path = csv(tmp_path, chronic())

@@ -28,6 +28,7 @@ from mechanisms.public.tables.text_forms import (
     ID_NAME,
     POSTAL_NAME,
     NumberForm,
+    addresses,
     as_moment,
     date_forms,
     day_and_month,
@@ -56,7 +57,10 @@ MANY_YEARS = 5
 FEW_IDS = 20
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
-FREE = "free text; where a list is wanted: {kind: categorical, values: discover, other: Other}"
+FREE = (
+    "free text; where a list is wanted, and privacy.unit names the person: "
+    "{kind: categorical, values: discover, other: Other}"
+)
 LIST = "is there a public list? else values: discover"
 
 Guess = tuple[dict[str, Any] | None, str]
@@ -156,7 +160,7 @@ def _of_numbers(
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
-    if high == 9 and 3 < facts.distinct <= high - low and seen.wholes == seen.count:
+    if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
         doubt += "; is 9 a value, or a gap?"
     missing = sorted({*facts.gaps, *gaps, *taken})
     odd = "cannot be read" in doubt
@@ -294,6 +298,8 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
+    if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
+        return None, f"about {facts.distinct:,} distinct texts: e-mail addresses or accounts, which name persons"
     if not values or len(values) > MAX_VALUES:
         return _long_list(look, index, facts)
     counts = look.sample(index)

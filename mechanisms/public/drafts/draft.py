@@ -82,10 +82,10 @@ def draft_schema(
             fields, guess = guessed or _listed(look, index, trees[column])
             if fields is not None and column in (places or {}):
                 fields |= place_fields((places or {})[column])
+            guess += _of_whom(look, index, fields) if who is None and unit == GUESS else ""
             if fields is None:
                 left_out.append((column, guess))
             else:
-                guess += _of_whom(look, index, fields["kind"]) if who is None and unit == GUESS else ""
                 drafted.append((column, fields, guess))
     rules = guess_derived(source, {name: fields for name, fields, _ in drafted})
     by_name = {name: fields for name, fields, _ in drafted}
@@ -110,9 +110,10 @@ def draft_schema(
     return text + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
 
 
-def _of_whom(look: Look, index: int, kind: str) -> str:
-    """A question where no column is known to name persons, and this one may."""
+def _of_whom(look: Look, index: int, fields: Mapping[str, Any] | None) -> str:
+    """A question where no column is known to name persons, and this one may, drafted or left out."""
     name, facts = look.source.names[index], look.facts[index]
+    kind = fields["kind"] if fields is not None else "categorical"
     codes = kind in CODES or (kind == "integer" and of_one_length(facts.plain.low, facts.plain.high))
     if not codes or not may_be_id(name, facts.distinct, facts.filled):
         return ""

@@ -6,14 +6,12 @@ from typing import Any
 
 from mechanisms.public.drafts.column_guess import FEW_IDS
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME, ROW_SHARE
 
 #: What the setting says where each row is a unit, and where the column is guessed.
 RECORD, GUESS = "record", "guess"
 #: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
 SHARE = 0.02
-#: With a value in more than this share of the rows they number rows, not persons.
-ROW_SHARE = 0.95
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:
@@ -37,7 +35,7 @@ def counted(unit: str | None, *, guessed: bool) -> str:
     if unit is None:
         if not guessed:
             return "Rows were counted (privacy.unit=record)."
-        why = "no column looks like a person's id. Where a person has several rows: privacy.unit=COLUMN."
+        why = "no column is called a person's id. Where a person has several rows: privacy.unit=COLUMN."
         return f"Rows were counted: {why}"
     how = "guessed to be the person; privacy.unit=COLUMN says another" if guessed else "privacy.unit"
     return f"Counted by the column {unit!r} ({how}): rows without it do not count."

@@ -53,13 +53,15 @@ MINUS = "\u2212"
 #: What columns of ids are called.
 ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
-    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)$)"
+    r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
     r"|[a-z](Id|Nr|No|Number)$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
 )
 #: Ids that are persons by their name.
 PERSON_NAME = re.compile(
     r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
 )
+#: What names one person, or one household: e-mail addresses, and bank accounts (IBAN).
+ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}|[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?")
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
@@ -68,6 +70,8 @@ RARER, SHORTEST_WORD, MISSPELT_SHOWN = 10, 4, 5
 CODE_NAME = re.compile(r"(?i)zip|postal|postcode|plz|(^|[_\W])(code|id)$")
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons.
 FEWEST_IDS, ROWS_OF_AN_ID = 100, 10
+#: With a value in more than this share of the rows ids number rows, not persons.
+ROW_SHARE = 0.95
 
 Texts = Mapping[str, int]
 
@@ -325,9 +329,15 @@ def may_be_thousands(texts: Texts) -> int:
     return rows if whole and alike and all(len(t) <= 3 for t in whole) else 0
 
 
+def addresses(texts: Collection[str]) -> list[str]:
+    """The texts that are e-mail addresses or bank accounts."""
+    return [t for t in texts if ADDRESS.fullmatch(t.strip())]
+
+
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
     """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
-    return distinct > FEWEST_IDS and rows < ROWS_OF_AN_ID * distinct and not POSTAL_NAME.search(name)
+    few = FEWEST_IDS < distinct <= ROW_SHARE * rows and rows < ROWS_OF_AN_ID * distinct
+    return few and not POSTAL_NAME.search(name)
 
 
 def of_one_length(low: float | None, high: float | None) -> bool:
