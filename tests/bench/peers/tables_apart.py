@@ -49,7 +49,7 @@ def table_under(page: str, heading: str) -> list[list[str]]:
     below = re.split(r"\n##", page[start:], maxsplit=1)[0]
     lines = re.search(r"(?:^\|.*\n?)+", below, flags=re.MULTILINE)
     rows = [[c.strip() for c in line.strip("|").split("|")] for line in lines[0].strip().split("\n")] if lines else []
-    return [row for row in rows if set("".join(row)) - set("- ")]
+    return [row for row in rows if set("".join(row)) - set("-: ")]
 
 
 def plots(page: str, folder: Path) -> None:
@@ -70,9 +70,9 @@ def plots(page: str, folder: Path) -> None:
 
 def _board(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
     places = range(len(rows) - 1)
-    for shift, column, title in ((-0.2, 3, "ours"), (0.2, 4, "best published, private")):
+    for shift, column, title in ((-0.2, 4, "ours"), (0.2, 3, "best published, private")):
         axes.bar([p + shift for p in places], [_number(row[column]) for row in rows[1:]], 0.4, label=title)
-    axes.set_xticks(list(places), [f"{row[0]}\nε = {row[2]}" for row in rows[1:]])
+    axes.set_xticks(list(places), [f"{row[0]}\nε = {row[1]}" for row in rows[1:]])
     axes.set(ylim=(600, 1000), ylabel="k-marginal score (from 600)")
     axes.legend(loc="lower left", fontsize="small")
 
