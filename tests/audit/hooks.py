@@ -86,6 +86,8 @@ POINTS = {
     "state of a folder": "pipeline.folders:_check_state",
     "book of releases": "pipeline.budget.admission:book",
     "matrix of a query": "mechanisms.public.queries.query_matrices:as_matrix",
+    "cells of a query": "mechanisms.public.queries.query_matrices:check_cells",
+    "answers to read": "mechanisms.public.release:NoisyMarginal.__post_init__",
     "known answers": "pipeline.measuring.selection_context:AdaptiveRun.known",
     "grid's norm": "mechanisms.public.queries.adaptive_grid:GridQuery.largest_column_norm",
     "bound on noise": "pipeline.inference.told:Told.sum_bound",
