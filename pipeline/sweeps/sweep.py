@@ -30,7 +30,7 @@ from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.console import CONSOLE, NOT_SAID, tells
-from pipeline.error_messages import say_what_is_safe
+from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
 from pipeline.plugins.plugin_discovery import load_asked
@@ -86,7 +86,8 @@ def sweep(overrides: Sequence[str]) -> int:
             left = [j for j in valid if j.name not in ended]
             if ended:
                 print(f"{len(ended)} of {len(valid)} jobs were done before", file=sys.stderr)
-            look_before_booking(left, inside / "shared" / "look")
+            with unquoted_unless(tells(sys.stderr, console)):
+                look_before_booking(left, inside / "shared" / "look")
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:

@@ -36,6 +36,7 @@ from mechanisms.public.units import Delta, Neighbouring, Norm
 from mechanisms.sensitive.exact_answers import ExactAnswers
 from pipeline import stages
 from pipeline.budget import admission
+from pipeline.error_messages import explained
 from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.release_folder import read_release
 from pipeline.settings import build
@@ -329,6 +330,8 @@ def check_plugins() -> int:
     with suppress(ValueError):
         np.maximum(answer.values, 0, out=answer.values)
         raise Broken("a plugin may change a noisy answer after its draw")
+    if "Anna" in explained(current("words of an error")(KeyError("Anna of Bern"))):
+        raise Broken("an error of a plugin that quotes a row is printed in a log")
     saved = {"data": [-128], "indices": [0], "indptr": [0, 1], "shape": [1, 1], "bits": [0]}
     narrow = current("query of a file")("SparseQuery", {k: np.array(v, np.int8) for k, v in saved.items()})
     if narrow.largest_column_norm("l1") != 128:
@@ -343,7 +346,7 @@ def check_plugins() -> int:
         raise Broken("an accountant of a plugin may say that Gaussian noise costs no delta")
     if hasattr(AdaptiveRun(None, None, None).known, "append"):  # type: ignore[arg-type]
         raise Broken("a selection may put in answers that nobody paid for")
-    return len(cases) + 8
+    return len(cases) + 9
 
 
 def check_drafts(folder: Path) -> int:

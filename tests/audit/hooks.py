@@ -87,6 +87,7 @@ POINTS = {
     "book of releases": "pipeline.budget.admission:book",
     "matrix of a query": "mechanisms.public.queries.query_matrices:as_matrix",
     "cells of a query": "mechanisms.public.queries.query_matrices:check_cells",
+    "words of an error": "pipeline.error_messages:unquoted",
     "answers to read": "mechanisms.public.release:NoisyMarginal.__post_init__",
     "known answers": "pipeline.measuring.selection_context:AdaptiveRun.known",
     "grid's norm": "mechanisms.public.queries.adaptive_grid:GridQuery.largest_column_norm",

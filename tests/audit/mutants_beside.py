@@ -108,6 +108,12 @@ def matrix_over_a_marginal_of_another_size(original: Any) -> Any:
     return lambda query, cells: None
 
 
+@mutant(PLUGINS, "words of an error")
+def errors_that_quote_rows_in_a_log(original: Any) -> Any:
+    """What a library or a plugin says of a value that it does not know is printed as it is."""
+    return lambda error: error
+
+
 @mutant(PLUGINS, "answers to read")
 def answers_that_a_plugin_mends(original: Any) -> Any:
     """A plugin sets negative counts to 0 in the very array that is released as a noisy answer."""
