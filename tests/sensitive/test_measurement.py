@@ -2,6 +2,9 @@
 
 import json
 import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -255,3 +258,23 @@ def test_whoever_reads_a_noisy_answer_cannot_change_it(tmp_path):
     answer = answered(np.zeros(3, np.int64), planned, plan(), Free(), SecureNoise(), tmp_path)
     with pytest.raises(ValueError, match="read-only"):
         np.maximum(answer.values, 0, out=answer.values)
+
+
+def test_threads_that_charge_the_same_at_once_charge_it_once(tmp_path, monkeypatch):
+    """A plugin that asks from threads drew two answers for one charge: their mean has half the noise."""
+    which = plan()
+    ledger, event = Ledger.open(tmp_path / "ledger.jsonl", which), which.measurements[0].event
+    slow, at_once = Ledger._loss, threading.Barrier(4)
+    monkeypatch.setattr(Ledger, "_loss", lambda own, events: (time.sleep(0.05), slow(own, events))[1])
+
+    def charged(_: int) -> bool:
+        at_once.wait()
+        try:
+            ledger.charge(event)
+        except BudgetExceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(charged, range(4))) == 1
+    assert len((tmp_path / "ledger.jsonl").read_text().splitlines()) == 2
