@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mechanisms.public.errors import UserError, shown
@@ -12,13 +15,15 @@ from pipeline.folders import RunFolder
 
 #: How messages begin that refuse to go on in a run's folder.
 REFUSED = ("hydra.run.dir: ", "budget.ledger: ")
+#: What DuckDB says where it was interrupted.
+INTERRUPTED_QUERY = "Query interrupted"
 
 
 def explained(error: BaseException) -> str:
     """One message for every kind of failure: what, where, and the way out."""
     if isinstance(error, UserError):
         return shown(str(error), but="\n")
-    if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
+    if isinstance(error, KeyboardInterrupt) or str(error) == INTERRUPTED_QUERY:
         return "interrupted\n  fix: start it again; a run whose measurements were kept says above how to go on"
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
@@ -36,6 +41,32 @@ def explained(error: BaseException) -> str:
         f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
         "HYDRA_FULL_ERROR=1 shows the traceback"
     )
+
+
+def unquoted(error: Exception) -> Exception:
+    """The error itself where its words are ours or the system's; of any other one its kind and its place alone.
+
+    Guarantee: no words that a library, a plugin or a fault of ours made of a value of the rows.
+    """
+    known = isinstance(error, UserError | MemoryError) or str(error) == INTERRUPTED_QUERY
+    if known or isinstance(error, OSError) or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    what = f"{type(error).__name__}{place}: a fault of the pipeline, or of a plugin, not of yours"
+    fix = "its words may quote rows: they stand in internal/run.log, and console=always prints them; keep both back"
+    return UserError(what, where="run", fix=fix)
+
+
+@contextmanager
+def unquoted_unless(told: bool) -> Iterator[None]:
+    """Errors leave without words, or errors behind them, that may quote rows; as they are where these may be told."""
+    try:
+        yield
+    except Exception as error:
+        if told:
+            raise
+        raise unquoted(error) from None
 
 
 def show_what_can_be_shown() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ class Ledger:
     events: dict[str, Event] = field(default_factory=dict)
     later: list[dict[str, Any]] = field(default_factory=list, repr=False)
     note: Callable[[bytes], None] | None = field(default=None, repr=False)
+    _alone: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def charged(self) -> list[str]:
@@ -117,17 +119,18 @@ class Ledger:
             BudgetExceeded: the event is not in the plan, was charged before, or would exceed (ε, δ).
             UserError: it cannot be written, or a shared budget cannot note it; it stays spent, and nothing is drawn.
         """
-        if self.plan.reserved(event) is None:
-            raise BudgetExceeded(f"{event} is not in the plan")
-        if event.id in self.events:
-            raise BudgetExceeded(f"{event.id} was charged before")
-        after, most = self._loss([*self.events.values(), event]), self.plan.budget
-        if not (after.epsilon <= most.epsilon and after.delta <= most.delta):  # NaN is no total either
-            raise BudgetExceeded(f"{event.id} would spend {after}, more than ({most.epsilon}, {most.delta})")
-        line = self._append({"event": event.to_json()})
-        self.events[event.id] = event
-        if self.note is not None:  # after the line: a crash in between loses an answer, and leaves no draw unknown
-            self.note(line)
+        with self._alone:  # threads of a plugin ask one after the other: no two find room for what only one has
+            if self.plan.reserved(event) is None:
+                raise BudgetExceeded(f"{event} is not in the plan")
+            if event.id in self.events:
+                raise BudgetExceeded(f"{event.id} was charged before")
+            after, most = self._loss([*self.events.values(), event]), self.plan.budget
+            if not (after.epsilon <= most.epsilon and after.delta <= most.delta):  # NaN is no total either
+                raise BudgetExceeded(f"{event.id} would spend {after}, more than ({most.epsilon}, {most.delta})")
+            line = self._append({"event": event.to_json()})
+            self.events[event.id] = event
+            if self.note is not None:  # after the line: a crash between loses an answer, and leaves no draw unknown
+                self.note(line)
 
     @property
     def spent(self) -> PrivacyLoss:

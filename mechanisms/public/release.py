@@ -35,6 +35,9 @@ class NoisyMarginal:
     scale: float
     event: str
 
+    def __post_init__(self) -> None:
+        self.values.setflags(write=False)  # whoever reads them changes nothing of what is released
+
     @property
     def stddev(self) -> float:
         """Standard deviation of the noise of one answer, in records."""
@@ -67,6 +70,9 @@ class NoisyDistances:
     scale: float
     event: str
     below: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.values.setflags(write=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
-from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, too_many_records
+from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, check_cells, too_many_records
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
 from mechanisms.sensitive.noise import NoiseSource, split_noise
@@ -43,8 +43,12 @@ class ExactAnswers:
         """A query's answers to counts in units of 2**-WEIGHT_BITS records.
 
         Q(2ᵇ u + v) = 2ᵇ Q u + Q v: each part fits 63 bits where the product of the whole need not.
+
+        Raises:
+            UserError: the query is about a marginal of another size.
         """
         query = as_matrix(query)
+        check_cells(query, marginal.size)
         bits = query.bits
         if not bits:
             return cls(query.answer_exact(marginal), np.zeros(query.rows, np.int64), 0)

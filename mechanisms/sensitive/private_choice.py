@@ -17,7 +17,7 @@ from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries.query_matrices import Identity, as_matrix, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
@@ -96,6 +96,7 @@ def distance_scores(
     units = counted.table.max_records
     for candidate, exact in zip(candidates, counts, strict=True):
         query = as_matrix(candidate.query or Identity(exact.size))
+        check_cells(query, exact.size)
         if query.bits:
             raise ValueError(f"{candidate.clique}: scores need queries with entries 0 and 1")
         weight = round(candidate.weight * 2**SCORE_BITS)

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import experiment_run, stages
 from pipeline.console import tells
-from pipeline.error_messages import say_what_is_safe
+from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import no_empty_folders
 from pipeline.measuring.acceptance import Withheld
 from pipeline.report.last_lines import where_to_look
@@ -32,7 +32,7 @@ def run_once(config: Config, composed: DictConfig) -> int:
         except Exception as error:  # Hydra would say it in its own way
             failures.append((root, error))
 
-    with no_empty_folders(Path(composed.hydra.run.dir)):
+    with unquoted_unless(tells(sys.stderr, config.console)), no_empty_folders(Path(composed.hydra.run.dir)):
         run_alone(composed, job)
         for root, error in failures:
             if not isinstance(error, Withheld):

@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.files import write_whole
 from pipeline import experiment_run, stages
-from pipeline.error_messages import explained
+from pipeline.error_messages import explained, unquoted
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import Config, typed
@@ -107,7 +107,8 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, par
     except Withheld as error:
         outcome = replace(outcome, status="withheld", error=explained(error))
     except Exception as error:
-        outcome = replace(outcome, error=explained(error))
+        words = explained(error if settings.console == "always" else unquoted(error))  # the sweep prints them
+        outcome = replace(outcome, error=words)
     except KeyboardInterrupt:
         os._exit(1)
     used = resource.getrusage(resource.RUSAGE_SELF)

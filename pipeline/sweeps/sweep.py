@@ -30,7 +30,7 @@ from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.console import CONSOLE, NOT_SAID, tells
-from pipeline.error_messages import say_what_is_safe
+from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
 from pipeline.load_stage import schema_print
@@ -79,6 +79,7 @@ def sweep(overrides: Sequence[str]) -> int:
         _name_the_invalid(jobs)
         check_one_list(asked)
         check_launcher(master, loader, job)
+        _check_apart(valid)
         _check_begun(valid, root)
         with _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
@@ -86,7 +87,8 @@ def sweep(overrides: Sequence[str]) -> int:
             left = [j for j in valid if j.name not in ended]
             if ended:
                 print(f"{len(ended)} of {len(valid)} jobs were done before", file=sys.stderr)
-            look_before_booking(left, inside / "shared" / "look")
+            with unquoted_unless(tells(sys.stderr, console)):
+                look_before_booking(left, inside / "shared" / "look")
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:
@@ -154,6 +156,24 @@ def _name_the_invalid(jobs: Sequence[Job]) -> None:
         print(f"cannot run {j.name}: {j.error}", file=sys.stderr)
     if wrong:
         print(f"{len(jobs) - len(wrong)} of {len(jobs)} jobs start", file=sys.stderr)
+
+
+def _check_apart(jobs: Sequence[Job]) -> None:
+    """Each job has a folder of its own, in no other job's: one would be told, and booked, for another one's release.
+
+    Raises:
+        UserError: names two that have not; nothing was written.
+    """
+    places: dict[Path, Job] = {}
+    for j in jobs:
+        place = j.root.resolve()
+        if (other := places.setdefault(place, j)) is not j:
+            fix = "leave hydra.sweep.subdir out; console, engine, limits and budget alone make no other job"
+            raise UserError(f"{j.name} and {other.name} have one folder, {j.root}", where="hydra.sweep.subdir", fix=fix)
+    for place, j in places.items():
+        if other := next((places[p] for p in place.parents if p in places), None):
+            fix = "folders side by side: leave hydra.sweep.subdir out"
+            raise UserError(f"{j.name} has a folder in that of {other.name}", where="hydra.sweep.subdir", fix=fix)
 
 
 @contextmanager

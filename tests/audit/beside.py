@@ -28,12 +28,15 @@ from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.events import Gaussian
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Delta, Neighbouring, Norm
 from mechanisms.sensitive.exact_answers import ExactAnswers
 from pipeline import stages
 from pipeline.budget import admission
+from pipeline.error_messages import explained
 from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.release_folder import read_release
 from pipeline.settings import build
@@ -320,6 +323,16 @@ def check_plugins() -> int:
             raise Broken(f"a plugin's query that moves by {least:g} is charged {moved:g} ({norm}, {relation})")
     if ExactAnswers.of(bold, counts).whole.tolist() != [500, 0, 200]:
         raise Broken("a plugin's query answers to whole tables otherwise than its columns say")
+    for query, cells in ((Identity(1), 3), (MergedQuery((np.zeros(50, np.int64),)), 1)):
+        with suppress(UserError):
+            ExactAnswers.of(query, np.ones(cells, np.int64))
+            raise Broken(f"a matrix of {query.columns} columns answers to {cells} cells, further than it says")
+    answer = NoisyMarginal(("a",), Identity(3), np.array([-1.0, 5, 2]), "gaussian", 1.0, "0")
+    with suppress(ValueError):
+        np.maximum(answer.values, 0, out=answer.values)
+        raise Broken("a plugin may change a noisy answer after its draw")
+    if "Anna" in explained(current("words of an error")(KeyError("Anna of Bern"))):
+        raise Broken("an error of a plugin that quotes a row is printed in a log")
     saved = {"data": [-128], "indices": [0], "indptr": [0, 1], "shape": [1, 1], "bits": [0]}
     narrow = current("query of a file")("SparseQuery", {k: np.array(v, np.int8) for k, v in saved.items()})
     if narrow.largest_column_norm("l1") != 128:
@@ -334,7 +347,7 @@ def check_plugins() -> int:
         raise Broken("an accountant of a plugin may say that Gaussian noise costs no delta")
     if hasattr(AdaptiveRun(None, None, None).known, "append"):  # type: ignore[arg-type]
         raise Broken("a selection may put in answers that nobody paid for")
-    return len(cases) + 5
+    return len(cases) + 9
 
 
 def check_drafts(folder: Path) -> int:

@@ -101,6 +101,25 @@ def sensitivity_of_a_plugin_by_hand(original: Any) -> Any:
     return lambda query: query
 
 
+@mutant(PLUGINS, "cells of a query")
+def matrix_over_a_marginal_of_another_size(original: Any) -> Any:
+    """A plugin asks one of our own matrices of a marginal with other cells, and numpy spreads the numbers until they
+    fit: they move further than the matrix says."""
+    return lambda query, cells: None
+
+
+@mutant(PLUGINS, "words of an error")
+def errors_that_quote_rows_in_a_log(original: Any) -> Any:
+    """What a library or a plugin says of a value that it does not know is printed as it is."""
+    return lambda error: error
+
+
+@mutant(PLUGINS, "answers to read")
+def answers_that_a_plugin_mends(original: Any) -> Any:
+    """A plugin sets negative counts to 0 in the very array that is released as a noisy answer."""
+    return lambda answer: None
+
+
 @mutant(PLUGINS, "known answers")
 def answers_that_nobody_paid_for(original: Any) -> Any:
     """A selection is handed the list of answers itself, and may put in more."""

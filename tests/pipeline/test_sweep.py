@@ -516,3 +516,20 @@ def test_a_setting_that_a_sweep_does_not_know_is_named_with_the_way_out(asked, s
     assert command("run", "-m", *asked, f"hydra.sweep.dir={tmp_path}/sweep") == 1
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error and not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["privacy.epsilon=1,2", "hydra.sweep.subdir=same"],
+        ["limits.threads=1,2"],
+        ["statement.publisher='A B','A_B'"],
+        ["hydra.sweep.subdir=${statement.publisher}", "statement.publisher=a,a/release"],
+    ],
+)
+def test_jobs_that_share_a_folder_are_refused_before_anything_is_booked(town, capsys, given):
+    """The second one was called done, with the release of the first, and booked a budget that it never used."""
+    ledger = ["budget.ledger=people.json", "budget.limit={epsilon: 9, delta: 1e-6}"]
+    assert command("run", "-m", *FAST, *ledger, *given, "hydra.sweep.dir=out") == 1
+    assert "hydra.sweep.subdir: " in capsys.readouterr().err
+    assert not Path("out").exists() and not Path("people.json").exists()

@@ -649,3 +649,30 @@ def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys
     )
     assert command("run", *TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out") == 1
     assert "has no attribute 'append'" in capsys.readouterr().err and not Path("out/release").exists()
+
+
+#: A metric that looks a text of the rows up in a table of its own, which lacks it.
+QUOTES = """
+from evaluation.metric import Metric
+class Score:
+    def to_json(self):
+        return {"weight": {}["Anna of Bern, 47 years"]}
+METRICS = {"quotes": Metric("quotes", "quotes", "low", 0, 1, 0, "", "", lambda inputs: (0.5, Score()))}
+"""
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, monkeypatch, many):
+    """Its kind and its place are said; its words, and the errors behind it, are kept back with the log of the run."""
+    (shelf / "mine.py").write_text(QUOTES)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    given = ["-m", "hydra/launcher=basic", "hydra.sweep.dir=out"] if many else ["hydra.run.dir=out/one"]
+    given += [*TOWN, "plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
+    assert command("run", *given) == 1
+    printed = capsys.readouterr()
+    assert "Anna" not in printed.out + printed.err
+    assert "KeyError in mine.py, line 5" in printed.err and "internal/run.log" in printed.err
+    (log,) = Path("out").glob("*/internal/run.log")
+    assert "Anna of Bern, 47 years" in log.read_text()
+    assert command("run", *given, "resume=true", "console=always") == 1
+    assert "Anna of Bern, 47 years" in capsys.readouterr().err

@@ -2,6 +2,9 @@
 
 import json
 import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +21,8 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, SparseQuery
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix, SparseQuery
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.exit import leave
 from mechanisms.sensitive.measurement import marginal_question, measure
@@ -222,3 +226,48 @@ def test_what_cannot_be_answered_is_refused_before_the_charge(tmp_path):
         with pytest.raises((UserError, OverflowError)):
             answered(exact, planned, which, ledger, SecureNoise(), tmp_path)
     assert not ledger.events
+
+
+@pytest.mark.parametrize(
+    ("query", "cells"),
+    [(Identity(1), 6), (Identity(3), 1), (MergedQuery((np.zeros(50, np.int64),)), 1), (half_grid((2, 3)), 3)],
+)
+def test_a_matrix_over_a_marginal_of_another_size_is_refused_before_the_charge(tmp_path, query: QueryMatrix, cells):
+    """numpy spread the numbers until they fitted: 50 times the count left at the price of one."""
+    planned, ledger = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 99.0, 5.0)), Free()
+    with pytest.raises(UserError, match=f"{query.columns} columns, and its marginal {cells} cells"):
+        answered(np.ones(cells, np.int64), planned, plan(), ledger, SecureNoise(), tmp_path)
+    assert not ledger.events
+
+
+@pytest.mark.parametrize("fine", [np.array([-1, 5]), np.array([0, 6]), np.array([0, 0])])
+def test_a_grid_of_cells_outside_of_its_marginal_is_none(fine):
+    with pytest.raises(ValueError, match="out of order or outside"):
+        GridQuery((2, 3), {(0,): np.arange(2), (1,): np.arange(3), (0, 1): fine}, "l2")
+
+
+def test_whoever_reads_a_noisy_answer_cannot_change_it(tmp_path):
+    planned = PlannedMeasurement(("a",), Identity(3), 1.0, Gaussian("x", 2.0, 5.0))
+    answer = answered(np.zeros(3, np.int64), planned, plan(), Free(), SecureNoise(), tmp_path)
+    with pytest.raises(ValueError, match="read-only"):
+        np.maximum(answer.values, 0, out=answer.values)
+
+
+def test_threads_that_charge_the_same_at_once_charge_it_once(tmp_path, monkeypatch):
+    """A plugin that asks from threads drew two answers for one charge: their mean has half the noise."""
+    which = plan()
+    ledger, event = Ledger.open(tmp_path / "ledger.jsonl", which), which.measurements[0].event
+    slow, at_once = Ledger._loss, threading.Barrier(4)
+    monkeypatch.setattr(Ledger, "_loss", lambda own, events: (time.sleep(0.05), slow(own, events))[1])
+
+    def charged(_: int) -> bool:
+        at_once.wait()
+        try:
+            ledger.charge(event)
+        except BudgetExceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(charged, range(4))) == 1
+    assert len((tmp_path / "ledger.jsonl").read_text().splitlines()) == 2

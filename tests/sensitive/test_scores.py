@@ -18,7 +18,8 @@ from mechanisms.accounting.planning import reserve
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.query_matrices import SparseQuery
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.papers.indif import Indif
@@ -194,3 +195,11 @@ def test_an_event_that_pays_for_less_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="sensitivity"):
         noisy_scores(PAIRS, make, cheap, ledger, SeededNoise(1), path=tmp_path / "s.json")
     assert not ledger.events
+
+
+@pytest.mark.parametrize("query", [Identity(1), MergedQuery((np.zeros(8, np.int64),))])
+def test_scores_by_a_matrix_over_a_marginal_of_another_size_are_refused(query):
+    """Identity(1) of four cells was taken for a question that `replace` moves by C, and its distance moves by 2C."""
+    counted = PrivateCounts(Rows((((0, 0, 0), ONE),)), 10**6)
+    with pytest.raises(UserError, match="columns, and its marginal 4 cells"):
+        distance_scores(counted, [Candidate(PAIRS[0], query)], lambda c: np.zeros(4), neighbouring=Neighbouring.REPLACE)

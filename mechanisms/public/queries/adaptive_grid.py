@@ -78,6 +78,15 @@ class GridQuery:
     norm: Norm
     bits: int = MATRIX_BITS
 
+    def __post_init__(self) -> None:
+        """ValueError for sets or cells outside of the shape: a loop that is compiled would read what lies beside it."""
+        for axes, cells in self.fine.items():
+            if any(not 0 <= a < len(self.shape) for a in axes) or list(axes) != sorted(set(axes)):
+                raise ValueError(f"no set {axes} in {len(self.shape)} attributes")
+            outside = cells.size and (cells[0] < 0 or cells[-1] >= math.prod(self.shape[a] for a in axes))
+            if outside or (np.diff(cells) < 1).any():
+                raise ValueError(f"the fine cells of {axes} are out of order or outside")
+
     @cached_property
     def _root(self) -> _Node:
         nodes: dict[Axes, _Node] = {}
@@ -165,12 +174,6 @@ class GridQuery:
         """The query of `arrays`; ValueError for cells or sets outside of its shape."""
         shape = tuple(int(n) for n in arrays["shape"])
         fine = {tuple(map(int, k.split("_")[1:])): arrays[k] for k in arrays if k.startswith("fine_")}
-        for axes, cells in fine.items():
-            if any(a >= len(shape) for a in axes) or list(axes) != sorted(set(axes)):
-                raise ValueError(f"no set {axes} in {len(shape)} attributes")
-            outside = cells.size and (cells[0] < 0 or cells[-1] >= math.prod(shape[a] for a in axes))
-            if outside or (np.diff(cells) < 1).any():
-                raise ValueError(f"the fine cells of {axes} are out of order or outside")
         norm, bits = (int(n) for n in arrays["settings"])
         if tuple(range(len(shape))) not in fine or norm not in (1, 2) or not 0 <= bits <= MATRIX_BITS:
             raise ValueError("no adaptive grid")

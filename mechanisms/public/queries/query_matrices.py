@@ -280,6 +280,17 @@ def as_matrix(query: QueryMatrix) -> QueryMatrix:
     return Columns(sparse.csr_array(sparse.hstack(columns)), query.bits)
 
 
+def check_cells(query: QueryMatrix, cells: int) -> None:
+    """Refuse a matrix over a marginal of another size: its norms say nothing of numbers that are spread until they fit.
+
+    Raises:
+        UserError: it has not one column for each cell.
+    """
+    if query.columns != cells:
+        what = f"{type(query).__name__} has {query.columns:,} columns, and its marginal {cells:,} cells"
+        raise UserError(what, where="plugins", fix="a matrix of context.domain.cells(clique) columns")
+
+
 def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
     """The largest change of the answers, in records, when one unit changes; rounded up.
 
