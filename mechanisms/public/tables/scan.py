@@ -236,8 +236,9 @@ def open_table(
     names, header = headers[0]
     _check_names(names, path)
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    # parallel: readers that begin within a quoted text take its lines for rows, and then give up on the file
     relation = (
-        f"read_csv({listed(parts)}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"read_csv({listed(parts)}, auto_detect = false, parallel = false, hive_partitioning = false, header = true, "
         f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{compression}', columns = {{{columns}}})"
     )
