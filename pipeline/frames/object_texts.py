@@ -50,7 +50,7 @@ def _is_gap(value: Any) -> bool:
 
 def _plain(value: Any, column: Column | None) -> str:
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # a member of an enumeration writes itself otherwise than it is
     if isinstance(value, bytes):
         text = value.decode("utf-8", "backslashreplace")
         # as an id, a blank text is none, and bytes that show nothing are one
@@ -78,7 +78,7 @@ def _plain(value: Any, column: Column | None) -> str:
 
 def _number(value: Any) -> str:
     """As the engine writes it: whole numbers without a point."""
-    if not isinstance(value, Decimal):
+    if not isinstance(value, Decimal) or value.is_infinite():
         value = float(value)
         return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
     text = str(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.gdp import Gdp
-from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, make_accountant
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, make_accountant
 from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.plan import RESERVE
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
@@ -78,7 +78,7 @@ def worst_of(statement: Mapping[str, Any]) -> Worst:
     were not used: their shares sum to less than 1.
     """
     (accountant, events), tries = accountant_of(statement), tries_of(statement)
-    reserve = any(e.id.startswith((RESERVE, DISCOVERY)) for e in events)
+    reserve = any(map(_of_parts, events))
     if not reserve and not unused(statement) > CALIBRATED:
         return Worst(Composition(accountant, events, tries), accountant.loss(events), exact=True)
     most = one_try(statement)
@@ -155,3 +155,41 @@ def shortfall(statement: Mapping[str, Any]) -> str:
     if promise < budget * (1 - CALIBRATED):
         return f"ε = {promise:.6g} is promised of a budget of {budget:.6g}: a plan reserves all of it, charged or not"
     return wrong_shares(statement)
+
+
+def wrong_running(statement: Mapping[str, Any]) -> str:
+    """Why a ledger's running total is none that held this run, in its numbers of runs, its ε or its limit."""
+    if (running := statement.get("running_total")) is None:
+        return ""
+    runs, lost, others = (whole_number(running.get(k, 0)) for k in ("runs", "not_private", "not_ours"))
+    if runs < 1 or not 0 <= lost <= runs or not 0 <= others <= runs:
+        return f"{runs} runs are booked, {lost} of them not private, {others} with parts of plugins"
+    composed, limit, total = running["epsilon_composed"], running["limit"], running["epsilon_sum"]
+    if isinstance(composed, bool):
+        raise ValueError("the ledger's accountant has no total that is a number")
+    plain = total <= limit["epsilon"] * (1 + SLACK) and running["delta_sum"] <= limit["delta"] / 2 * (1 + SLACK)
+    if not plain and (composed is None or composed > limit["epsilon"] * (1 + SLACK)):
+        return f"no ledger with a limit of ε = {limit['epsilon']:.6g} lets in what is booked"
+    if composed is not None and composed < (least := _least_composed(statement)) * (1 - CALIBRATED):
+        return f"all runs of the ledger are said to cost ε = {composed:.6g}, the charges of this one alone {least:.6g}"
+    return ""
+
+
+def _least_composed(statement: Mapping[str, Any]) -> float:
+    """ε of the charges alone by the accountant of the ledger at its δ; 0 where a ledger knows more of a run than they
+    tell: of several tries, of parts without a currency, and of parts of plugins.
+    """
+    running, (accountant, events) = statement["running_total"], accountant_of(statement)
+    currency, parts = accountant_class(running["accountant"]).currency, any(_of_parts(e) for e in events)
+    if currency is None:
+        return float(running["epsilon_sum"])
+    if statement.get("selection") or statement.get("not_ours") or (parts and accountant.currency is None):
+        return 0.0
+    at = Delta(running["delta_composed"])
+    ours = make_accountant(running["accountant"], delta=at, slots=0)
+    return currency.epsilon(currency.total(ours.cost(e)[currency.name] for e in events), at)
+
+
+def _of_parts(event: Event) -> bool:
+    """Whether a charge is a part of what was reserved, or of what was discovered first."""
+    return event.id.startswith((RESERVE, DISCOVERY))

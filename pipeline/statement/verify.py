@@ -31,7 +31,7 @@ from pipeline.statement.papers import named_digests
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
-from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of
+from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
 from pipeline.statement.words import reasons_in_words, sentence
 from pipeline.version import __version__
@@ -261,7 +261,7 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         again = currency.epsilon(value, delta(promise["delta"]))
         if not math.isclose(again, promise["epsilon"], rel_tol=1e-6):
             return False, f"its original parameter gives ε = {again:.6g}, not {promise['epsilon']:.6g}"
-    if wrong := _totals(statement, loss):
+    if wrong := _totals(statement, loss) or wrong_running(statement):
         return False, wrong
     unit = statement["unit"]
     whom = "its unit" if unit["column"] == "" else sentence("unit", unit)

@@ -46,6 +46,7 @@ from pipeline.statement.verify import verify
 from tests.audit.cases import Case, config_of, plan_of
 from tests.audit.hooks import Broken, current
 from tests.audit.protocol import Cut, cut_at
+from tests.audit.reading import check_reading
 from tests.audit.tape import Tape, compared, recording
 from tests.audit.worlds import HEAD, Settings, make_world, write_table
 from tests.pipeline.test_contradictions import forged
@@ -461,6 +462,7 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
     "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words about discovery",
                 "none is read, or called sound"),
     "plugins": (lambda _: check_plugins(), "claims of a plugin that are false", "none is taken on its word"),
+    "reading": (check_reading, "rows with odd values in them", "the rows of others are read as they are without them"),
     "clipped": (check_clipped, "tables with a column that lies beyond its bounds", "refused before any charge"),
     "drafts": (check_drafts, "texts that few units hold, in tables of which a schema is drafted", "none is listed"),
 }  # fmt: skip

@@ -78,6 +78,7 @@ POINTS = {
     "plain folder": "mechanisms.public.plain_files:check_plain",
     "plain file": "mechanisms.public.plain_files:open_plain",
     "discovery's words": "pipeline.statement.discovered_again:discovered_again",
+    "open table": "mechanisms.public.tables.scan:open_table",
     "text of a column": "mechanisms.public.tables.scan:Source.text",
     "texts of objects": "pipeline.frames.object_texts:object_texts",
     "text of an object": "pipeline.frames.object_texts:_plain",

@@ -35,6 +35,23 @@ def bytes_of_a_frame_that_show_nothing_are_empty(original: Any) -> Any:
     return lambda value, column: value.decode() if isinstance(value, bytes) else original(value, column)
 
 
+@mutant("beside reading", "text of an object")
+def texts_as_they_write_themselves(original: Any) -> Any:
+    """A member of an enumeration is its value while all are texts, and its name as soon as one row holds a number."""
+    return lambda value, column: str(value) if isinstance(value, str) else original(value, column)
+
+
+@mutant("beside reading", "open table")
+def readers_that_share_a_file_of_texts(original: Any) -> Any:
+    """Each reader begins at a number of bytes; within a quoted text it takes lines for rows, and the run fails."""
+
+    def opened(*args: Any, **named: Any) -> Any:
+        source = original(*args, **named)
+        return replace(source, relation=source.relation.replace("parallel = false, ", ""))
+
+    return opened
+
+
 @mutant(BUDGETS, "note of a charge")
 def ledger_that_forgets_who_charged(original: Any) -> Any:
     """A booking is found again by its name, and nobody asks whether something was drawn on it."""

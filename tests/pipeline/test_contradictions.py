@@ -12,6 +12,7 @@ from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import Composition
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
+from pipeline.statement.verify import verify
 from tests.pipeline.conftest import TOWN, command, done_once, rebound
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
@@ -291,3 +292,52 @@ def test_shares_of_laplace_noise_under_gdp_are_told_by_epsilon(tmp_path, monkeyp
     forged(release, said, index)
     assert command("verify", str(release)) == 1
     assert "of the budget, and its receipt says" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def booked(tmp_path_factory):
+    """Two releases that booked in one ledger; the second one's says what both cost."""
+    folder = tmp_path_factory.mktemp("booked")
+    ledger = ["budget.ledger=people.json", "budget.limit={epsilon: 50, delta: 1e-3}"]
+    for name in ("a", "b"):
+        done = [*TOWN, *FAST, "selection=oneway", *ledger, "privacy.delta=1e-6", f"hydra.run.dir={name}"]
+        done_once(folder, "run", *done)
+    return folder / "b" / "release"
+
+
+LESS_THAN_BOOKED = [
+    {"epsilon_composed": 0},
+    {"epsilon_composed": 0.4},
+    {"epsilon_composed": False},
+    {"epsilon_composed": -1.0},
+    {"limit": {"epsilon": 1.5, "delta": 1e-3}, "epsilon_composed": None},
+    {"runs": -1},
+    {"runs": 0},
+    {"runs": None},
+    {"runs": 2.5},
+    {"not_private": -1},
+    {"not_private": 3},
+    {"not_private": None},
+]
+
+
+@pytest.mark.parametrize("change", LESS_THAN_BOOKED, ids=str)
+def test_a_ledgers_running_total_that_cannot_be_is_not_sound(booked, tmp_path, change):
+    shutil.copytree(booked, tmp_path / "r")
+    said, index = read(tmp_path / "r")
+    assert verify(booked).sound and said["running_total"]["runs"] == 2 and said["running_total"]["epsilon_composed"] > 0.8
+    said["running_total"] |= change
+    if said["running_total"]["limit"]["epsilon"] < 50:
+        said["running_total"]["delta_composed"] = 0.5 * said["running_total"]["limit"]["delta"]
+    forged(tmp_path / "r", said, index)
+    assert not verify(tmp_path / "r").sound
+
+
+@pytest.mark.parametrize("own", ["zcdp", "basic", "advanced"])
+@pytest.mark.parametrize("kind", ["gdp", "zcdp", "basic"])
+def test_honest_running_totals_of_every_ledger_are_sound(tmp_path, kind, own):
+    ledger = ["budget.ledger=people.json", f"budget.accountant={kind}", "budget.limit={epsilon: 3, delta: 1e-4}"]
+    for name, more in (("a", []), ("b", TRIES if own == "zcdp" else [])):
+        accountant = [f"privacy.accountant={own}", "privacy.delta=1e-6", f"hydra.run.dir={name}"]
+        done_once(tmp_path, "run", *TOWN, *FAST, "selection=oneway", *ledger, *accountant, *more)
+        assert verify(tmp_path / name / "release").sound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import enum
 import json
 import sys
 import tempfile
@@ -258,6 +259,8 @@ def test_equal_objects_that_are_ids_have_one_text():
     west, utc = datetime.timezone(datetime.timedelta(hours=1)), datetime.UTC
     for equal in (
         [pd.Timedelta(days=1), datetime.timedelta(1), np.timedelta64(1, "D"), np.timedelta64(24, "h")],
+        [float("inf"), Decimal("Infinity"), np.float32("inf")],
+        [-float("inf"), Decimal("-Infinity")],
         [datetime.time(1, tzinfo=west), datetime.time(0, tzinfo=utc)],
         [datetime.datetime(2024, 1, 1, 1, tzinfo=west), pd.Timestamp("2024-01-01", tz="UTC")],
     ):
@@ -281,6 +284,17 @@ def test_bytes_of_a_frame_that_show_nothing_are_an_id_and_weigh_no_more_than_its
 @pytest.mark.parametrize("number", ["NaN", "sNaN", "-sNaN12"])
 def test_a_decimal_that_is_no_number_is_a_gap_whatever_stands_beside_it(number, beside):
     assert object_texts(pd.Series([Decimal(number), beside], dtype=object), None).to_pylist() == [None, str(beside)]
+
+
+class Ward(str, enum.Enum):
+    """A text whose own way of writing itself is another one."""
+
+    EAST = "east"
+
+
+@pytest.mark.parametrize("beside", ["a text", 5, None, Decimal(1), "\udc80"])
+def test_a_text_that_writes_itself_otherwise_is_read_as_it_is_whatever_stands_beside_it(beside):
+    assert object_texts(pd.Series([Ward.EAST, beside], dtype=object), None).to_pylist()[0] == "east"
 
 
 def test_no_value_of_a_column_of_objects_stops_a_run_or_changes_how_another_is_read():

@@ -35,6 +35,23 @@ def test_a_folder_and_a_pattern_are_the_table_of_their_parts_in_the_order_of_the
     assert fingerprint(folder) == fingerprint(folder / "*.csv") != fingerprint(tmp_path / "table.csv")
 
 
+@pytest.mark.parametrize("old_first", [True, False])
+def test_times_of_two_writers_have_the_same_texts_in_slices_as_in_the_table(old_first: bool, tmp_path: Path) -> None:
+    """Nanoseconds of INT96 are microseconds for the engine, and Arrow calls both by one name."""
+    (tmp_path / "p").mkdir()
+    ticks = pa.array([0, 1, 1_000, 500_000_000, 10**18], pa.int64()).cast(pa.timestamp("ns"))
+    for i in range(2):
+        old = {"use_deprecated_int96_timestamps": (i == 0) is old_first}
+        pq.write_table(pa.table({"seen": ticks}), tmp_path / "p" / f"{i}.parquet", **old)
+    table = source(tmp_path / "p")
+
+    def texts(relation: str) -> list[str]:
+        with table.connect() as engine:
+            return [row[0] for row in engine.execute(f"SELECT {table.text(0)} FROM {relation}").fetchall()]
+
+    assert [t for _, relation in slices(table, rows=3) for t in texts(relation)] == texts(table.relation)
+
+
 def test_parts_of_parquet_are_one_table(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     for i, cities in enumerate((["x", "y"], ["y"])):

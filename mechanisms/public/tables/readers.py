@@ -18,8 +18,9 @@ def open_csv(opening: Opening) -> Source:
     check_same(parts, [names for names, _ in headers], "columns do")
     names, header = headers[0]
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    # parallel: readers that begin within a quoted text take its lines for rows, and then give up on the file
     relation = (
-        f"read_csv({listed(parts)}, auto_detect = false, hive_partitioning = false, header = true, "
+        f"read_csv({listed(parts)}, auto_detect = false, parallel = false, hive_partitioning = false, header = true, "
         f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{pressed[0]}', columns = {{{columns}}})"
     )

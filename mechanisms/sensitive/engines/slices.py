@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.scan import Source, listed
+from mechanisms.public.tables.scan import DATES, UTC, UTC_NS, Source, listed
 
 #: Rows of a Parquet file that are read together, about.
 SLICE_ROWS = 1 << 21
@@ -32,14 +32,22 @@ def _of_file(source: Source, part: Path, rows: int) -> Iterator[tuple[str, str]]
     if "read_parquet(" in relation and NUMBER not in source.names:
         groups = _row_groups(part)
     if sum(groups) <= rows:
-        yield str(part), relation
+        yield str(part), _as_opened(source, relation)
         return
     start = end = 0
     for place, group in enumerate(groups):  # a slice ends where a row group does, so that none is read twice
         end += group
         if end - start >= rows or (place == len(groups) - 1 and end > start):
-            yield str(part), _range(relation, len(source.names), start, end)
+            yield str(part), _as_opened(source, _range(relation, len(source.names), start, end))
             start = end
+
+
+def _as_opened(source: Source, relation: str) -> str:
+    """SQL for the rows with times of the table's types: of several parts each may have types of its own."""
+    if len(source.parts) == 1 or not {*source.types} & (kinds := DATES | {UTC, UTC_NS}):
+        return relation
+    columns = [f"CAST(c{i} AS {k}) AS c{i}" if k in kinds else f"c{i}" for i, k in enumerate(source.types)]
+    return f"(SELECT {', '.join(columns)} FROM {relation})"
 
 
 def _row_groups(part: Path) -> list[int]:
