@@ -24,7 +24,7 @@ from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, numbe
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, check_share, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import Source, by_column, literal
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
@@ -133,11 +133,12 @@ def look_at(
         at_most: the share of its values that a column may lose.
         bounded: whether somebody said how many records of one unit count.
         read: all rows under the schema, and what encoding them could not take, where they are encoded already.
-        workdir: for copies of the rows, as codes; a folder with mode 0700.
+        workdir: for copies of the rows, as texts and as codes; a folder with mode 0700.
 
     Raises:
         UserError: as of a run: a malformed file, a column that the table has not.
     """
+    source = by_column(source, workdir)
     schema = scouting_schema(schema) if schema.to_discover else schema
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)

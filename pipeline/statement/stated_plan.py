@@ -176,8 +176,9 @@ def wrong_running(statement: Mapping[str, Any]) -> str:
 
 
 def _least_composed(statement: Mapping[str, Any]) -> float:
-    """ε of the charges alone by the accountant of the ledger at its δ; 0 where a ledger knows more of a run than they
-    tell: of several tries, of parts without a currency, and of parts of plugins.
+    """ε of the charges alone by the accountant of the ledger, at its δ.
+
+    0 if the ledger knows more of a run than its charges say: several tries, parts without a currency, parts of plugins.
     """
     running, (accountant, events) = statement["running_total"], accountant_of(statement)
     currency, parts = accountant_class(running["accountant"]).currency, any(_of_parts(e) for e in events)

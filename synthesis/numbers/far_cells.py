@@ -156,9 +156,11 @@ def _exchanges(
         return few, few
     too_many = (have[few] - wanted[few]).astype(np.int64)
     sources = rng.choice(donors.size, int(too_many.sum()), p=donors / donors.sum())
-    others = [rng.choice(width, n, p=held[one] / held[one].sum()) for one, n in zip(few, too_many, strict=True)]
+    below = np.cumsum(held[few] / held[few].sum(axis=1, keepdims=True), axis=1)
+    below /= below[:, -1:]
+    others = (np.repeat(below, too_many, axis=0) <= rng.random(sources.size)[:, None]).sum(axis=1)
     ours = cells.drawn(np.repeat(few * width + far, too_many), rng)
-    theirs = cells.drawn(sources * width + np.concatenate(others), rng)
+    theirs = cells.drawn(sources * width + others, rng)
     return ours[theirs >= 0], theirs[theirs >= 0]
 
 
@@ -170,35 +172,49 @@ class _Cells:
         of_row: the cell of each row.
         count: rows of each cell.
         width: how many bins there are.
+        by_cell: the rows in the order of the cells in which they were at first; `first`: where a cell's begin there.
+        moved: rows that have exchanged their bins since.
     """
 
     of_row: NDArray[np.int64]
     count: NDArray[np.int64]
     width: int
+    by_cell: NDArray[np.int64]
+    first: NDArray[np.int64]
+    moved: list[NDArray[np.int64]]
 
     @classmethod
     def of(cls, group: NDArray[np.int64], bins: NDArray[np.int64], shape: tuple[int, ...]) -> _Cells:
         """From the group and the bin of each row."""
         cell = group * shape[1] + bins
-        return cls(cell, np.bincount(cell, minlength=shape[0] * shape[1]), shape[1])
+        count = np.bincount(cell, minlength=shape[0] * shape[1])
+        short = cell.astype(np.min_scalar_type(count.size))  # sorted by its digits
+        first = np.concatenate([[0], np.cumsum(count)])
+        return cls(cell, count, shape[1], np.argsort(short, kind="stable"), first, [])
 
     def drawn(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """A row of each of these cells at random, none twice; -1 where a cell has no more.
 
-        Cost: linear in the rows; short numbers of cells are sorted by their digits.
+        Cost: linear in the rows of these cells and in those that have moved.
         """
         asked = np.zeros(self.count.size, np.bool_)
         asked[cells] = True
         place = (np.cumsum(asked) - 1).astype(np.min_scalar_type(int(np.count_nonzero(asked))))
-        rows = rng.permutation(np.flatnonzero(asked.take(self.of_row)))
-        rows = rows[np.argsort(place[self.of_row[rows]], kind="stable")]
+        there = np.zeros(self.of_row.size, np.bool_)
+        for cell in np.flatnonzero(asked):
+            there[self.by_cell[self.first[cell] : self.first[cell + 1]]] = True
+        for rows in self.moved:
+            there[rows] = asked[self.of_row[rows]]
+        rows = np.flatnonzero(there)
+        mixed = rng.permutation(rows.size)
+        mixed = mixed[np.argsort(place[self.of_row[rows]][mixed], kind="stable")]
         held = np.where(asked, self.count, 0)
         by_cell = np.argsort(place[cells], kind="stable")
         sizes = np.bincount(cells, minlength=self.count.size)
         rank = np.empty(cells.size, np.int64)
         rank[by_cell] = np.arange(cells.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        out, there = np.full(cells.size, -1, np.int64), rank < held[cells]
-        out[there] = rows[((np.cumsum(held) - held)[cells] + rank)[there]]
+        out, enough = np.full(cells.size, -1, np.int64), rank < held[cells]
+        out[enough] = rows[mixed[((np.cumsum(held) - held)[cells] + rank)[enough]]]
         return out
 
     def exchange(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> None:
@@ -209,6 +225,7 @@ class _Cells:
         np.subtract.at(self.count, old, 1)
         np.add.at(self.count, new, 1)
         self.of_row[rows] = new
+        self.moved.append(rows)
 
 
 def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -24,6 +24,8 @@ BATCH_ROWS = 1 << 18
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 UTC, UTC_NS = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
+#: A copy by columns; small groups of rows take little memory.
+COPIED = "COMPRESSION lz4_raw, ROW_GROUP_SIZE 30720"
 #: Lengths of time, which the engine takes for whole numbers.
 DURATION = "DURATION"
 #: What the engine raises for the file's or the disk's faults; all else is a fault of ours and keeps its traceback.
@@ -256,6 +258,22 @@ def open_table(
     opened = Opening(path, parts, delimiter, workdir, memory_limit_bytes, threads, setting)
     source: Source = forms[0].function("reader")(opened)
     return source
+
+
+def by_column(source: Source, workdir: Path) -> Source:
+    """The same rows, of which a column can be read without the others: a CSV file is parsed once, and its texts copied.
+
+    Args:
+        workdir: for the copy; a folder with mode 0700.
+    Raises:
+        UserError: a malformed file, a full disk.
+    """
+    if not source.header:
+        return source
+    path = workdir / "texts.parquet"
+    with source.connect() as engine:
+        engine.execute(f"COPY (FROM {source.relation}) TO {literal(str(path))} (FORMAT parquet, {COPIED})")
+    return replace(source, relation=f"read_parquet({listed([path])}, hive_partitioning = false)")
 
 
 def listed(parts: Sequence[Path]) -> str:
