@@ -56,15 +56,9 @@ class Reservation:
     @property
     def purpose(self) -> Purpose:
         """What a charge of it is for."""
-        return (
-            "reserve"
-            if self.stage == RESERVE
-            else "choose"
-            if self.choice
-            else "distance"
-            if self.scores
-            else "measure"
-        )
+        if self.stage == RESERVE:
+            return "reserve"
+        return "choose" if self.choice else "distance" if self.scores else "measure"
 
 
 @dataclass(frozen=True)
@@ -320,8 +314,7 @@ class Plan:
     def _of_reserve(self, part: float) -> tuple[NoiseEvent, float]:
         """The reserve as one event, and how strong (ε_i or μ_i) an event is that costs that part of it."""
         whole = self.reserve_event
-        strength = self.accountant.strength(part) * whole.sensitivity / whole.scale
-        return whole, strength * (1 - 1e-8)  # the rounding of many events
+        return whole, self.accountant.strength(part) * whole.sensitivity / whole.scale * (1 - 1e-8)  # rounding of many
 
     @property
     def reserve_event(self) -> NoiseEvent:

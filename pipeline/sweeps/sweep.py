@@ -171,9 +171,9 @@ def _check_apart(jobs: Sequence[Job]) -> None:
             fix = "leave hydra.sweep.subdir out; console, engine, limits and budget alone make no other job"
             raise UserError(f"{j.name} and {other.name} have one folder, {j.root}", where="hydra.sweep.subdir", fix=fix)
     for place, j in places.items():
-        if other := next((places[p] for p in place.parents if p in places), None):
+        for outer in (places[p] for p in place.parents if p in places):
             fix = "folders side by side: leave hydra.sweep.subdir out"
-            raise UserError(f"{j.name} has a folder in that of {other.name}", where="hydra.sweep.subdir", fix=fix)
+            raise UserError(f"{j.name} has a folder in that of {outer.name}", where="hydra.sweep.subdir", fix=fix)
 
 
 @contextmanager
