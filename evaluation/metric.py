@@ -7,13 +7,12 @@ functions alone.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.settings import CheckedSettings, declared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,78 +35,16 @@ ROW_FACTS = {
 
 
 @dataclass(frozen=True)
-class MetricSettings:
+class MetricSettings(CheckedSettings):
     """A metric's own settings: a frozen dataclass whose fields are made by `setting`, `column` and `columns`.
 
     A field `buckets` is set by `evaluation.buckets=…`. Metrics that share a setting share the class that declares it.
     """
 
+    settings_group: ClassVar[str] = "evaluation"
+
 
 Own = TypeVar("Own", bound=MetricSettings)
-
-
-def setting(default: Any, doc: str, *, least: int | None = None, example: str = "") -> Any:
-    """A field of a metric's settings: a value.
-
-    Args:
-        doc: one line for `--help`.
-        least: the least whole number that it may be.
-        example: for the message about a value of another form.
-    """
-    return _field(default, {"doc": doc, "least": least, "example": example})
-
-
-def column(doc: str) -> Any:
-    """A field for the column that plays a role, such as the time: a name, or None; a ready table may declare it."""
-    return _field(None, {"doc": doc, "role": True})
-
-
-def columns(doc: str, *, example: str = "") -> Any:
-    """A field for a list of columns; empty by default."""
-    return _field([], {"doc": doc, "listed": True, "example": example})
-
-
-def _field(default: Any, about: dict[str, Any]) -> Any:
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=about)
-    return field(default=default, metadata=about)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One declared setting.
-
-    Attributes:
-        name: `evaluation.name` on the command line.
-        type: of its values.
-        default: its value where nothing is set.
-        doc: one line for `--help`; of a column's role also what is missing where a metric needs it.
-        role: whether it names the column that plays a role.
-        listed: whether it is a list of columns.
-        least: the least whole number that it may be.
-        example: what it may look like.
-    """
-
-    name: str
-    type: Any
-    default: Any
-    doc: str
-    role: bool = False
-    listed: bool = False
-    least: int | None = None
-    example: str = ""
-
-
-def declared(kind: type[MetricSettings]) -> tuple[Setting, ...]:
-    """The settings that a class declares, in order."""
-    settings: tuple[Setting, ...] = _declared(kind)  # type: ignore[arg-type]  # a class is hashable
-    return settings
-
-
-@functools.cache
-def _declared(kind: Any) -> tuple[Setting, ...]:
-    types, blank = typing.get_type_hints(kind), kind()
-    return tuple(Setting(f.name, types[f.name], getattr(blank, f.name), **f.metadata) for f in dataclasses.fields(kind))
 
 
 @dataclass(frozen=True)
@@ -282,13 +219,10 @@ def unmet(metric: Metric, options: Options) -> list[str]:
     return [n for n in metric.needs if getattr(options if n in ROW_FACTS else own, n) is None]
 
 
-def check_settings(own: MetricSettings, schema: Schema) -> None:
-    """UserError for a number out of range, or a column that the schema has not."""
+def check_columns(own: MetricSettings, schema: Schema) -> None:
+    """UserError for a column that the schema has not."""
     for each in declared(type(own)):
         value = getattr(own, each.name)
-        if each.least is not None and value is not None and value < each.least:
-            fix = f"a whole number of at least {each.least}"
-            raise UserError(f"got {value}", where=f"evaluation.{each.name}", fix=fix)
         for name in value if each.listed else [value] if each.role and value is not None else []:
             check_column(name, schema, f"evaluation.{each.name}")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from evaluation.map_columns import MapColumns
-from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
+from evaluation.metric import ROW_FACTS, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.members import Members
+from mechanisms.public.settings import Setting, declared
 
 #: Metrics whose details have a place of their own in scores.json.
 ON_TOP = ("mgd", "tvd")
@@ -129,6 +130,3 @@ class ScoreSpec:
             from evaluation.mgd.deep_dive import DETAILS
 
             one_of(self.detail, ("none", *DETAILS, "all"), "detail")
-        for name in ("worst", "top"):
-            if getattr(self, name) < 1:
-                raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")

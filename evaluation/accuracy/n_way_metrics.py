@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, scored, setting
+from evaluation.metric import Inputs, Metric, MetricSettings, scored
+from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
     from evaluation.accuracy.anita_accuracy import NWay

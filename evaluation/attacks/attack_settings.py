@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluation.metric import MetricSettings, setting
+from evaluation.metric import MetricSettings
+from mechanisms.public.settings import setting
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluation.attacks.attack_settings import AttackSettings
-from evaluation.metric import Inputs, Metric, scored, setting
+from evaluation.metric import Inputs, Metric, scored
+from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
     from evaluation.attacks.attack_tables import Guesses

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, columns, scored, setting
+from evaluation.metric import Inputs, Metric, MetricSettings, scored
+from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
     from evaluation.learning.tstr import Tstr

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, scored, setting
+from evaluation.metric import Inputs, Metric, MetricSettings, scored
+from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
     from evaluation.learning.two_sample_auc import TwoSampleAuc

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.metric import Inputs, Metric, MetricSettings, scored, setting
-from mechanisms.public.errors import UserError, did_you_mean
+from evaluation.metric import Inputs, Metric, MetricSettings, scored
+from mechanisms.public.errors import UserError
+from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
     from evaluation.mgd.marginal_difference import MGDResult
     from evaluation.mgd.targets import Targets
     from mechanisms.public.schema.table_schema import Schema
+
+SOLVERS = ("auto", "exact", "flow", "lp")
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,26 @@ class MgdSettings(MetricSettings):
         example="a list of columns: 'evaluation.attributes=[month,city,type]'",
     )
     k: list[int] = setting(
-        [1, 2, 3], "kway, located: the orders", example="a list of whole numbers: 'evaluation.k=[1,2]'"
+        [1, 2, 3],
+        "kway, located: the orders",
+        least=1,
+        filled=True,
+        distinct=True,
+        example="a list of whole numbers: 'evaluation.k=[1,2]'",
     )
-    max_marginals: int = setting(300, "at most so many marginals of each order, else a seeded sample")
+    max_marginals: int = setting(300, "at most so many marginals of each order, else a seeded sample", least=1)
     targets: Any = setting(None, "an own list of marginals instead of a preset, or a YAML file with one")
-    delta: float = setting(2.0, "tolerance Δ, in records: count differences up to this cost nothing")
+    delta: float = setting(2.0, "tolerance Δ, in records: count differences up to this cost nothing", least=0)
     deltas: list[float] = setting(
-        [], "further tolerances, at which the score is told too", example="a list: 'evaluation.deltas=[0,5,10]'"
+        [],
+        "further tolerances, at which the score is told too",
+        least=0,
+        example="a list: 'evaluation.deltas=[0,5,10]'",
     )
-    alpha: float = setting(1.0, "cost of adding or removing one record")
-    solver: str = setting("auto", "auto | exact | flow | lp: all exact; auto picks the fastest for each marginal")
+    alpha: float = setting(1.0, "cost of adding or removing one record", above=0)
+    solver: str = setting(
+        "auto", "auto | exact | flow | lp: all exact; auto picks the fastest for each marginal", choices=SOLVERS
+    )
 
 
 def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
@@ -59,7 +71,6 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
     Raises:
         UserError: settings that cannot be, or that do not fit the schema.
     """
-    from evaluation.mgd.aemc import SOLVERS
     from evaluation.mgd.presets import PresetSpec, preset_targets
     from evaluation.mgd.targets import read_targets
 
@@ -75,13 +86,6 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
             raise UserError(f"got {own.k}", where="evaluation.k", fix=fix)
         spec = PresetSpec(own.preset, tuple(own.attributes), tuple(own.k), own.max_marginals, own.delta, seed)
         targets = preset_targets(schema, spec)
-    if own.solver not in SOLVERS:
-        fix = f"{did_you_mean(own.solver, SOLVERS)} one of: {', '.join(SOLVERS)}".strip()
-        raise UserError(f"got {own.solver!r}", where="evaluation.solver", fix=fix)
-    if any(not 0 <= d < math.inf for d in own.deltas):
-        raise UserError(f"got {own.deltas}", where="evaluation.deltas", fix="numbers of records of at least 0")
-    if not 0 < own.alpha < math.inf:
-        raise UserError(f"got {own.alpha}", where="evaluation.alpha", fix="a number above 0")
     return targets
 
 

@@ -48,8 +48,6 @@ def rehearse(config: Config, root: Path) -> Run:
     if table.exists():
         raise UserError(f"{table} is there already", where="hydra.run.dir", fix="another folder, or move it away")
     rows = ROWS if config.plan.rows is None else config.plan.rows
-    if rows < 1:
-        raise UserError(f"got {rows}", where="plan.rows", fix=f"how many rows to make, for example plan.rows={ROWS}")
     schema, unit = build.build_schema(config), build.build_unit(config)
     most = MOST if asks_for_records(config.privacy) else unit.max_records
     data = replace(config.data, path=str(table), delimiter=",")

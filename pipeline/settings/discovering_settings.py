@@ -11,7 +11,7 @@ from mechanisms.accounting.planned_discovery import DiscoveryPlan, plan_discover
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.units import Neighbouring
@@ -53,7 +53,7 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
         accountant=asked_accountant(config),
         epsilon=privacy.epsilon,
         delta=privacy.delta,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+        neighbouring=Neighbouring(privacy.neighbouring),
         max_records=max_records,
         cells=[a.size for a in schema.synthesized.attributes] if sizes else (),
         pairs=config.selection.kind != "oneway",
@@ -61,22 +61,15 @@ def build_discovery(config: Config, schema: Schema, *, max_records: int) -> Disc
 
 
 def asks_for_records(privacy: PrivacyConfig) -> bool:
-    """Whether C is to be discovered.
-
-    Raises:
-        UserError: another word in its place.
-    """
-    bound = privacy.max_records
-    if isinstance(bound, str) and bound != WORD:
-        raise UserError(f"got {bound!r}", where="privacy.max_records", fix=f"a whole number C ≥ 1, or {WORD}")
-    return bound == WORD
+    """Whether C is to be discovered."""
+    return privacy.max_records == WORD
 
 
 def unit_sizes(config: Config, schema: Schema) -> SizeQuestion | None:
     """What is asked about records per unit, where C is to be discovered.
 
     Raises:
-        UserError: a cap out of range; a column of the schema with the name that stands for the question.
+        UserError: a column of the schema with the name that stands for the question.
     """
     if not asks_for_records(config.privacy):
         return None

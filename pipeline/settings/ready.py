@@ -8,10 +8,8 @@ from pathlib import Path
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import one_of
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import check_share
 from pipeline.settings import build, disk_space
 from pipeline.settings.config import Config
-from pipeline.settings.scoring import build_holdout
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in
@@ -45,8 +43,7 @@ def ready(config: Config, schema: Schema, plan: Plan, root: Path) -> Ready:
         UserError: an impossible setting, a library or a key that is not there, or rows that the disk cannot hold.
     """
     one_of(config.release.format, ("csv", "parquet"), "release.format")
-    check_share(config.data.max_unplaced)
-    spec, aside = build.usable_synthesizer(config.synthesis), build_holdout(config.evaluation)
+    spec, aside = build.usable_synthesizer(config.synthesis), config.evaluation.holdout
     disk_space.check_rows(config, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
     return Ready(spec, aside, start, build_publication(config.statement), load_signer(config.statement.key))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.filters import USUAL
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import one_of
 from mechanisms.public.noise_kinds import AUTO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
@@ -22,21 +21,13 @@ from pipeline.settings.own_settings import own_settings
 
 
 def selection_of(config: SelectionConfig) -> Selection:
-    """The selection with its own settings, checked against their types.
+    """The selection with its own settings, checked.
 
     Raises:
-        UserError: no such selection or setting; a value of another type.
+        UserError: no such selection or setting; a value that a setting may not have.
     """
     kind = SELECTIONS[one_of(config.kind, SELECTIONS, "selection.kind")]
-    settings = own_settings(kind, config.options, "selection", config.kind)
-    _check_cells(config.options)
-    return settings
-
-
-def _check_cells(options: dict[str, Any]) -> None:
-    cells = options.get("max_cells", 1)
-    if isinstance(cells, int) and cells < 1:
-        raise UserError(f"got {cells}", where="selection.max_cells", fix="a whole number of at least 1")
+    return own_settings(kind, config.options, "selection", config.kind)
 
 
 def asked_accountant(config: Config) -> str:
@@ -63,7 +54,7 @@ def build_facts(config: Config, schema: Schema, *, max_records: int) -> Facts:
         delta=privacy.delta,
         accountant=asked_accountant(config),
         mechanism=config.mechanism.kind,
-        neighbouring=Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring")),
+        neighbouring=Neighbouring(privacy.neighbouring),
         max_records=max_records,
     )
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluation.accuracy.n_way_metrics import AnitaSettings
-from evaluation.metric import Inputs, Metric, columns, scored
+from evaluation.metric import Inputs, Metric, scored
 from mechanisms.public.errors import UserError
+from mechanisms.public.settings import columns
 
 if TYPE_CHECKING:
     from evaluation.papers.anita.anita_sequences import SequentialAccuracy

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, column, scored
+from evaluation.metric import Inputs, Metric, MetricSettings, scored
+from mechanisms.public.settings import column
 
 if TYPE_CHECKING:
     from evaluation.papers.challenges.sdnist import Sdnist

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluation.map_columns import TimeAndPlace
-from evaluation.metric import Inputs, Metric, column, scored
+from evaluation.metric import Inputs, Metric, scored
+from mechanisms.public.settings import column
 
 if TYPE_CHECKING:
     from evaluation.papers.challenges.sprint3 import Sprint3
