@@ -149,7 +149,7 @@ class Setting:
     def _of_type(self, value: Any) -> bool:
         """Whether the value is of a plain type of the field; a field of another type is checked elsewhere."""
         plain = self.kinds & set(_PLAIN)
-        if not self.bounded and (not plain or self.kinds - plain - {type(None)}):
+        if not self.bounded and (self.several or not plain or self.kinds - plain - {type(None)}):
             return True
         if isinstance(value, bool):
             return bool in plain

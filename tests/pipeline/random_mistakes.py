@@ -70,7 +70,8 @@ def random_mistake(rng: random.Random) -> Mistake:
 def misspelt_setting(rng: random.Random) -> Mistake:
     """A letter of a setting's name is lost, doubled or exchanged."""
     base = rng.choice(list(BASES))
-    name = rng.choice([*(BOUNDED if base in OF_RUNS else []), "output", "format", "synthesis.rows", "delimiter"])
+    of_runs = ["privacy.epsilon", "privacy.max_records", "selection.max_cells", "limits.memory_gb"]
+    name = rng.choice([*(of_runs if base in OF_RUNS else []), "output", "format", "synthesis.rows", "delimiter"])
     place = rng.randrange(len(name))
     wrong = f"{name[:place]}{rng.choice(['', name[place] * 2, 'z'])}q{name[place + 1 :]}=1"
     return Mistake(f"misspelt setting of {base}", nothing, (*BASES[base], wrong))

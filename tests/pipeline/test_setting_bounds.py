@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from evaluation.metrics import METRICS
+from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.settings import CheckedSettings, Setting, declared
 from mechanisms.selection.selections import SELECTIONS
@@ -78,6 +79,7 @@ def classes() -> Iterator[tuple[type[Any], list[str]]]:
         yield synthesizer, [*PLAN, f"synthesis={name}"]
     for metric in METRICS.values():
         yield metric.settings, PLAN
+    yield NcriptSpec, []  # a mapping in one setting: evaluation.ncript
     for name, experiment in EXPERIMENTS.items():
         yield experiment, ["run", "hydra.run.dir=out", f"experiment={name}"]
 
@@ -130,7 +132,7 @@ HELD = bounded()
 def asked() -> list[Held]:
     """One of them for each name, of a choice whose file of conf/ has the setting."""
     first: dict[str, Held] = {}
-    for held in HELD:
+    for held in (h for h in HELD if h.command):
         group, _, choice = held.command[-1].partition("=") if held.command[-1] in CHOICES else ("", "", "")
         path = CONF / group / f"{choice}.yaml"
         if not group or f"\n{held.setting.name}:" in path.read_text().replace("\n  ", "\n"):
