@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.settings import CheckedSettings, declared
+from mechanisms.public.members import loaded
+from mechanisms.public.settings import BoundedSettings, declared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ ROW_FACTS = {
 
 
 @dataclass(frozen=True)
-class MetricSettings(CheckedSettings):
+class MetricSettings(BoundedSettings):
     """A metric's own settings: a frozen dataclass whose fields are made by `setting`, `column` and `columns`.
 
     A field `buckets` is set by `evaluation.buckets=…`. Metrics that share a setting share the class that declares it.
@@ -59,11 +60,11 @@ class Metric:
         perfect: the score of the truth itself.
         reference: what to compare a score with.
         source: where it is defined.
-        run: the score and the details, which have `to_json()`.
+        run: what makes the result, which has `to_json()`; or `module:name` of it, which is loaded when it runs.
         settings: the class of its own settings.
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
-        prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; refuses
-            settings that do not fit the schema with a UserError.
+        prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; or its
+            `module:name`. Refuses settings that do not fit the schema with a UserError.
         says: what a score says in plain words, with `{score}` in it.
         ends: of a result, what its score may be read against, and its interval, without another table.
         figures: result, schema and options → what a report draws of it: parts of figures.json by name.
@@ -73,6 +74,7 @@ class Metric:
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
         counted: whether it follows from counts of marginals: it takes `Inputs.all_rows`, which may lie elsewhere.
+        score: the attribute of the result that is the score.
         on_values: whether its definition speaks of values: it is handed tables of values, not of the schema's codes,
             where they are known.
     """
@@ -85,10 +87,11 @@ class Metric:
     perfect: float
     reference: str
     source: str
-    run: Callable[[Inputs], tuple[float | None, Any]]
+    run: Callable[[Inputs], Any] | str
+    score: str = "score"
     settings: type[MetricSettings] = MetricSettings
     needs: tuple[str, ...] = ()
-    prepare: Callable[[Any, Schema, int], Any] | None = None
+    prepare: Callable[[Any, Schema, int], Any] | str | None = None
     says: str = ""
     ends: Callable[[Any], Ends | None] | None = None
     figures: Callable[[Any, Schema, Options], Mapping[str, Any]] | None = None
@@ -99,6 +102,21 @@ class Metric:
     empty: bool = False
     counted: bool = False
     on_values: bool = False
+
+    def computed(self, inputs: Inputs) -> tuple[float | None, Any]:
+        """The score and the result."""
+        result = _function(self.run)(inputs)
+        return getattr(result, self.score), result
+
+    def prepared(self, options: Options, schema: Schema | None) -> Any:
+        """What `prepare` makes; None where there is nothing to prepare, or no schema.
+
+        Raises:
+            UserError: settings that do not fit the schema.
+        """
+        if self.prepare is None or schema is None:
+            return None
+        return _function(self.prepare)(options.own(self.settings), schema, options.seed)
 
     def words(self, need: str) -> str:
         """What a need of this metric is."""
@@ -205,12 +223,14 @@ class Inputs:
     @property
     def ready(self) -> Any:
         """What the metric's `prepare` made; None where there is no schema."""
-        name, prepare = self.metric.name, self.metric.prepare
-        if name in self.options.ready:
-            return self.options.ready[name]
-        if prepare is None or self.schema is None:
-            return None
-        return prepare(self.own(self.metric.settings), self.schema, self.options.seed)
+        if self.metric.name in self.options.ready:
+            return self.options.ready[self.metric.name]
+        return self.metric.prepared(self.options, self.schema)
+
+
+def _function(given: Callable[..., Any] | str) -> Callable[..., Any]:
+    function: Callable[..., Any] = loaded(given) if isinstance(given, str) else given
+    return function
 
 
 def unmet(metric: Metric, options: Options) -> list[str]:
@@ -232,15 +252,3 @@ def check_column(name: str, schema: Schema, where: str) -> None:
     if name not in schema.domain:
         fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
         raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
-
-
-def scored(
-    work: Callable[[Inputs], Any], score: Callable[[Any], float | None] = lambda result: result.score
-) -> Callable[[Inputs], tuple[float | None, Any]]:
-    """A metric's `run` from what makes its result and what reads the headline number in it."""
-
-    def run(inputs: Inputs) -> tuple[float | None, Any]:
-        result = work(inputs)
-        return score(result), result
-
-    return run

@@ -14,7 +14,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from mechanisms.public.settings import CheckedSettings
+from mechanisms.public.settings import BoundedSettings
 from synthesis.convergence import FitRecord, Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.model_settings import ModelSettings
@@ -54,7 +54,7 @@ class RowModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Synthesizer(CheckedSettings, ABC):
+class Synthesizer(BoundedSettings, ABC):
     """A frozen dataclass whose fields are the settings: int, float or str, which `setting` bounds; see docs/adding.md.
 
     Attributes:

@@ -1,19 +1,12 @@
-"""MGD: its entry, its settings and the marginals that they choose."""
+"""MGD: its entry and its settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evaluation.metric import Inputs, Metric, MetricSettings, scored
-from mechanisms.public.errors import UserError
+from evaluation.metric import Metric, MetricSettings
 from mechanisms.public.settings import setting
-
-if TYPE_CHECKING:
-    from evaluation.mgd.marginal_difference import MGDResult
-    from evaluation.mgd.targets import Targets
-    from mechanisms.public.schema.table_schema import Schema
 
 SOLVERS = ("auto", "exact", "flow", "lp")
 
@@ -65,54 +58,6 @@ class MgdSettings(MetricSettings):
     )
 
 
-def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
-    """The marginals that the settings name.
-
-    Raises:
-        UserError: settings that cannot be, or that do not fit the schema.
-    """
-    from evaluation.mgd.presets import PresetSpec, preset_targets
-    from evaluation.mgd.targets import read_targets
-
-    if own.targets is not None and own.preset != "kway":
-        fix = "drop evaluation.preset, or evaluation.targets"
-        raise UserError("a preset and an own list of marginals", where="evaluation.targets", fix=fix)
-    if own.targets is not None:
-        given = _from_file(own.targets) if isinstance(own.targets, str) else own.targets
-        targets = read_targets(schema, given, delta=own.delta)
-    else:
-        if own.k and min(own.k) > (columns := len(schema.domain)):
-            fix = f"orders of at most {columns}, as many as the table has columns"
-            raise UserError(f"got {own.k}", where="evaluation.k", fix=fix)
-        spec = PresetSpec(own.preset, tuple(own.attributes), tuple(own.k), own.max_marginals, own.delta, seed)
-        targets = preset_targets(schema, spec)
-    return targets
-
-
-def _from_file(path: str) -> object:
-    """The content of a YAML file of target marginals."""
-    import yaml
-
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        fix = "a path of a YAML file, or a list"
-        raise UserError(f"cannot read {path!r}: {error.strerror}", where="evaluation.targets", fix=fix) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        fix = "a YAML list of target marginals in UTF-8"
-        raise UserError(f"{path!r} is not well formed", where="evaluation.targets", fix=fix) from error
-
-
-def _cost(inputs: Inputs) -> MGDResult:
-    from evaluation.mgd.marginal_difference import mgd
-
-    if inputs.schema is None:
-        raise UserError("no schema", where="mgd", fix="the schema that both tables were coded with")
-    own, progress = inputs.own(MgdSettings), inputs.options.progress
-    settings = {"alpha": own.alpha, "solver": own.solver, "progress": progress, "deltas": own.deltas}
-    return mgd(inputs.all_rows, inputs.synthetic, inputs.schema, inputs.ready, **settings)  # type: ignore[arg-type]
-
-
 MGD = Metric(
     name="mgd",
     title="MGD: cost of moving records between the cells of marginals",
@@ -123,10 +68,10 @@ MGD = Metric(
     perfect=0,
     reference="its floor: what two samples of the real table score",
     source="Li et al. 2021a, Equation 3",
-    run=scored(_cost),
+    run="evaluation.mgd.chosen_targets:mgd_of",
     ends=lambda result: result.ends,
     settings=MgdSettings,
-    prepare=chosen_targets,
+    prepare="evaluation.mgd.chosen_targets:chosen_targets",
     quick=True,
     empty=True,
     counted=True,

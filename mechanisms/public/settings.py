@@ -223,7 +223,7 @@ def _default(own: dataclasses.Field[Any]) -> Any:
     return own.default if own.default_factory is dataclasses.MISSING else own.default_factory()
 
 
-class CheckedSettings:
+class BoundedSettings:
     """What every class of settings is: a dataclass, of which none can be made with a value that a field may not hold.
 
     Raises:

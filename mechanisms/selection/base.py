@@ -18,7 +18,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.settings import CheckedSettings
+from mechanisms.public.settings import BoundedSettings
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import Workload, all_k_way, check_listed, without_joints
 from mechanisms.selection.context import Context
@@ -155,7 +155,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Selection(CheckedSettings, ABC):
+class Selection(BoundedSettings, ABC):
     """A frozen dataclass whose fields are the settings, named like the keys of its YAML file; `setting` bounds them.
 
     A selection either names its marginals from public facts alone (`schedule` is None: they are measured in one round),

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.settings import CheckedSettings, setting
+from mechanisms.public.settings import BoundedSettings, setting
 from pipeline.experiments.gallery.published import Published, published_of
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.own_settings import own_settings
 
 
 @dataclass(frozen=True)
-class ExperimentSource(CheckedSettings):
+class ExperimentSource(BoundedSettings):
     """Where an experiment comes from, and what is reported there.
 
     Attributes:
@@ -41,7 +41,7 @@ class ExperimentSource(CheckedSettings):
 
 
 @dataclass(frozen=True)
-class MapSettings(CheckedSettings):
+class MapSettings(BoundedSettings):
     """What the experiments on temporal maps share.
 
     Attributes:

@@ -16,7 +16,7 @@ from mechanisms.accounting.private_selection import MOST_TRIES
 from mechanisms.public.discovery.unit_sizes import MOST_CAP
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.discover_fields import WORD
-from mechanisms.public.settings import CheckedSettings, setting
+from mechanisms.public.settings import BoundedSettings, setting
 from mechanisms.public.units import ID_RULES, MIN_DELTA, NO_UNIT, Neighbouring
 from mechanisms.sensitive.contribution import MAX_RECORDS, Clip, MissingUnit
 from pipeline.conf_folder import SCHEMAS
@@ -30,12 +30,12 @@ from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
 
-#: How `plan`, `check` and `budget` print.
-PRINTED = ("text", "json")
+#: How `plan`, `check` and `budget` print, and what messages say of a bound on records.
+PRINTED, KNOWN = ("text", "json"), "from what is publicly known, as in privacy.max_records=20"
 
 
 @dataclass
-class DataConfig(CheckedSettings):
+class DataConfig(BoundedSettings):
     settings_group: ClassVar[str] = "data"
     name: str = "table"
     path: str | None = None
@@ -51,17 +51,15 @@ class DataConfig(CheckedSettings):
 
 
 @dataclass
-class PrivacyConfig(CheckedSettings):
+class PrivacyConfig(BoundedSettings):
     settings_group: ClassVar[str] = "privacy"
     epsilon: float = setting(1.0, above=0, note="for example privacy.epsilon=1")
     delta: float = setting(1e-9, least=MIN_DELTA, below=1, also={0: "with privacy.accountant=basic mechanism=laplace"})
     accountant: str = "gdp"
     neighbouring: str = setting("add_remove", choices=tuple(Neighbouring))
     unit: str = "record"
-    max_records: int | str | None = setting(
-        None, least=1, most=MAX_RECORDS, also={WORD: ""}, note="from what is publicly known: privacy.max_records=20"
-    )
-    max_records_cap: int = setting(1024, least=2, most=MOST_CAP, note="from what is publicly known")
+    max_records: int | str | None = setting(None, least=1, most=MAX_RECORDS, also={WORD: ""}, note=KNOWN)
+    max_records_cap: int = setting(1024, least=2, most=MOST_CAP, note=KNOWN)
     clip: str = setting("weight", choices=get_args(Clip))
     missing_unit: str = setting("drop", choices=get_args(MissingUnit))
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
@@ -85,7 +83,7 @@ class MechanismConfig:
 
 
 @dataclass
-class SynthesisConfig(CheckedSettings):
+class SynthesisConfig(BoundedSettings):
     settings_group: ClassVar[str] = "synthesis"
     kind: str = "gum"
     rows: int | None = setting(None, least=0)
@@ -94,7 +92,7 @@ class SynthesisConfig(CheckedSettings):
 
 
 @dataclass
-class EvaluationConfig(CheckedSettings):
+class EvaluationConfig(BoundedSettings):
     """What is scored, and what all metrics share; the settings of single metrics stand with them (`evaluation`)."""
 
     settings_group: ClassVar[str] = "evaluation"
@@ -113,7 +111,7 @@ class EvaluationConfig(CheckedSettings):
 
 
 @dataclass
-class BudgetConfig(CheckedSettings):
+class BudgetConfig(BoundedSettings):
     settings_group: ClassVar[str] = "budget"
     ledger: str | None = None
     limit: dict[str, Any] | None = None
@@ -148,14 +146,14 @@ class SigningConfig:
 
 
 @dataclass
-class LimitsConfig(CheckedSettings):
+class LimitsConfig(BoundedSettings):
     settings_group: ClassVar[str] = "limits"
     memory_gb: float | None = setting(None, above=0, most=1_000_000_000, noun="gigabytes: a number")
     threads: int | None = setting(None, least=1, most=1024)
 
 
 @dataclass
-class EngineConfig(CheckedSettings):
+class EngineConfig(BoundedSettings):
     """Who reads the rows; `master`, `scratch` and `settings` are Spark's."""
 
     settings_group: ClassVar[str] = "engine"
@@ -167,7 +165,7 @@ class EngineConfig(CheckedSettings):
 
 
 @dataclass
-class PlanConfig(CheckedSettings):
+class PlanConfig(BoundedSettings):
     settings_group: ClassVar[str] = "plan"
     format: str = setting("text", choices=PRINTED)
     details: bool = False
@@ -175,7 +173,7 @@ class PlanConfig(CheckedSettings):
 
 
 @dataclass
-class Config(CheckedSettings):
+class Config(BoundedSettings):
     """Everything that one run needs to know, besides the rows."""
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -202,7 +200,7 @@ class Config(CheckedSettings):
 
 
 @dataclass
-class SynthConfig(CheckedSettings):
+class SynthConfig(BoundedSettings):
     """Settings of `synth`."""
 
     source: str | None = None
@@ -217,7 +215,7 @@ class SynthConfig(CheckedSettings):
 
 
 @dataclass
-class ScoreConfig(CheckedSettings):
+class ScoreConfig(BoundedSettings):
     """Settings of `score`."""
 
     real: str | None = None
@@ -237,7 +235,7 @@ class ScoreConfig(CheckedSettings):
 
 
 @dataclass
-class QueryConfig(CheckedSettings):
+class QueryConfig(BoundedSettings):
     """Settings of `query`."""
 
     source: str | None = None
@@ -278,7 +276,7 @@ class ReportConfig:
 
 
 @dataclass
-class BudgetFileConfig(CheckedSettings):
+class BudgetFileConfig(BoundedSettings):
     """Settings of `budget`."""
 
     file: str | None = None
@@ -288,7 +286,7 @@ class BudgetFileConfig(CheckedSettings):
 
 
 @dataclass
-class CheckConfig(CheckedSettings):
+class CheckConfig(BoundedSettings):
     """Settings of `check`."""
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -298,7 +296,7 @@ class CheckConfig(CheckedSettings):
 
 
 @dataclass
-class DraftConfig(CheckedSettings):
+class DraftConfig(BoundedSettings):
     """Settings of `schema`."""
 
     table: str | None = None

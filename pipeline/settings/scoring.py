@@ -113,10 +113,9 @@ def build_options(
     options = Options(settings=settings, why=_ways(), seed=config.seed)
     ready = {}
     for metric in METRICS.values():
-        own = options.own(metric.settings)
-        check_columns(own, schema)
+        check_columns(options.own(metric.settings), schema)
         if prepare and metric.prepare is not None:
-            ready[metric.name] = metric.prepare(own, schema, config.seed)
+            ready[metric.name] = metric.prepared(options, schema)
     return replace(options, ready=ready)
 
 

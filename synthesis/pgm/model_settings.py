@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.public.settings import CheckedSettings, setting
+from mechanisms.public.settings import BoundedSettings, setting
 
 
 @dataclass(frozen=True)
-class ModelSettings(CheckedSettings):
+class ModelSettings(BoundedSettings):
     """Settings of the graphical model.
 
     Attributes:

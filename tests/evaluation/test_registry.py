@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluation.map_columns import TimeAndPlace
-from evaluation.metric import Inputs, Metric, MetricSettings, Options, scored
+from evaluation.metric import Inputs, Metric, MetricSettings, Options
 from evaluation.metrics import METRICS, declared_settings, find, register
 from evaluation.outcome import compute
 from evaluation.papers.ncript.ncript_metric import PreparedRows
@@ -193,7 +193,7 @@ def shades(inputs: Inputs) -> Shades:
 
 
 SHADES = Metric(
-    "shades", "Shades", "high", 0, 1, 1, "none", "here", scored(shades), ShadeSettings, needs=("colour", "time")
+    "shades", "Shades", "high", 0, 1, 1, "none", "here", shades, settings=ShadeSettings, needs=("colour", "time")
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 from evaluation.metrics import METRICS
 from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.errors import UserError
-from mechanisms.public.settings import CheckedSettings, Setting, declared
+from mechanisms.public.settings import BoundedSettings, Setting, declared
 from mechanisms.selection.selections import SELECTIONS
 from pipeline.conf_folder import CONF
 from pipeline.experiments.challenge_settings import ChallengeSettings
@@ -71,7 +71,7 @@ class Held:
 def classes() -> Iterator[tuple[type[Any], list[str]]]:
     """Every class of settings, with a command that takes its settings."""
     for kind in vars(config).values():
-        if isinstance(kind, type) and issubclass(kind, CheckedSettings) and kind is not CheckedSettings:
+        if isinstance(kind, type) and issubclass(kind, BoundedSettings) and kind is not BoundedSettings:
             yield kind, COMMANDS.get(kind, PLAN)
     for name, selection in SELECTIONS.items():
         yield selection, [*PLAN, f"selection={'pairs' if name == 'fixed' else name}"]

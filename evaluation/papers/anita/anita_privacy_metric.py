@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evaluation.metric import Inputs, Metric, MetricSettings, Options, scored
+from evaluation.metric import Inputs, Metric, MetricSettings, Options
 from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
@@ -61,10 +61,6 @@ def _privacy(inputs: Inputs) -> Privacy:
     )
 
 
-def _share(result: Privacy) -> float | None:
-    return None if result.closer is None else result.closer.share.value
-
-
 def _ends(result: Privacy) -> Ends | None:
     from evaluation.readings.reading import Ends
 
@@ -96,7 +92,8 @@ PRIVACY = Metric(
     perfect=0.5,
     reference="½, and what real records score",
     source="Platzer 2020, section 3 (DCR and NNDR against a holdout; the share as one number is ours)",
-    run=scored(_privacy, _share),
+    run=_privacy,
+    score="share",
     ends=_ends,
     figures=_figures,
     settings=DistanceSettings,

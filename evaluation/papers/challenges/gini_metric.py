@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, scored
+from evaluation.metric import Inputs, Metric, MetricSettings
 from mechanisms.public.settings import column, setting
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ GINI = Metric(
     perfect=1_000_000,
     reference="its floor",
     source="Li et al. 2021b, 5.1",
-    run=scored(_gini),
+    run=_gini,
     settings=GiniSettings,
     needs=("group", "sex", "income"),
     on_values=True,

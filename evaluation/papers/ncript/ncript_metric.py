@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.map_columns import MAP, MapColumns
-from evaluation.metric import Inputs, Metric, Options, scored
+from evaluation.metric import Inputs, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.settings import setting
 
@@ -117,7 +117,7 @@ NCRIPT = Metric(
     perfect=0,
     reference="rows of Table 2: 0.10 to 0.38 at ε = 4",
     source="N-CRiPT 2021, 2.2 to 2.4",
-    run=scored(_losses),
+    run=_losses,
     settings=NcriptSettings,
     needs=MAP,
     prepare=prepared,

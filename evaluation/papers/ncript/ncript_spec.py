@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.public.settings import CheckedSettings, setting
+from mechanisms.public.settings import BoundedSettings, setting
 
 #: Sums that differ by more than this are biased (2.2.1).
 BIAS_CUTOFF = 500
 
 
 @dataclass(frozen=True)
-class NcriptSpec(CheckedSettings):
+class NcriptSpec(BoundedSettings):
     """The parameters, with the defaults of 3.1.2.
 
     Attributes:
