@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.metrics import METRICS, ScoreSpec
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
@@ -25,24 +21,22 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.comparison.tidy import tidy_text
 from pipeline.folders import RunFolder
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import floors_file, keep_floors
+from pipeline.scores.kept_scores import write_scores
 from pipeline.scores.read_values import shared_schema, with_schema
-from pipeline.scores.scored_tables import as_text, over_one_schema
+from pipeline.scores.release_beside import promise_of
+from pipeline.scores.scored_tables import over_one_schema
 from pipeline.settings.score_memory import MOST_CELLS
 from pipeline.settings.scoring import affordable
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
-#: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
-MOST_FOR_CSV = 5_000_000
 
 
 def score_run(
@@ -99,23 +93,8 @@ def score_run(
         about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})
     lost = said_losses(losses_of(private.encoding, schema))
     drawn = tables.drawings(card, spec, places) | {"units": _units(private), "lost": lost, "files": about}
-    facts = card.to_json()
-    write_whole(folder.scores, text := as_text(facts), mode=0o600)
-    if len(text) <= MOST_FOR_CSV:
-        write_whole(folder.scores.with_suffix(".csv"), tidy_text(facts), mode=0o600)
-    write_whole(folder.figures, as_text(drawn), mode=0o600)
+    write_scores(folder, card.to_json(), drawn)
     return card
-
-
-def promise_of(statement: PrivacyStatement | None) -> AttackPromise | None:
-    """What an attack on a unit may be held against: a promise about a unit more or less, which holds.
-
-    Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
-    """
-    if statement is None or not statement.private or statement.neighbouring != Neighbouring.ADD_REMOVE:
-        return None
-    stated = (statement.guarantee["epsilon"], statement.guarantee["delta"])
-    return AttackPromise((stated, *((e, d) for d, e in statement.curve if e is not None)))
 
 
 def share_floors(
@@ -143,29 +122,6 @@ def share_floors(
         if wants_values(spec) and truth.rows * len(schema.columns) <= MOST_CELLS:
             values = with_schema(only := {"real": source}, shared_schema(only, schema)[0], lambda *_: None)
         keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"], values)
-
-
-def report_files(path: Path) -> dict[str, Any]:
-    """A JSON file's content; empty where there is none.
-
-    Raises:
-        UserError: it is damaged.
-    """
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise damaged(path) from error
-    if not isinstance(content, dict):
-        raise damaged(path)
-    return content
-
-
-def damaged(path: Path) -> UserError:
-    """What a run or a sweep left can no longer be read."""
-    fix = "a copy of it from before; or the run again, with resume=true, which spends nothing more"
-    return UserError("damaged, or not what a run left there", where=str(path), fix=fix)
 
 
 def _units(private: PrivateTable) -> dict[str, Any] | None:

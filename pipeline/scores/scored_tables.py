@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.metric import Options
 from evaluation.metrics import ScoreSpec
-from evaluation.outcome import plain
 from evaluation.pictures.pictures import pictures
 from evaluation.report_data import figures
 from evaluation.score import Scorecard, score_tables
@@ -114,8 +112,3 @@ def over_one_schema(schema: Schema, tables: Mapping[str, Any], look: FirstLook, 
     joined, coded = together(schema, {name: table for name, table in tables.items() if table is not None})
     whole = coded.pop("whole", None)
     return ScoredTables(schema, coded, look, joined, whole=whole, **more)
-
-
-def as_text(value: Any) -> str:
-    """A JSON text without NaN."""
-    return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"

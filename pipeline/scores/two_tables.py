@@ -18,8 +18,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
-from mechanisms.public.release_files import load_released_schema
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
@@ -27,7 +26,7 @@ from pipeline.frames.frame_files import Table
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import first_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
-from pipeline.scores.release_beside import STATEMENT, ReleaseFacts, release_beside, units_of, with_own_schema
+from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
 from pipeline.scores.table_sources import opened
 from pipeline.scores.value_look import value_look
@@ -35,7 +34,6 @@ from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.statement.digests import MANIFEST
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -61,8 +59,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
 
 def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
     path = schema_path(config.schema, "schema")
-    in_release = (path.parent / MANIFEST).is_file() and (path.parent / STATEMENT).is_file()
-    whole = load_released_schema(path) if in_release else load_schema(path)
+    whole = schema_of(path)
     schema, said = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
