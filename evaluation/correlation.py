@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
+from evaluation.metric import Inputs
 from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends
 from evaluation.readings.reading import Ends
@@ -170,3 +171,8 @@ def cramers_v(counts: NDArray[np.number]) -> float:
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     chi2 = float(((table - expected) ** 2 / expected).sum())
     return min(1.0, math.sqrt(chi2 / total / (min(table.shape) - 1)))
+
+
+def correlation_of(inputs: Inputs) -> Correlations:
+    """The metric `correlation`."""
+    return correlation_difference(inputs.real, inputs.synthetic, inputs.numbers)

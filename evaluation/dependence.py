@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evaluation.accuracy.anita_buckets import bucketed
 from evaluation.counts import pairs_looked_at
 from evaluation.lost_dependence import Change, change
+from evaluation.metric import Inputs
 from evaluation.readings.pair_ends import DependenceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
@@ -219,3 +220,9 @@ def _deviations(counts: Floats) -> _Deviations:
     if codes > 1 and square > DEVIATIONS * math.sqrt(2 * float((by_chance**2).sum())):
         strength = min(math.sqrt(square / (1 + square) * codes / (codes - 1)), 1.0)
     return _Deviations(values, weights, square, strength)
+
+
+def dependence_of(inputs: Inputs) -> Dependence:
+    """The metric `dependence`."""
+    progress = inputs.options.progress
+    return dependence_kept(inputs.all_rows, inputs.synthetic, inputs.schema, sample=inputs.real, progress=progress)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluation.metric import MetricSettings, column
+from evaluation.metric import MetricSettings
+from mechanisms.public.settings import column
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ functions alone.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.members import loaded
+from mechanisms.public.settings import BoundedSettings, declared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,78 +36,16 @@ ROW_FACTS = {
 
 
 @dataclass(frozen=True)
-class MetricSettings:
+class MetricSettings(BoundedSettings):
     """A metric's own settings: a frozen dataclass whose fields are made by `setting`, `column` and `columns`.
 
     A field `buckets` is set by `evaluation.buckets=…`. Metrics that share a setting share the class that declares it.
     """
 
+    settings_group: ClassVar[str] = "evaluation"
+
 
 Own = TypeVar("Own", bound=MetricSettings)
-
-
-def setting(default: Any, doc: str, *, least: int | None = None, example: str = "") -> Any:
-    """A field of a metric's settings: a value.
-
-    Args:
-        doc: one line for `--help`.
-        least: the least whole number that it may be.
-        example: for the message about a value of another form.
-    """
-    return _field(default, {"doc": doc, "least": least, "example": example})
-
-
-def column(doc: str) -> Any:
-    """A field for the column that plays a role, such as the time: a name, or None; a ready table may declare it."""
-    return _field(None, {"doc": doc, "role": True})
-
-
-def columns(doc: str, *, example: str = "") -> Any:
-    """A field for a list of columns; empty by default."""
-    return _field([], {"doc": doc, "listed": True, "example": example})
-
-
-def _field(default: Any, about: dict[str, Any]) -> Any:
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=about)
-    return field(default=default, metadata=about)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One declared setting.
-
-    Attributes:
-        name: `evaluation.name` on the command line.
-        type: of its values.
-        default: its value where nothing is set.
-        doc: one line for `--help`; of a column's role also what is missing where a metric needs it.
-        role: whether it names the column that plays a role.
-        listed: whether it is a list of columns.
-        least: the least whole number that it may be.
-        example: what it may look like.
-    """
-
-    name: str
-    type: Any
-    default: Any
-    doc: str
-    role: bool = False
-    listed: bool = False
-    least: int | None = None
-    example: str = ""
-
-
-def declared(kind: type[MetricSettings]) -> tuple[Setting, ...]:
-    """The settings that a class declares, in order."""
-    settings: tuple[Setting, ...] = _declared(kind)  # type: ignore[arg-type]  # a class is hashable
-    return settings
-
-
-@functools.cache
-def _declared(kind: Any) -> tuple[Setting, ...]:
-    types, blank = typing.get_type_hints(kind), kind()
-    return tuple(Setting(f.name, types[f.name], getattr(blank, f.name), **f.metadata) for f in dataclasses.fields(kind))
 
 
 @dataclass(frozen=True)
@@ -122,11 +60,11 @@ class Metric:
         perfect: the score of the truth itself.
         reference: what to compare a score with.
         source: where it is defined.
-        run: the score and the details, which have `to_json()`.
+        run: what makes the result, which has `to_json()`; or `module:name` of it, which is loaded when it runs.
         settings: the class of its own settings.
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
-        prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; refuses
-            settings that do not fit the schema with a UserError.
+        prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; or its
+            `module:name`. Refuses settings that do not fit the schema with a UserError.
         says: what a score says in plain words, with `{score}` in it.
         ends: of a result, what its score may be read against, and its interval, without another table.
         figures: result, schema and options → what a report draws of it: parts of figures.json by name.
@@ -136,6 +74,7 @@ class Metric:
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
         counted: whether it follows from counts of marginals: it takes `Inputs.all_rows`, which may lie elsewhere.
+        score: the attribute of the result that is the score.
         on_values: whether its definition speaks of values: it is handed tables of values, not of the schema's codes,
             where they are known.
     """
@@ -148,10 +87,11 @@ class Metric:
     perfect: float
     reference: str
     source: str
-    run: Callable[[Inputs], tuple[float | None, Any]]
+    run: Callable[[Inputs], Any] | str
+    score: str = "score"
     settings: type[MetricSettings] = MetricSettings
     needs: tuple[str, ...] = ()
-    prepare: Callable[[Any, Schema, int], Any] | None = None
+    prepare: Callable[[Any, Schema, int], Any] | str | None = None
     says: str = ""
     ends: Callable[[Any], Ends | None] | None = None
     figures: Callable[[Any, Schema, Options], Mapping[str, Any]] | None = None
@@ -162,6 +102,21 @@ class Metric:
     empty: bool = False
     counted: bool = False
     on_values: bool = False
+
+    def computed(self, inputs: Inputs) -> tuple[float | None, Any]:
+        """The score and the result."""
+        result = _function(self.run)(inputs)
+        return getattr(result, self.score), result
+
+    def prepared(self, options: Options, schema: Schema | None) -> Any:
+        """What `prepare` makes; None where there is nothing to prepare, or no schema.
+
+        Raises:
+            UserError: settings that do not fit the schema.
+        """
+        if self.prepare is None or schema is None:
+            return None
+        return _function(self.prepare)(options.own(self.settings), schema, options.seed)
 
     def words(self, need: str) -> str:
         """What a need of this metric is."""
@@ -268,12 +223,14 @@ class Inputs:
     @property
     def ready(self) -> Any:
         """What the metric's `prepare` made; None where there is no schema."""
-        name, prepare = self.metric.name, self.metric.prepare
-        if name in self.options.ready:
-            return self.options.ready[name]
-        if prepare is None or self.schema is None:
-            return None
-        return prepare(self.own(self.metric.settings), self.schema, self.options.seed)
+        if self.metric.name in self.options.ready:
+            return self.options.ready[self.metric.name]
+        return self.metric.prepared(self.options, self.schema)
+
+
+def _function(given: Callable[..., Any] | str) -> Callable[..., Any]:
+    function: Callable[..., Any] = loaded(given) if isinstance(given, str) else given
+    return function
 
 
 def unmet(metric: Metric, options: Options) -> list[str]:
@@ -282,13 +239,10 @@ def unmet(metric: Metric, options: Options) -> list[str]:
     return [n for n in metric.needs if getattr(options if n in ROW_FACTS else own, n) is None]
 
 
-def check_settings(own: MetricSettings, schema: Schema) -> None:
-    """UserError for a number out of range, or a column that the schema has not."""
+def check_columns(own: MetricSettings, schema: Schema) -> None:
+    """UserError for a column that the schema has not."""
     for each in declared(type(own)):
         value = getattr(own, each.name)
-        if each.least is not None and value is not None and value < each.least:
-            fix = f"a whole number of at least {each.least}"
-            raise UserError(f"got {value}", where=f"evaluation.{each.name}", fix=fix)
         for name in value if each.listed else [value] if each.role and value is not None else []:
             check_column(name, schema, f"evaluation.{each.name}")
 
@@ -298,15 +252,3 @@ def check_column(name: str, schema: Schema, where: str) -> None:
     if name not in schema.domain:
         fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
         raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
-
-
-def scored(
-    work: Callable[[Inputs], Any], score: Callable[[Any], float | None] = lambda result: result.score
-) -> Callable[[Inputs], tuple[float | None, Any]]:
-    """A metric's `run` from what makes its result and what reads the headline number in it."""
-
-    def run(inputs: Inputs) -> tuple[float | None, Any]:
-        result = work(inputs)
-        return score(result), result
-
-    return run

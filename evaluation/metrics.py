@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from evaluation.map_columns import MapColumns
-from evaluation.metric import ROW_FACTS, Metric, Options, Setting, declared
+from evaluation.metric import ROW_FACTS, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.members import Members
+from mechanisms.public.settings import Setting, declared
 
 #: Metrics whose details have a place of their own in scores.json.
 ON_TOP = ("mgd", "tvd")
@@ -16,33 +17,33 @@ METRICS: Members[Metric] = Members(
     "metrics",
     {
         "mgd": "evaluation.mgd.mgd_metric:MGD",
-        "tvd": "evaluation.tvd_metric:TVD",
+        "tvd": "evaluation.core_metrics:TVD",
         "anita_1way": "evaluation.accuracy.n_way_metrics:ANITA_1WAY",
         "anita_2way": "evaluation.accuracy.n_way_metrics:ANITA_2WAY",
         "anita_3way": "evaluation.accuracy.n_way_metrics:ANITA_3WAY",
         "anita_4way": "evaluation.accuracy.n_way_metrics:ANITA_4WAY",
         "anita_nway": "evaluation.accuracy.n_way_metrics:ANITA_NWAY",
-        "correlation": "evaluation.correlation_metric:CORRELATION",
-        "dependence": "evaluation.dependence_metric:DEPENDENCE",
-        "outlier_coverage": "evaluation.coverage.outlier_coverage_metric:OUTLIER_COVERAGE",
-        "density": "evaluation.papers.challenges.density_metric:DENSITY",
-        "range_2018": "evaluation.papers.challenges.range_2018_metric:RANGE_2018",
-        "range_query": "evaluation.papers.challenges.range_query_metric:RANGE_QUERY",
+        "correlation": "evaluation.core_metrics:CORRELATION",
+        "dependence": "evaluation.core_metrics:DEPENDENCE",
+        "outlier_coverage": "evaluation.core_metrics:OUTLIER_COVERAGE",
+        "density": "evaluation.papers.paper_metrics:DENSITY",
+        "range_2018": "evaluation.papers.paper_metrics:RANGE_2018",
+        "range_query": "evaluation.papers.paper_metrics:RANGE_QUERY",
         "pie_chart": "evaluation.papers.challenges.pie_chart_metrics:PIE_CHART",
         "inverse_pie": "evaluation.papers.challenges.pie_chart_metrics:INVERSE_PIE",
         "ncript": "evaluation.papers.ncript.ncript_metric:NCRIPT",
-        "sprint2": "evaluation.papers.challenges.sprint2_metric:SPRINT2",
-        "sprint3": "evaluation.papers.challenges.sprint3_metric:SPRINT3",
-        "sdnist_kmarginal": "evaluation.papers.challenges.sdnist_metric:SDNIST",
+        "sprint2": "evaluation.papers.paper_metrics:SPRINT2",
+        "sprint3": "evaluation.papers.paper_metrics:SPRINT3",
+        "sdnist_kmarginal": "evaluation.papers.paper_metrics:SDNIST",
         "gini": "evaluation.papers.challenges.gini_metric:GINI",
-        "anita_sequences": "evaluation.papers.anita.anita_sequences_metric:SEQUENCES",
+        "anita_sequences": "evaluation.papers.paper_metrics:SEQUENCES",
         "anita_privacy": "evaluation.papers.anita.anita_privacy_metric:PRIVACY",
-        "singling_out": "evaluation.attacks.singling_out_metric:SINGLING_OUT",
-        "linkage": "evaluation.attacks.linkage_metric:LINKAGE",
-        "attribute_inference": "evaluation.attacks.attribute_inference_metric:ATTRIBUTE_INFERENCE",
-        "membership_inference": "evaluation.attacks.membership_metric:MEMBERSHIP",
-        "two_sample_auc": "evaluation.learning.two_sample_auc_metric:TWO_SAMPLE_AUC",
-        "tstr": "evaluation.learning.tstr_metric:TSTR",
+        "singling_out": "evaluation.core_metrics:SINGLING_OUT",
+        "linkage": "evaluation.core_metrics:LINKAGE",
+        "attribute_inference": "evaluation.core_metrics:ATTRIBUTE_INFERENCE",
+        "membership_inference": "evaluation.core_metrics:MEMBERSHIP",
+        "two_sample_auc": "evaluation.core_metrics:TWO_SAMPLE_AUC",
+        "tstr": "evaluation.core_metrics:TSTR",
     },
 )
 
@@ -129,6 +130,3 @@ class ScoreSpec:
             from evaluation.mgd.deep_dive import DETAILS
 
             one_of(self.detail, ("none", *DETAILS, "all"), "detail")
-        for name in ("worst", "top"):
-            if getattr(self, name) < 1:
-                raise UserError(f"got {getattr(self, name)}", where=name, fix="a whole number of at least 1")

@@ -118,7 +118,7 @@ def compute(
         reason = lacking(inputs)
         if reason:
             return Outcome(metric, None, reason=reason)
-        score, result = metric.run(inputs)
+        score, result = metric.computed(inputs)
         if score is None:
             return Outcome(metric, None, result, _reason(result))
         measured: dict[str, Reference | Ladder] = {}
@@ -178,7 +178,7 @@ def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Refere
     unit = options.unit if options.unit is not None else options.subject[0] if options.subject is not None else None
 
     def score(real: CodedTable, synthetic: CodedTable) -> float | None:
-        return metric.run(Inputs(metric, real, synthetic, inputs.schema, options))[0]
+        return metric.computed(Inputs(metric, real, synthetic, inputs.schema, options))[0]
 
     return {
         "floor": floor(score, inputs.real, rows, repeats=repeats, seed=seed, unit=unit),

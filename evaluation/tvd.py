@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.counts import paired_cells, pairs_looked_at
+from evaluation.metric import Inputs
 from evaluation.readings.distance_ends import DistanceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
@@ -117,3 +118,8 @@ def distances(
         families_of[name] = {"mean": math.fsum(part) / len(part), "max": max(part), "marginals": len(part)}
     result = Tvd(tuple(zip(flat, values, strict=True)), families_of)
     return result if ends is None else replace(result, ends=ends.ends(float(result.score or 0.0)))
+
+
+def tvd_of(inputs: Inputs) -> Tvd:
+    """The metric `tvd`."""
+    return distances(inputs.all_rows, inputs.synthetic, sample=inputs.real, progress=inputs.options.progress)

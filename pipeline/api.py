@@ -11,11 +11,12 @@ import pandas as pd
 
 from evaluation.metric import Options
 from evaluation.mgd.aemc import aemc
+from evaluation.mgd.chosen_targets import chosen_targets
 from evaluation.mgd.deep_dive import DeepDive
 from evaluation.mgd.deep_dive import deep_dive as dive
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.marginal_difference import mgd as score_mgd
-from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
+from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.targets import Targets
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError

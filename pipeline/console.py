@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
-from mechanisms.public.errors import one_of
-
 #: Where `run` prints what saw rows (scores, lost values): on a terminal alone, on any stream, on none.
 CONSOLE = ("terminal", "always", "never")
 #: Said where they are not printed.
@@ -21,10 +19,10 @@ INDENT = 12
 def tells(stream: TextIO, console: str) -> bool:
     """Whether what saw rows may be printed there.
 
-    Raises:
-        UserError: the setting is none of CONSOLE.
+    Args:
+        console: one of CONSOLE.
     """
-    return one_of(console, CONSOLE, "console") == "always" or (console == "terminal" and stream.isatty())
+    return console == "always" or (console == "terminal" and stream.isatty())
 
 
 def labelled(label: str, words: str) -> str:

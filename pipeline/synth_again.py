@@ -120,10 +120,7 @@ def _rows_asked(config: SynthConfig) -> int | None:
     rows, own = config.rows, config.synthesis.rows
     if rows is not None and own is not None and rows != own:
         raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
-    asked = own if rows is None else rows
-    if asked is not None and asked < 0:
-        raise UserError(f"got {asked}", where="rows", fix="a whole number of at least 0, or null")
-    return asked
+    return own if rows is None else rows
 
 
 def new_rows(

@@ -17,6 +17,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
+from mechanisms.public.settings import setting
 from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.nonnegative import norm_sub
@@ -34,7 +35,6 @@ from synthesis.pgm.holdout import SEED as SPLIT_SEED
 from synthesis.pgm.holdout import SHARE
 from synthesis.pgm.junction_tree import fit_cliques
 from synthesis.pgm.model_settings import ModelSettings
-from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers
 from synthesis.unmeasured import ALL_CELLS, unmeasured
 
 #: Noise of columns is heavy where it sums to more than this share of the records, in the mean of all columns.
@@ -99,17 +99,9 @@ class AutoSpec(Synthesizer):
     """
 
     chunked: ClassVar[bool] = True
-    max_cells: int = 500_000
-    iterations: int = 400
-    descents: int = 8
-
-    def __post_init__(self) -> None:
-        check_numbers(
-            self,
-            ("max_cells", self.max_cells >= 1, AT_LEAST_ONE),
-            ("iterations", self.iterations >= 1, AT_LEAST_ONE),
-            ("descents", self.descents >= 0, AT_LEAST_NONE),
-        )
+    max_cells: int = setting(500_000, least=1)
+    iterations: int = setting(400, least=1)
+    descents: int = setting(8, least=0)
 
     def make(
         self,

@@ -14,6 +14,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
+from mechanisms.public.settings import BoundedSettings
 from synthesis.convergence import FitRecord, Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.model_settings import ModelSettings
@@ -53,14 +54,15 @@ class RowModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Synthesizer(ABC):
-    """A frozen dataclass whose fields are the settings (int, float or str); docs/adding.md says how to add one.
+class Synthesizer(BoundedSettings, ABC):
+    """A frozen dataclass whose fields are the settings: int, float or str, which `setting` bounds; see docs/adding.md.
 
     Attributes:
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         chunked: whether its rows are drawn from what `model` gives, so that any number of them is made in chunks.
     """
 
+    settings_group: ClassVar[str] = "synthesis"
     library: ClassVar[str] = ""
     chunked: ClassVar[bool] = False
 

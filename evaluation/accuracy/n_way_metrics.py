@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, scored, setting
+from evaluation.metric import Inputs, Metric, MetricSettings
+from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
     from evaluation.accuracy.anita_accuracy import NWay
@@ -54,7 +55,8 @@ def _entry(n: int | None) -> Metric:
         perfect=1,
         reference="1 − its floor, in the details",
         source="Platzer 2020, section 2",
-        run=scored(partial(_accuracy, n), lambda result: result.accuracy),
+        run=partial(_accuracy, n),
+        score="accuracy",
         says=f"{{score:.1%}} of the records lie in the same of its own cells, on average over tables of {columns}",
         ends=lambda result: result.ends,
         settings=AnitaSettings if n else WaysSettings,

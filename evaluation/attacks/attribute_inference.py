@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk
+from evaluation.attacks.attack_settings import InferenceSettings
+from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, sides_of
 from evaluation.learning.features import rows_at
+from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import APART, nearest_rows, places
 from mechanisms.public.coded_table import CodedTable
@@ -114,3 +116,9 @@ def _right(targets: CodedTable, guesses: CodedTable, name: str, made: CodedTable
     close = np.abs(spots[: truth.size] - spots[truth.size : 2 * truth.size]) <= CLOSE * APART
     on_line = np.maximum(truth, guess) < attribute.ordered
     return np.asarray(np.where(on_line, close, truth == guess), bool)
+
+
+def inference_of(inputs: Inputs) -> Inference:
+    """The metric `attribute_inference`."""
+    own, rng = inputs.own(InferenceSettings), np.random.default_rng(inputs.options.seed)
+    return attribute_inference(sides_of(inputs, own, rng), own.attacks, own.secrets, rng)

@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk
+from evaluation.attacks.attack_settings import AttackSettings
+from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
+from evaluation.metric import Inputs
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 from mechanisms.public.coded_table import CodedTable
 
@@ -51,3 +53,9 @@ def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], made: NDArray[np
         nearest = [d == d.min(axis=1, keepdims=True) for d in apart]
         linked += int((nearest[0] & nearest[1]).any(axis=1).sum())
     return linked
+
+
+def linkage_of(inputs: Inputs) -> Guesses:
+    """The metric `linkage`."""
+    own, rng = inputs.own(AttackSettings), np.random.default_rng(inputs.options.seed)
+    return linkage(sides_of(inputs, own, rng), own.attacks, rng)

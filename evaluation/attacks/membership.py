@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides
+from evaluation.attacks.attack_settings import AttackSettings
+from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.learning.features import features, rows_at
 from evaluation.learning.roc import auc_with_error
+from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.random_split import Share, clopper_pearson
@@ -231,3 +233,9 @@ def _per_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
     """The mean of each unit's rows."""
     number = np.unique(unit, return_inverse=True)[1]
     return np.asarray(np.bincount(number, values) / np.bincount(number))
+
+
+def membership_of(inputs: Inputs) -> Membership:
+    """The metric `membership_inference`."""
+    own, rng = inputs.own(AttackSettings), np.random.default_rng(inputs.options.seed)
+    return membership(sides_of(inputs, own, rng), own.attacks, rng, inputs.options.promise)

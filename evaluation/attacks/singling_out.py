@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk
+from evaluation.attacks.attack_settings import SinglingOutSettings
+from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
+from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 
 #: So many conditions are tried for one that a single synthetic row meets.
@@ -77,3 +79,9 @@ def _meets(table: CodedTable, condition: Condition) -> NDArray[np.bool_]:
         else:
             met &= (column >= value) & (column < table.domain.attributes[i].ordered)
     return met
+
+
+def singling_out_of(inputs: Inputs) -> Guesses:
+    """The metric `singling_out`."""
+    own, rng = inputs.own(SinglingOutSettings), np.random.default_rng(inputs.options.seed)
+    return singling_out(sides_of(inputs, own, rng), own.attacks, own.condition_columns, rng)

@@ -12,9 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.coverage.rare_regions import Region, rare_regions
+from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z, mean_ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
+from mechanisms.public.schema.code_labels import code_names
 
 Floats = NDArray[np.float64]
 
@@ -134,3 +136,15 @@ def _covered(real: NDArray[Any], synthetic: NDArray[Any], sizes: tuple[int, int]
     """(draws,) Σ min(p, q) / Σ p of (draws, regions) counts."""
     p, q = real / sizes[0], synthetic / sizes[1]
     return np.asarray(np.minimum(p, q).sum(axis=1) / p.sum(axis=1))
+
+
+def coverage_of(inputs: Inputs) -> OutlierCoverage:
+    """The metric `outlier_coverage`."""
+
+    def named(column: str, code: int) -> str:
+        if inputs.schema is not None:
+            return str([*code_names(inputs.schema[column])][code])
+        return str(code) if inputs.options.values is None else inputs.options.values[column].label(code)
+
+    numbers = inputs.numbers or {a.name: places(a) for a in inputs.real.domain.attributes if a.ordered > 1}
+    return outlier_coverage(inputs.real, inputs.synthetic, numbers, named, seed=inputs.options.seed)

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.core_metrics import TstrSettings
 from evaluation.learning.features import features, numbers_in, one_hot, rows_at, some_rows, unordered
 from evaluation.learning.tstr_models import (
     MODELS,
@@ -23,6 +24,7 @@ from evaluation.learning.tstr_models import (
     lost_number_error,
     predicted_numbers,
 )
+from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
 
@@ -189,3 +191,11 @@ def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, Cod
 def _plain(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def tstr_of(inputs: Inputs) -> Tstr:
+    """The metric `tstr`."""
+    options, own = inputs.options, inputs.own(TstrSettings)
+    targets = inputs.real.domain.names if own.predict_all else own.predict or None
+    how = {"targets": targets, "numbers": inputs.numbers, "seed": options.seed, "max_rows": own.predict_rows}
+    return tstr(inputs.real, inputs.synthetic, options.holdout, **how)  # type: ignore[arg-type]

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.core_metrics import AucSettings
 from evaluation.learning.features import features, rows_at, some_rows, unordered
 from evaluation.learning.roc import auc_with_error
+from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
 
@@ -147,3 +149,9 @@ def _odds(
     with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
         model.fit(x, y)
         return np.asarray(model.decision_function(asked), np.float64)
+
+
+def two_sample_auc_of(inputs: Inputs) -> TwoSampleAuc:
+    """The metric `two_sample_auc`."""
+    options, rows = inputs.options, inputs.own(AucSettings).auc_rows
+    return two_sample_auc(inputs.real, inputs.synthetic, options.holdout, rows=rows, seed=options.seed)

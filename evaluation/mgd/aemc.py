@@ -21,11 +21,10 @@ from evaluation.mgd.aemc_path import path_costs
 from evaluation.mgd.aemc_tree import tree_costs, tree_of
 from evaluation.mgd.geometry import Axis, distance_matrix
 from evaluation.mgd.independent_parts import FlowParts, split
+from evaluation.mgd.mgd_metric import SOLVERS
 from mechanisms.public.errors import UserError, did_you_mean
 
 Solver = Literal["auto", "exact", "flow", "lp"]
-SOLVERS = ("auto", "exact", "flow", "lp")
-
 #: The linear programme takes parts of at most so many cells: thousands, as the source says (section 4.4); up to
 #: LP_PAIRS with moves between any two cells, above with moves between neighbours.
 LP_CELLS, LP_PAIRS = 10_000, 400

@@ -53,16 +53,6 @@ class PresetSpec:
     delta: float = 2.0
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        for setting, value, least in (("max_marginals", self.max_marginals, 1), ("seed", self.seed, 0)):
-            if value < least:
-                fix = f"a whole number of at least {least}"
-                raise UserError(f"got {value}", where=f"evaluation.{setting}", fix=fix)
-        if not self.k or min(self.k) < 1 or len(set(self.k)) < len(self.k):
-            raise UserError(f"got {list(self.k)}", where="evaluation.k", fix="orders from 1 on, each once: [1,2,3]")
-        if not 0 <= self.delta < math.inf:
-            raise UserError(f"got {self.delta}", where="evaluation.delta", fix="a number of records of at least 0")
-
 
 def preset_targets(schema: Schema, spec: PresetSpec) -> Targets:
     """The target marginals of a preset.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, LATER, Facts, Method, Schedule
 from mechanisms.selection.context import Context, Part
@@ -141,13 +142,13 @@ class AimSettings(GivenMarginals):
 
     kind: ClassVar[str] = "aim"
     methods: ClassVar[tuple[type[Method], ...]] = (Aim,)
-    k: list[int] = field(default_factory=lambda: [3])
-    max_cells: int = 100_000
-    rounds: int | None = None
-    measured: float = 0.9
-    max_model_cells: int = 4_000_000
-    penalty: str = FULL
-    per_round: int | None = None
+    k: list[int] = setting([3], least=1, filled=True)
+    max_cells: int = setting(100_000, least=1)
+    rounds: int | None = setting(None, least=1)
+    measured: float = setting(0.9, above=0, below=1)
+    max_model_cells: int = setting(4_000_000, least=1)
+    penalty: str = setting(FULL, choices=(FULL, CAPPED))
+    per_round: int | None = setting(None, least=1)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""
@@ -163,11 +164,6 @@ class AimSettings(GivenMarginals):
         if rounds < len(domain):
             fix = f"at least the number of columns, {len(domain)}, or null"
             raise UserError(f"got {rounds}", where="selection.rounds", fix=fix)
-        if not 0 < self.measured < 1:
-            raise UserError(f"got {self.measured}", where="selection.measured", fix="a part between 0 and 1")
-        one_of(self.penalty, (FULL, CAPPED), "selection.penalty")
-        if self.per_round is not None and self.per_round < 1:
-            raise UserError(f"got {self.per_round}", where="selection.per_round", fix="at least 1, or null")
         most = self.per_round or (FEW if len(order) > MANY else None)
         largest = max(useful)
         weights = tuple(max(u / largest, 2.0**-16) for u in useful)

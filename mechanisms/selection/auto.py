@@ -26,6 +26,7 @@ from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
+from mechanisms.public.settings import setting
 from mechanisms.public.units import MAX_SCALE
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
@@ -35,14 +36,14 @@ from mechanisms.selection.base import (
     Method,
     Schedule,
     Selection,
+    check_floor,
     has_filter,
-    least_count,
     one_way_slots,
 )
 from mechanisms.selection.context import Context, Part, once
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
-from mechanisms.selection.scored_pairs import ScoredPairs, combining
+from mechanisms.selection.scored_pairs import COMBINED, SCORED_STAGES, ScoredPairs
 
 Values = NDArray[np.float64]
 
@@ -300,14 +301,16 @@ class AutoSettings(Fixed):
 
     kind: ClassVar[str] = "auto"
     methods: ClassVar[tuple[type[Method], ...]] = (Auto,)
-    k: list[int] | None = None  # type: ignore[assignment]  # None: nobody asked for all k-way marginals
-    max_cells: int | None = None  # type: ignore[assignment]
-    combine_cells: int = 1_000
-    split: list[float] | None = None
-    fine_cells: int = 256
-    fine_share: float = 0.1
+    k: list[int] | None = setting(None, least=1, filled=True)  # type: ignore[assignment]  # None: nobody asked for all
+    max_cells: int | None = setting(None, least=1)  # type: ignore[assignment]
+    combine_cells: int = setting(1_000, least=0, note=COMBINED)
+    split: list[float] | None = setting(None, above=0, parts=SCORED_STAGES)
+    fine_cells: int = setting(256, least=2, most=MAX_FINE, also={0: "for none"})
+    fine_share: float = setting(
+        0.1, above=0, below=1, noun="a part of the budget", note="selection.fine_cells=0 for none"
+    )
     important: list[str] = field(default_factory=list)
-    important_weight: float = 4.0
+    important_weight: float = setting(4.0, least=1)
 
     def given(self, facts: Facts) -> Selection | None:
         """The marginals that somebody named, or that an accountant leaves which cannot count later decisions; or None.
@@ -323,9 +326,6 @@ class AutoSettings(Fixed):
         return Fixed(**settings, **{name: getattr(self, name) for name in shared})
 
     def fine_cells_of(self, facts: Facts) -> int:
-        if not 0 <= self.fine_cells <= MAX_FINE or self.fine_cells == 1:
-            fix = f"a whole number from 2 to {MAX_FINE:,}; or 0 for none"
-            raise UserError(f"got {self.fine_cells}", where="selection.fine_cells", fix=fix)
         return self.fine_cells if self.given(facts) is None else 0
 
     @property
@@ -350,7 +350,8 @@ class AutoSettings(Fixed):
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """One-way marginals, distances, and a reserve."""
-        given, important, _ = self.given(facts), self._important(facts), least_count(self.floor, self.merge)
+        given, important = self.given(facts), self._important(facts)
+        check_floor(self.floor, self.merge)
         if given is not None:
             return given.schedule(facts, workload)
         domain, mapped = facts.domain, facts.schema.rules.mapped
@@ -365,14 +366,11 @@ class AutoSettings(Fixed):
         own, schema = Domain(tuple(facts.schema.fine.values())), facts.schema
         cleared = tuple(n for n in schema.shaped if n in joint and n not in schema.fine)
         cells = self.max_cells or MAX_CELLS
-        method = Auto(candidates, combining(self.combine_cells), cells, important, cleared, others)
+        method = Auto(candidates, self.combine_cells, cells, important, cleared, others)
         split = self._split(facts, len(candidates))
         slots, rest = method.slots(domain.project([n for n in domain.names if n not in own]), split)
         if not len(own):
             return Schedule(method, slots, rest)
-        if not 0 < self.fine_share < 1:
-            fix = "a part of the budget, between 0 and 1; selection.fine_cells=0 for none"
-            raise UserError(f"got {self.fine_share}", where="selection.fine_share", fix=fix)
         part = math.fsum(split) * self.fine_share / (1 - self.fine_share)
         before, scores = [s for s in slots if not s.scores], [s for s in slots if s.scores]
         return Schedule(method, [*before, *one_way_slots(own, part, FINE_STAGE), *scores], rest)  # as they are charged
@@ -390,9 +388,6 @@ class AutoSettings(Fixed):
             if name not in facts.joint:
                 fix = f"columns of {', '.join(facts.joint)}"
                 raise UserError(f"no joint marginal holds {name!r}", where="selection.important", fix=fix)
-        if not 1 <= self.important_weight < float("inf"):
-            fix = "a number of at least 1"
-            raise UserError(f"got {self.important_weight}", where="selection.important_weight", fix=fix)
         if self.important and self.given(facts) is not None:
             fix = "selection.weights for marginals that are given; an accountant with a privacy filter otherwise (gdp)"
             raise UserError("nothing is chosen from answers here", where="selection.important", fix=fix)

@@ -19,12 +19,15 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.settings import BoundedSettings
 from mechanisms.public.workload import Workload, all_k_way, check_listed, without_joints
 from mechanisms.selection.context import Context
 
 #: Stages: the first measurements, the choices, and the measurements of what was chosen; and of fine columns.
 SLOT_STAGES = ("given", "choose", "chosen", "scores", "pairs", "fine")
 GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS, FINE_STAGE = SLOT_STAGES
+#: How messages call thresholds.
+DEVIATIONS, RECORDS = "a number of standard deviations", "a number of records"
 #: The name of a marginal that is not known yet.
 LATER = "a marginal chosen later"
 
@@ -148,13 +151,14 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Selection(ABC):
-    """A frozen dataclass whose fields are the settings, named like the keys of its YAML file.
+class Selection(BoundedSettings, ABC):
+    """A frozen dataclass whose fields are the settings, named like the keys of its YAML file; `setting` bounds them.
 
     A selection either names its marginals from public facts alone (`schedule` is None: they are measured in one round),
     or plans several rounds.
     """
 
+    settings_group: ClassVar[str] = "selection"
     kind: ClassVar[str]
     #: The methods that it may plan.
     methods: ClassVar[tuple[type[Method], ...]] = ()
@@ -195,7 +199,7 @@ class Selection(ABC):
         """The marginals that public facts give: to be measured, or for the method to look at.
 
         Raises:
-            UserError: a setting out of range; nothing to measure.
+            UserError: a setting that does not fit the schema; nothing to measure.
         """
         return without_joints(facts.domain, all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
 
@@ -217,7 +221,7 @@ class Selection(ABC):
         """The plan of several rounds; None where public facts decide which marginals are measured.
 
         Raises:
-            UserError: a setting out of range; nothing to choose from.
+            UserError: a setting that does not fit the schema; nothing to choose from.
         """
 
 
@@ -227,14 +231,6 @@ def check_mapped(selection: Selection) -> None:
         fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
         what = "the schema's mapped columns need a whole marginal with their source"
         raise UserError(what, where=selection.whole_pairs, fix=fix)
-
-
-def parts_of(split: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:
-    """The parts of the budget for stages of these names; UserError for another number, or parts not above 0."""
-    if len(split) != len(names) or not all(0 < p < float("inf") for p in split):
-        fix = f"{len(names)} numbers above 0, for {', '.join(names)}: selection.split=[1,1,1]"
-        raise UserError(f"got {list(split)}", where="selection.split", fix=fix)
-    return tuple(float(p) for p in split)
 
 
 def one_way_slots(domain: Domain, part: float, stage: str = GIVEN) -> list[Reservation]:
@@ -274,16 +270,7 @@ def large_pairs(facts: Facts, max_cells: int) -> tuple[Clique, ...]:
     return tuple(p for p in itertools.combinations(facts.joint, 2) if domain.cells(p) > max_cells)
 
 
-def least_count(floor: float, merge: float | None) -> float:
-    """`selection.floor`, checked; it says nothing where no values are merged."""
-    own = threshold(floor, "selection.floor", "records")
-    if own and merge is None:
+def check_floor(floor: float, merge: float | None) -> None:
+    """UserError for `selection.floor` where no values are merged, of which it could say something."""
+    if floor and merge is None:
         raise UserError("no values are merged", where="selection.floor", fix="selection.merge=4.5 with it, or 0")
-    return own
-
-
-def threshold(value: float, where: str, of: str = "standard deviations") -> float:
-    """A number of standard deviations or records, checked: finite and not negative."""
-    if not 0 <= value < float("inf"):
-        raise UserError(f"got {value}", where=where, fix=f"a number of {of} of at least 0")
-    return float(value)

@@ -10,8 +10,9 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.rules.mapped import with_pairs
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import GIVEN, Facts, Method, Schedule, least_count, threshold
+from mechanisms.selection.base import DEVIATIONS, GIVEN, RECORDS, Facts, Method, Schedule, check_floor
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import ask_given, common_values
@@ -65,8 +66,8 @@ class Fixed(GivenMarginals):
 
     kind: ClassVar[str] = "fixed"
     methods: ClassVar[tuple[type[Method], ...]] = (Merge,)
-    merge: float | None = None
-    floor: float = 0.0
+    merge: float | None = setting(None, least=0, noun=DEVIATIONS)
+    floor: float = setting(0.0, least=0, noun=RECORDS)
     fit: bool | None = None
 
     @property
@@ -85,7 +86,7 @@ class Fixed(GivenMarginals):
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Two rounds where values are merged."""
-        floor = least_count(self.floor, self.merge)
+        check_floor(self.floor, self.merge)
         if self.merge is None:
             return None
-        return Schedule(Merge(threshold(self.merge, "selection.merge"), floor), given_slots(facts.domain, workload))
+        return Schedule(Merge(self.merge, self.floor), given_slots(facts.domain, workload))

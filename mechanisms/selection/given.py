@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import rounds_of
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.selection.base import GIVEN, Facts, Selection
 
@@ -27,9 +28,9 @@ class GivenMarginals(Selection):
 
     marginals: list[list[str]] | None = None
     closure: list[list[str]] | None = None
-    k: list[int] = field(default_factory=lambda: [1, 2])
+    k: list[int] = setting([1, 2], least=1, filled=True)
     weights: list[dict[str, Any]] | None = None
-    max_cells: int = 5_000
+    max_cells: int = setting(5_000, least=1)
 
     @property
     def named(self) -> bool:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
     CHOSEN,
+    DEVIATIONS,
     LATER,
+    RECORDS,
     Facts,
     Method,
     Schedule,
     Selection,
     edges,
     large_pairs,
-    parts_of,
-    threshold,
 )
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.questions import ask_given, common_values, grow_tree, share_out
@@ -53,7 +53,7 @@ class Mst(Method):
         slots = tree_slots(domain, self.candidates, split)
         if not self.view_cells or not self.candidates:
             return slots, 0.0
-        return [s for s in slots if s.stage != CHOSEN], parts_of(split, STAGES)[2]
+        return [s for s in slots if s.stage != CHOSEN], split[2]
 
     def run(self, context: Context) -> None:
         """One-way marginals, a tree by the exponential mechanism, its pairs."""
@@ -95,23 +95,19 @@ class MstSettings(Selection):
 
     kind: ClassVar[str] = "mst"
     methods: ClassVar[tuple[type[Method], ...]] = (Mst,)
-    max_cells: int = 1_000_000
-    rare: float = 3.0
-    floor: float = 0.0
-    split: list[float] = field(default_factory=lambda: [1.0, 0.5, 2.0])
-    view_cells: int = 0
+    max_cells: int = setting(1_000_000, least=1)
+    rare: float = setting(3.0, least=0, noun=DEVIATIONS)
+    floor: float = setting(0.0, least=0, noun=RECORDS)
+    split: list[float] = setting([1.0, 0.5, 2.0], above=0, parts=STAGES)
+    view_cells: int = setting(0, least=0, note="256 for 8 binary columns, 0: each edge alone")
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
         return large_pairs(facts, self.max_cells)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """A tree of the joint columns."""
-        floor = threshold(self.floor, "selection.floor", "records")
         candidates = edges(facts.domain, facts.joint, self.max_cells)
-        if self.view_cells < 0:
-            fix = "a whole number of at least 0; 256 for 8 binary columns, 0: each edge alone"
-            raise UserError(f"got {self.view_cells}", where="selection.view_cells", fix=fix)
-        method = Mst(candidates, threshold(self.rare, "selection.rare"), floor, self.view_cells)
+        method = Mst(candidates, self.rare, self.floor, self.view_cells)
         return Schedule(method, *method.slots(facts.domain, self.split))
 
 

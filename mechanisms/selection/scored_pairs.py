@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
-from mechanisms.selection.base import SCORES, Method, one_way_slots, parts_of
+from mechanisms.selection.base import SCORES, Method, one_way_slots
+
+#: What the parts of the budget are for.
+SCORED_STAGES = ("one-way", "scores", "measurement")
+#: What a message says of `combine_cells`.
+COMBINED = "0: pairs stay pairs"
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,10 @@ class ScoredPairs(Method):
         Args:
             split: parts of the budget for the three stages; the first is shared out by cells^(2/3).
         """
-        parts = parts_of(split, ("one-way", "scores", "measurement"))
-        slots = one_way_slots(domain, parts[0])
+        slots = one_way_slots(domain, split[0])
         if self.candidates:
-            slots.append(Reservation(SCORES, None, 0, parts[1], len(self.candidates)))
-        return slots, parts[2]
+            slots.append(Reservation(SCORES, None, 0, split[1], len(self.candidates)))
+        return slots, split[2]
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
         """Every candidate, at the size that it may be combined to."""
@@ -43,11 +46,3 @@ class ScoredPairs(Method):
     @property
     def reported(self) -> Sequence[Clique]:
         return self.candidates
-
-
-def combining(cells: int) -> int:
-    """selection.combine_cells, checked."""
-    if cells < 0:
-        fix = "a whole number of at least 0; 0: pairs stay pairs"
-        raise UserError(f"got {cells}", where="selection.combine_cells", fix=fix)
-    return cells

@@ -8,7 +8,7 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.adaptive_grid import subsets
-from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, parts_of
+from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN
 
 #: What the parts of the budget are for.
 STAGES = ("one-way", "choice", "measurement")
@@ -24,13 +24,12 @@ def tree_slots(
     """
     first = first_marginals(domain, targets)
     count, new = forest_edges(candidates), [(), *subsets(targets)]
-    parts = parts_of(split, STAGES)
     largest = max((domain.cells(c) for c in candidates), default=0)
-    slots = [Reservation(GIVEN, c, domain.cells(c), parts[0] / len(first)) for c in first]
-    slots += [Reservation(CHOOSE, None, 0, parts[1] / count) for _ in range(count)]
+    slots = [Reservation(GIVEN, c, domain.cells(c), split[0] / len(first)) for c in first]
+    slots += [Reservation(CHOOSE, None, 0, split[1] / count) for _ in range(count)]
     for extra in new if count else ():
         cells = largest * domain.cells(extra)
-        slots += [Reservation(CHOSEN, None, cells, parts[2] / count / len(new)) for _ in range(count)]
+        slots += [Reservation(CHOSEN, None, cells, split[2] / count / len(new)) for _ in range(count)]
     return slots
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, not_in_release
 from pipeline.settings import config as settings
 from pipeline.settings.compose import compose_config, one_value_each, without_hydra
@@ -26,7 +26,6 @@ from pipeline.settings.overrides import quoted, spelled, with_names
 Work: TypeAlias = "Callable[[], int]"
 
 #: The forms of a command's answer.
-FORMS = ("text", "json")
 
 
 def later(name: str, *arguments: Any) -> Work:
@@ -64,14 +63,12 @@ def plan(arguments: Sequence[str]) -> Work:
     """What a run would measure."""
     config = settings.typed(compose_config("config", arguments), settings.Config)
     settings.schema_path(config.data.schema)
-    one_of(config.plan.format, FORMS, "plan.format")
     return later("pipeline.commands.plan_command:show_plan", config)
 
 
 def check(arguments: Sequence[str]) -> Work:
     """What a schema would do to a table."""
     config = settings.typed(compose_config("check", arguments), settings.CheckConfig)
-    one_of(config.format, FORMS, "format")
     settings.schema_path(config.data.schema)
     check_table(config.data.path, "data.path", "data.path=FILE: the table to look at")
     return later("pipeline.commands.check_command:show_look", config)

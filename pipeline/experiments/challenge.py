@@ -189,20 +189,13 @@ def _check(config: Config) -> None:
         raise UserError("both are set", where="experiment.schemas, experiment.columns", fix=fix)
     for variant in variants_of(settings):
         schema_at(settings, variant.epsilon)
-    if any(not 0 < share <= 1 for share in settings.samples) or len(set(settings.samples)) < len(settings.samples):
-        fix = "shares above 0, at most 1, each once"
-        raise UserError(f"got {settings.samples}", where="experiment.samples", fix=fix)
     if settings.samples and (settings.holdout or not settings.methods):
         fix = "experiment.methods, and no experiment.holdout: samples are scored on the codes of the whole table"
         raise UserError("samples have nothing to stand beside", where="experiment.samples", fix=fix)
     anonymous = anonymous_of(settings)
-    if any(k < 2 for k in anonymous) or len(set(anonymous)) < len(anonymous):
-        raise UserError(f"got {anonymous}", where="experiment.anonymous", fix="k of at least 2, each once")
     if anonymous and (not settings.holdout or settings.methods):
         fix = "an experiment.holdout, and no experiment.methods"
         raise UserError("anonymized tables have nothing to stand beside", where="experiment.anonymous", fix=fix)
-    if not 0 <= settings.holdout < 1:
-        raise UserError(f"got {settings.holdout}", where="experiment.holdout", fix="a share of at least 0, below 1")
     if config.evaluation.holdout is not None:
         raise UserError("a challenge has its own", where="evaluation.holdout", fix="set experiment.holdout")
 

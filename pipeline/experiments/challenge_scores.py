@@ -77,6 +77,6 @@ def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options
     real, schema = (options.values.tables["real"], None) if on_values and options.values else (world.real, world.schema)
 
     def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.run(Inputs(metric, a, b, schema, options))[0]
+        return metric.computed(Inputs(metric, a, b, schema, options))[0]
 
     return floor(score, real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.settings import setting
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
-from pipeline.experiments.repeats import checked_repeats
 from pipeline.settings.config import Config
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class ChallengeSettings(ExperimentSource):
         repeats: how often each release is made; what is shown are means with their standard errors.
     """
 
-    epsilons: list[float] = field(default_factory=list)
+    epsilons: list[float] = setting([], above=0)
     variants: list[dict[str, Any]] = field(default_factory=list)
     bounds: dict[str, int] = field(default_factory=dict)
     schemas: dict[str, str] = field(default_factory=dict)
@@ -54,15 +54,15 @@ class ChallengeSettings(ExperimentSource):
     roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
-    samples: list[float] = field(default_factory=list)
-    anonymous: list[int] | None = field(default_factory=list)
-    rows: int = 20_000
-    per_subject: int = 50
-    holdout: float = 0.0
+    samples: list[float] = setting([], above=0, most=1, distinct=True, noun="shares")
+    anonymous: list[int] | None = setting([], least=2, distinct=True, noun="k")
+    rows: int = setting(20_000, least=1)
+    per_subject: int = setting(50, least=1)
+    holdout: float = setting(0.0, least=0, below=1, noun="a share of the units")
     floors: bool = True
-    repeats: int = 1
-    query_seed: int = 0
-    sample_seed: int = 0
+    repeats: int = setting(1, least=1, noun="how often each is made: a whole number")
+    query_seed: int = setting(0, least=0)
+    sample_seed: int = setting(0, least=0)
 
 
 def rounds(
@@ -138,9 +138,9 @@ def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
     """The releases of a challenge: those of `_listed`, each as often as `repeats` says.
 
     Raises:
-        UserError: as of `_listed`, or a number of runs below 1.
+        UserError: as of `_listed`.
     """
-    runs = checked_repeats(settings.repeats)
+    runs = range(1, settings.repeats + 1)
     return tuple(replace(variant, run=run) for variant in _listed(settings) for run in runs)
 
 
@@ -154,7 +154,7 @@ def _listed(settings: ChallengeSettings) -> tuple[Variant, ...]:
         fix = "one of the two: experiment.epsilons=[] or experiment.variants=[]"
         raise UserError("both are set", where="experiment.epsilons, experiment.variants", fix=fix)
     if not settings.variants:
-        if not settings.epsilons or any(not 0 < e < math.inf for e in settings.epsilons):
+        if not settings.epsilons:
             fix = "'experiment.epsilons=[0.1,1,10]'"
             raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
         return tuple(_bounded(Variant(e), settings.bounds) for e in settings.epsilons)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.settings import BoundedSettings, setting
 from pipeline.experiments.gallery.published import Published, published_of
-from pipeline.experiments.repeats import checked_repeats
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.own_settings import own_settings
 
 
 @dataclass(frozen=True)
-class ExperimentSource:
+class ExperimentSource(BoundedSettings):
     """Where an experiment comes from, and what is reported there.
 
     Attributes:
@@ -24,6 +23,7 @@ class ExperimentSource:
         notes: for readers.
     """
 
+    settings_group: ClassVar[str] = "experiment"
     name: str | None = None
     source: str = ""
     says: str = ""
@@ -41,7 +41,7 @@ class ExperimentSource:
 
 
 @dataclass(frozen=True)
-class MapSettings:
+class MapSettings(BoundedSettings):
     """What the experiments on temporal maps share.
 
     Attributes:
@@ -54,27 +54,28 @@ class MapSettings:
         repeats: how often each table is made; what is shown are means with their standard errors.
     """
 
+    settings_group: ClassVar[str] = "experiment"
     columns: list[str] | None = None
-    dpsyn: list[float] = field(default_factory=list)
-    laplace: list[float] = field(default_factory=list)
-    samples: list[float] = field(default_factory=list)
-    max_records: int = 2
+    dpsyn: list[float] = setting([], above=0, distinct=True, noun="a list of ε")
+    laplace: list[float] = setting([], above=0, distinct=True, noun="a list of ε")
+    samples: list[float] = setting([], above=0, most=1, distinct=True, noun="shares")
+    max_records: int = setting(2, least=1)
     clip: str = "truncate"
-    sensitivity: int = 20
-    query_seed: int = 0
-    sample_seed: int = 0
-    delta: float = 2.0
-    repeats: int = 1
+    sensitivity: int = setting(20, least=1)
+    query_seed: int = setting(0, least=0)
+    sample_seed: int = setting(0, least=0)
+    delta: float = setting(2.0, least=0, noun="a number of records")
+    repeats: int = setting(1, least=1, noun="how often each is made: a whole number")
 
 
 S = TypeVar("S")
 
 
 def settings_of(config: ExperimentConfig, cls: type[S]) -> S:
-    """The experiment's own settings, checked against their types.
+    """The experiment's own settings, checked.
 
     Raises:
-        UserError: no such setting; a value of another type.
+        UserError: no such setting; a value that a setting may not have.
     """
     return own_settings(cls, config.options, "experiment", config.kind)
 
@@ -123,27 +124,11 @@ def rows_of(settings: MapSettings) -> list[RowSpec]:
     """The rows in the paper's order, each as often as `repeats` says.
 
     Raises:
-        UserError: an impossible value, one that is given twice, no rows at all, or a number of runs below 1.
+        UserError: no rows at all.
     """
-    rows = []
-    for setting, method, top, what in (
-        ("dpsyn", "dpsyn", math.inf, "ε above 0"),
-        ("laplace", "lap", math.inf, "ε above 0"),
-        ("samples", "sample", 1.0, "shares above 0, at most 1"),
-    ):
-        values = [float(v) for v in getattr(settings, setting)]
-        wrong = [v for v in values if not (0 < v <= top and math.isfinite(v))]
-        if wrong or len({f"{v:g}" for v in values}) < len(values):
-            raise UserError(f"got {values}", where=f"experiment.{setting}", fix=f"a list of {what}, each once")
-        rows += [RowSpec(method, v, run) for v in values for run in checked_repeats(settings.repeats)]
+    methods = {"dpsyn": settings.dpsyn, "lap": settings.laplace, "sample": settings.samples}
+    runs = range(1, settings.repeats + 1)
+    rows = [RowSpec(method, float(v), run) for method, values in methods.items() for v in values for run in runs]
     if not rows:
         raise UserError("no rows", where="experiment", fix="at least one of experiment.dpsyn, .laplace, .samples")
-    for setting in ("max_records", "sensitivity"):
-        if getattr(settings, setting) < 1:
-            fix = "a whole number of at least 1"
-            raise UserError(f"got {getattr(settings, setting)}", where=f"experiment.{setting}", fix=fix)
-    if settings.sample_seed < 0:
-        raise UserError(f"got {settings.sample_seed}", where="experiment.sample_seed", fix="a number of at least 0")
-    if not 0 <= settings.delta < math.inf:
-        raise UserError(f"got {settings.delta}", where="experiment.delta", fix="a number of records of at least 0")
     return rows

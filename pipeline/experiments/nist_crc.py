@@ -10,6 +10,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
+from mechanisms.public.settings import setting
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments import challenge
@@ -47,11 +48,11 @@ class CrcSettings(ExperimentSource):
 
     sets: dict[str, list[str]] = field(default_factory=dict)
     only: list[str] = field(default_factory=list)
-    epsilons: list[float] = field(default_factory=list)
+    epsilons: list[float] = setting([], above=0)
     metrics: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
-    rows: int = 20_000
-    repeats: int = 5
+    rows: int = setting(20_000, least=1)
+    repeats: int = setting(5, least=1, noun="how often each is made: a whole number")
     floors: bool = True
     submission: dict[str, str] = field(default_factory=dict)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechanisms.public.errors import UserError
 from pipeline.experiments.gallery.published import Beside
 
 #: Differences of runs below this part of the mean are rounding, not an error.
@@ -66,17 +65,6 @@ def mean_beside(runs: Sequence[Sequence[Beside]]) -> tuple[Beside, ...]:
         mean = mean_of(number.ours for number in group)
         made.append(replace(group[0], ours=mean.value, error=mean.error, runs=mean.runs))
     return tuple(made)
-
-
-def checked_repeats(repeats: int) -> range:
-    """The numbers of the runs, from 1 on.
-
-    Raises:
-        UserError: a number of runs below 1.
-    """
-    if repeats < 1:
-        raise UserError(f"got {repeats}", where="experiment.repeats", fix="how often each is made: at least 1")
-    return range(1, repeats + 1)
 
 
 def run_seed(seed: int | None, run: int) -> int | None:

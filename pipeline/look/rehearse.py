@@ -47,8 +47,6 @@ def rehearse(config: Config, root: Path) -> Run:
     if table.exists():
         raise UserError(f"{table} is there already", where="hydra.run.dir", fix="another folder, or move it away")
     rows = ROWS if config.plan.rows is None else config.plan.rows
-    if rows < 1:
-        raise UserError(f"got {rows}", where="plan.rows", fix=f"how many rows to make, for example plan.rows={ROWS}")
     specs = build_specs(config)
     schema, unit = build_schema(specs), specs.unit
     most = MOST if specs.discovers_bound else unit.max_records

@@ -22,7 +22,7 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import ColumnLoss, beyond, check_share, fate, loss_of, percent
+from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source, by_column, literal
 from mechanisms.public.tables.text_forms import (
@@ -98,7 +98,6 @@ def check(config: CheckConfig) -> TableLook:
     Raises:
         UserError: a mistake of the settings, the schema or the file.
     """
-    check_share(config.data.max_unplaced)
     schema = declared_schema(config.data)
     schema = replace(schema, confirmed_public=schema.confirmed_public or config.data.confirmed_public)
     asked = asks_for_records(config.privacy)

@@ -15,7 +15,6 @@ from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import in_records
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
@@ -101,8 +100,6 @@ def _candidates(config: Config, schema: Schema, plan: Plan) -> list[dict[str, An
     `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
     """
     domain, rows = schema.measured, config.plan.rows
-    if rows is not None and rows < 1:
-        raise UserError(f"got {rows}", where="plan.rows", fix="the number of rows, about, or null")
     candidates: list[tuple[Clique, float, float]] = []
     if not plan.method:
         for m in plan.measurements:

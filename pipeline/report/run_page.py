@@ -32,7 +32,7 @@ from pipeline.report.promise_section import noise_section, promise_section, unit
 from pipeline.report.score_sections import mgd_section, scores_section
 from pipeline.report.sdnist_section import sdnist_section
 from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
-from pipeline.scores.score_run import damaged, report_files
+from pipeline.scores.kept_scores import damaged, report_files
 from pipeline.settings.inputs import check_scored
 
 

@@ -35,7 +35,6 @@ class FirstLook:
         numbers: a row per column of numbers or dates, see `side_by_side`.
         groups: a row per such column and group.
         names, values: those columns, and the values of some records of both tables.
-        sources: the files of both tables, where they were read through a schema.
         moments: columns of dates → the seconds of one of their unit.
     """
 
@@ -43,7 +42,6 @@ class FirstLook:
     groups: Sequence[Mapping[str, Any]]
     names: tuple[str, ...]
     values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    sources: tuple[Source, Source] | None = None
     moments: Mapping[str, int] = field(default_factory=dict)
 
     def added_to(self, card: Scorecard, real: CodedTable, synthetic: CodedTable) -> Scorecard:
@@ -73,7 +71,7 @@ def first_look(
     names = tuple(c.name for c in numbers_of(schema))
     values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
     moments = {c.name: SECONDS[c.kind] for c in numbers_of(schema) if c.kind in SECONDS}
-    return FirstLook(numbers, rows, names, values, (real, synthetic), moments)
+    return FirstLook(numbers, rows, names, values, moments)
 
 
 def _grouped(

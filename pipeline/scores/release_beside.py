@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
 from mechanisms.public.plain_files import read_mapping
-from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
+from mechanisms.public.release_files import load_released_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
@@ -57,14 +59,36 @@ class ReleaseFacts:
     @property
     def promise(self) -> AttackPromise | None:
         """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
-        ready = self.private and self.neighbouring == Neighbouring.ADD_REMOVE
-        return AttackPromise(self.pairs) if ready else None
+        return _promise(self.private, self.neighbouring, self.pairs)
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
         said = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
         said["per"] = self.of.column or "record"
         return said | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
+
+
+def promise_of(statement: PrivacyStatement | None) -> AttackPromise | None:
+    """What an attack on a unit of a run may be held against."""
+    if statement is None:
+        return None
+    stated = (statement.guarantee["epsilon"], statement.guarantee["delta"])
+    pairs = (stated, *((e, d) for d, e in statement.curve if e is not None))
+    return _promise(statement.private, statement.neighbouring, pairs)
+
+
+def _promise(private: bool, neighbouring: str, pairs: tuple[tuple[float, float], ...]) -> AttackPromise | None:
+    """A promise about a unit more or less, which holds.
+
+    Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
+    """
+    return AttackPromise(pairs) if private and neighbouring == Neighbouring.ADD_REMOVE else None
+
+
+def schema_of(path: Path) -> Schema:
+    """The schema of a file, which may be that of a release."""
+    released = (path.parent / MANIFEST).is_file() and (path.parent / STATEMENT).is_file()
+    return load_released_schema(path) if released else load_schema(path)
 
 
 def release_beside(table: Path) -> tuple[ReleaseFacts | None, str]:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.metric import Options
 from evaluation.metrics import METRICS, ScoreSpec
-from evaluation.outcome import plain
-from evaluation.pictures.pictures import pictures
-from evaluation.report_data import figures
-from evaluation.score import Scorecard, score_tables
+from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
-from mechanisms.public.coded_table import CodedTable, CountedTable
-from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
@@ -30,23 +21,22 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.comparison.tidy import tidy_text
 from pipeline.folders import RunFolder
 from pipeline.scores.file_facts import file_facts
-from pipeline.scores.first_look import FirstLook, first_look
+from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import floors_file, keep_floors
+from pipeline.scores.kept_scores import write_scores
 from pipeline.scores.read_values import shared_schema, with_schema
+from pipeline.scores.release_beside import promise_of
+from pipeline.scores.scored_tables import over_one_schema
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
-#: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
-MOST_FOR_CSV = 5_000_000
 
 
 def score_run(
@@ -63,90 +53,48 @@ def score_run(
     statement: PrivacyStatement | None = None,
     progress: Progress | None = None,
 ) -> Scorecard:
-    """As `score_release`, of the files of the table and of the synthetic one.
+    """Score a run's table, of the rows that were not set aside; leaves scores.json, scores.csv and figures.json.
 
     Where the engine holds more rows than scores may read, what follows from counts takes its counts, and all else a
     sample, but where units were set aside: these are known by reading all rows.
 
     Args:
-        known: the noisy answers: they tell the noise's standard errors.
-    """
-    source, released = files
-    place, whole = folder.temporary / "scored", None
-    given = {"real": source, "synthetic": released}
-    if private.aside is None:
-        seen = engine.scored(source, schema, private.encoding, workdir=place, progress=progress)
-        source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
-    look = first_look(source, released, schema, spec.groups, known)
-    score = partial(score_release, whole=whole, places=places, look=look, statement=statement, progress=progress)
-    return score(private, source, schema, folder, synthetic, spec, files=given)
-
-
-def score_release(
-    private: PrivateTable,
-    source: Source,
-    schema: Schema,
-    folder: RunFolder,
-    synthetic: CodedTable,
-    spec: ScoreSpec,
-    *,
-    files: Mapping[str, Source],
-    whole: CountedTable | None = None,
-    places: tuple[str, str] | None = None,
-    look: FirstLook,
-    statement: PrivacyStatement | None = None,
-    progress: Progress | None = None,
-) -> Scorecard:
-    """Score a run's table against the rows that were not set aside; leaves scores.json, scores.csv and figures.json.
-
-    Args:
-        files: the real and the synthetic table as they were given.
-        whole: all rows, where the source is a sample of them.
+        files: of the table and of the synthetic one.
         places: columns of longitude and latitude.
-        look: what the files of both tables show.
+        known: the noisy answers: they tell the noise's standard errors.
         statement: of the release: what it promises stands beside the attacks.
     """
+    source, released = files
+    whole = None
+    if private.aside is None:
+        work = folder.temporary / "scored"
+        seen = engine.scored(source, schema, private.encoding, workdir=work, progress=progress)
+        source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
     truth, aside = _truth(private, source, schema, folder)
-    spec = affordable(spec, truth.rows)
-    values, said = _values(private, look.sources, schema, (truth, synthetic, aside), spec)
-    losses = losses_of(private.encoding, schema)
-    # The schema's own codes are those of the synthetic table; what it has no place for is a cell of its own.
-    given = {"real": truth, "made": synthetic, "aside": aside, "whole": whole}
-    declared = schema
-    schema, tables = together(schema, {name: table for name, table in given.items() if table is not None})
-    truth, synthetic, aside, whole = tables["real"], tables["made"], tables.get("aside"), tables.get("whole")
-    subject = "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"
+    spec = replace(affordable(spec, truth.rows), dive=True)
+    values, said = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
     wanted = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
-    options = replace(spec.options, values=values, holdout=aside, whole=whole, unit=unit, holdout_unit=unit_aside)
-    held = statement is not None and statement.private
-    options = replace(options, promise=promise_of(statement), private=held, why={**options.why, "subject": subject})
-    spec = replace(spec, options=options, dive=True)
-    card = replace(score_tables(truth, synthetic, schema, spec, progress=progress), said=said)
-    card = look.added_to(card, truth, synthetic)
-    drawn = drawings(card, (truth, synthetic), schema, declared, options, places, look)
-    named = f"{schema.name}, in release/schema.yaml"
-    about = file_facts(files, card.rows, named)
+    tables = over_one_schema(
+        schema,
+        {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole},
+        first_look(source, released, schema, spec.groups, known),
+        values=values,
+        said=said,
+        unit=unit,
+        holdout_unit=unit_aside,
+        promise=promise_of(statement),
+        private=statement is not None and statement.private,
+        why={"subject": "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"},
+    )
+    card = tables.score(spec, progress)
+    about = file_facts({"real": files[0], "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
         about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})
-    drawn |= {"units": _units(private), "lost": said_losses(losses), "files": about}
-    facts = card.to_json()
-    write_whole(folder.scores, text := as_text(facts), mode=0o600)
-    if len(text) <= MOST_FOR_CSV:
-        write_whole(folder.scores.with_suffix(".csv"), tidy_text(facts), mode=0o600)
-    write_whole(folder.figures, as_text(drawn), mode=0o600)
+    lost = said_losses(losses_of(private.encoding, schema))
+    drawn = tables.drawings(card, spec, places) | {"units": _units(private), "lost": lost, "files": about}
+    write_scores(folder, card.to_json(), drawn)
     return card
-
-
-def promise_of(statement: PrivacyStatement | None) -> AttackPromise | None:
-    """What an attack on a unit may be held against: a promise about a unit more or less, which holds.
-
-    Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
-    """
-    if statement is None or not statement.private or statement.neighbouring != Neighbouring.ADD_REMOVE:
-        return None
-    stated = (statement.guarantee["epsilon"], statement.guarantee["delta"])
-    return AttackPromise((stated, *((e, d) for d, e in statement.curve if e is not None)))
 
 
 def share_floors(
@@ -176,55 +124,6 @@ def share_floors(
         keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"], values)
 
 
-def drawings(
-    card: Scorecard,
-    tables: tuple[CodedTable, CodedTable],
-    schema: Schema,
-    declared: Schema,
-    options: Options,
-    places: tuple[str, str] | None,
-    look: FirstLook,
-) -> dict[str, Any]:
-    """What the report draws, under its format's name.
-
-    Args:
-        tables: real and synthetic, over the schema's domain.
-        declared: the schema before codes for values outside joined it.
-    """
-    found = pictures(card, tables, schema, options, declared=declared, names=look.names, values=look.values)
-    for column in found.get("densities", ()):
-        column |= {"seconds": look.moments[column["column"]]} if column["column"] in look.moments else {}
-    return {"format": "figures/1", **figures(card, *tables, schema, options, places), **found}
-
-
-def as_text(value: Any) -> str:
-    """A JSON text without NaN."""
-    return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
-
-
-def report_files(path: Path) -> dict[str, Any]:
-    """A JSON file's content; empty where there is none.
-
-    Raises:
-        UserError: it is damaged.
-    """
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise damaged(path) from error
-    if not isinstance(content, dict):
-        raise damaged(path)
-    return content
-
-
-def damaged(path: Path) -> UserError:
-    """What a run or a sweep left can no longer be read."""
-    fix = "a copy of it from before; or the run again, with resume=true, which spends nothing more"
-    return UserError("damaged, or not what a run left there", where=str(path), fix=fix)
-
-
 def _units(private: PrivateTable) -> dict[str, Any] | None:
     """How many units have how many records; None where a record is a unit."""
     if private.sizes is None:
@@ -243,7 +142,7 @@ def _unit_of_rows(private: PrivateTable, source: Source) -> tuple[NDArray[np.int
 
 def _values(
     private: PrivateTable,
-    sources: tuple[Source, Source] | None,
+    sources: tuple[Source, Source],
     schema: Schema,
     tables: tuple[CodedTable, CodedTable, CodedTable | None],
     spec: ScoreSpec,
@@ -256,7 +155,7 @@ def _values(
         tables: real, synthetic and what was set aside, as codes.
     """
     aside = private.aside
-    if sources is None or not (aside is not None or wants_values(spec)):
+    if aside is None and not wants_values(spec):
         return None, ()
     real, synthetic = tables[0].rows + (0 if tables[2] is None else tables[2].rows), tables[1].rows
     both = dict(zip(("real", "synthetic"), sources, strict=True))

@@ -59,11 +59,9 @@ def build_histogram(specs: Specs, schema: Schema) -> RecordsPerUnit | None:
     """The histogram of records per unit, where the schema's unit_id asks for it.
 
     Raises:
-        UserError: a record is the unit; a share out of range; more cells than make sense.
+        UserError: a record is the unit; more cells than make sense.
     """
     ids, unit, share = schema.rules.unit_ids, specs.unit, specs.config.privacy.unit_id_share
-    if not 0.001 <= share <= 0.999:
-        raise UserError(f"got {share}", where="privacy.unit_id_share", fix="a part of the budget, 0.001 to 0.999")
     if ids is None or not ids.measured:
         return None
     public = f"declare shares in the schema, as in unit_id: {{name: {ids.name}, records: {{1: 0.7, 2: 0.3}}}}"

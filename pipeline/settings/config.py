@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from mechanisms.accounting.private_selection import MOST_TRIES
+from mechanisms.public.discovery.unit_sizes import MOST_CAP
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.units import ID_RULES, NO_UNIT
+from mechanisms.public.schema.discover_fields import WORD
+from mechanisms.public.settings import BoundedSettings, setting
+from mechanisms.public.units import ID_RULES, MIN_DELTA, NO_UNIT, Neighbouring
+from mechanisms.sensitive.contribution import MAX_RECORDS, Clip, MissingUnit
 from pipeline.conf_folder import SCHEMAS
+from pipeline.console import CONSOLE
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
@@ -25,37 +30,42 @@ from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
 
+#: How `plan`, `check` and `budget` print, and what messages say of a bound on records.
+PRINTED, KNOWN = ("text", "json"), "from what is publicly known, as in privacy.max_records=20"
+
 
 @dataclass
-class DataConfig:
+class DataConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "data"
     name: str = "table"
     path: str | None = None
     schema: str | None = None
     confirmed_public: bool = False
     delimiter: str = ","
-    max_unplaced: float = 0.2
+    max_unplaced: float = setting(0.2, least=0, most=1, noun="a share of a column's values", note="1 never refuses")
     unit: str = "record"
-    max_records: int | None = None
-    rows: int | None = None
-    seed: int = 0
+    max_records: int | None = setting(None, least=1, most=MAX_RECORDS)
+    rows: int | None = setting(None, least=0)
+    seed: int = setting(0, least=0)
     roles: dict[str, str] | None = None
 
 
 @dataclass
-class PrivacyConfig:
-    epsilon: float = 1.0
-    delta: float = 1e-9
+class PrivacyConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "privacy"
+    epsilon: float = setting(1.0, above=0, note="for example privacy.epsilon=1")
+    delta: float = setting(1e-9, least=MIN_DELTA, below=1, also={0: "with privacy.accountant=basic mechanism=laplace"})
     accountant: str = "gdp"
-    neighbouring: str = "add_remove"
+    neighbouring: str = setting("add_remove", choices=tuple(Neighbouring))
     unit: str = "record"
-    max_records: int | str | None = None
-    max_records_cap: int = 1024
-    clip: str = "weight"
-    missing_unit: str = "drop"
+    max_records: int | str | None = setting(None, least=1, most=MAX_RECORDS, also={WORD: ""}, note=KNOWN)
+    max_records_cap: int = setting(1024, least=2, most=MOST_CAP, note=KNOWN)
+    clip: str = setting("weight", choices=get_args(Clip))
+    missing_unit: str = setting("drop", choices=get_args(MissingUnit))
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
     unit_id_rules: list[str] = field(default_factory=lambda: list(ID_RULES))
-    unit_id_share: float = 0.05
-    discovery_share: float | None = None
+    unit_id_share: float = setting(0.05, least=0.001, most=0.999, noun="a part of the budget")
+    discovery_share: float | None = setting(None, least=0.001, most=0.9, noun="a part of the budget")
     noise_seed: int | None = None
 
 
@@ -73,24 +83,26 @@ class MechanismConfig:
 
 
 @dataclass
-class SynthesisConfig:
+class SynthesisConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "synthesis"
     kind: str = "gum"
-    rows: int | None = None
-    seed: int | None = None
+    rows: int | None = setting(None, least=0)
+    seed: int | None = setting(None, least=0)
     options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
-class EvaluationConfig:
+class EvaluationConfig(BoundedSettings):
     """What is scored, and what all metrics share; the settings of single metrics stand with them (`evaluation`)."""
 
+    settings_group: ClassVar[str] = "evaluation"
     enabled: bool = True
     metrics: Any = "quick"
     references: bool = False
     groups: Any = field(default_factory=list)
     pairs: Any = field(default_factory=list)
-    holdout: float | None = None
-    seed: int = 0
+    holdout: float | None = setting(None, above=0, below=1, noun="a share of the units")
+    seed: int = setting(0, least=0)
     subject: str | None = None
     order: str | None = None
     longitude: str | None = None
@@ -99,11 +111,12 @@ class EvaluationConfig:
 
 
 @dataclass
-class BudgetConfig:
+class BudgetConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "budget"
     ledger: str | None = None
     limit: dict[str, Any] | None = None
     accountant: str | None = None
-    slack: float | None = None
+    slack: float | None = setting(None, least=0, most=0.4, noun="a part of the limit's delta")
     table: str | None = None
 
 
@@ -133,31 +146,34 @@ class SigningConfig:
 
 
 @dataclass
-class LimitsConfig:
-    memory_gb: float | None = None
-    threads: int | None = None
+class LimitsConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "limits"
+    memory_gb: float | None = setting(None, above=0, most=1_000_000_000, noun="gigabytes: a number")
+    threads: int | None = setting(None, least=1, most=1024)
 
 
 @dataclass
-class EngineConfig:
+class EngineConfig(BoundedSettings):
     """Who reads the rows; `master`, `scratch` and `settings` are Spark's."""
 
+    settings_group: ClassVar[str] = "engine"
     kind: str = "duckdb"
     master: str | None = None
     scratch: str | None = None
-    score_rows: int | None = None
+    score_rows: int | None = setting(None, least=1)
     settings: dict[str, Any] | None = None
 
 
 @dataclass
-class PlanConfig:
-    format: str = "text"
+class PlanConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "plan"
+    format: str = setting("text", choices=PRINTED)
     details: bool = False
-    rows: int | None = None
+    rows: int | None = setting(None, least=1, note="how many rows the table has, about")
 
 
 @dataclass
-class Config:
+class Config(BoundedSettings):
     """Everything that one run needs to know, besides the rows."""
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -174,22 +190,22 @@ class Config:
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
     accept: list[dict[str, Any]] = field(default_factory=list)
-    accept_share: float = 0.05
-    accept_tries: int = 1
+    accept_share: float = setting(0.05, least=0.0001, most=0.9, noun="a part of the budget")
+    accept_tries: int = setting(1, least=1, most=MOST_TRIES, noun="the expected number of tries, a whole number")
     smoke: bool = False
     plugins: list[str] = field(default_factory=list)
     seed: int | None = None
-    console: str = "terminal"
+    console: str = setting("terminal", choices=CONSOLE)
     resume: bool = False
 
 
 @dataclass
-class SynthConfig:
+class SynthConfig(BoundedSettings):
     """Settings of `synth`."""
 
     source: str | None = None
     where: dict[str, Any] | None = None
-    rows: int | None = None
+    rows: int | None = setting(None, least=0)
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     statement: SigningConfig = field(default_factory=SigningConfig)
@@ -199,7 +215,7 @@ class SynthConfig:
 
 
 @dataclass
-class ScoreConfig:
+class ScoreConfig(BoundedSettings):
     """Settings of `score`."""
 
     real: str | None = None
@@ -211,15 +227,15 @@ class ScoreConfig:
     output: str | None = None
     report: str | None = None
     detail: str = "none"
-    worst: int = 3
-    top: int = 10
+    worst: int = setting(3, least=1)
+    top: int = setting(10, least=1)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plugins: list[str] = field(default_factory=list)
 
 
 @dataclass
-class QueryConfig:
+class QueryConfig(BoundedSettings):
     """Settings of `query`."""
 
     source: str | None = None
@@ -260,27 +276,27 @@ class ReportConfig:
 
 
 @dataclass
-class BudgetFileConfig:
+class BudgetFileConfig(BoundedSettings):
     """Settings of `budget`."""
 
     file: str | None = None
-    format: str = "text"
+    format: str = setting("text", choices=PRINTED)
     limit: dict[str, Any] | None = None
     reason: str | None = None
 
 
 @dataclass
-class CheckConfig:
+class CheckConfig(BoundedSettings):
     """Settings of `check`."""
 
     data: DataConfig = field(default_factory=DataConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
-    format: str = "text"
+    format: str = setting("text", choices=PRINTED)
 
 
 @dataclass
-class DraftConfig:
+class DraftConfig(BoundedSettings):
     """Settings of `schema`."""
 
     table: str | None = None
@@ -295,7 +311,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     """The composed settings as the plain class `cls`; modules of others that they ask for are loaded.
 
     Raises:
-        UserError: a value of the wrong type, naming the setting; a module that cannot be loaded.
+        UserError: a value that a setting may not have, naming the setting; a module that cannot be loaded.
     """
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     try:
@@ -331,22 +347,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
     _check_switches(OmegaConf.to_container(plain), dataclasses.asdict(result))  # type: ignore[call-overload]
-    _check_numbers(dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
-
-
-#: Groups of settings without a number that may be infinite.
-FINITE = ("data", "privacy", "selection", "synthesis", "limits", "plan", "accept_share")
-
-
-def _check_numbers(values: Mapping[str, Any], group: str = "") -> None:
-    """UserError where a setting is no number (nan), or infinite where that means nothing."""
-    for key, value in values.items():
-        name = f"{group}{key}".replace(".options.", ".")
-        if isinstance(value, Mapping):
-            _check_numbers(value, f"{group}{key}.")
-        elif isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and name.split(".")[0] in FINITE)):
-            raise UserError(f"got {value}", where=name, fix=way_out(name))
 
 
 def _check_switches(given: Any, values: Mapping[str, Any], group: str = "") -> None:

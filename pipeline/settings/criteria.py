@@ -30,9 +30,6 @@ def build_criteria(config: Config, domain: Domain) -> tuple[Criterion, ...]:
     if not config.accept and config.accept_tries > 1:
         fix = f"{EXAMPLE}, or accept_tries=1"
         raise UserError("tries without anything to accept", where="accept_tries", fix=fix)
-    if not 0.0001 <= config.accept_share <= 0.9:
-        fix = "a part of the budget, 0.0001 to 0.9"
-        raise UserError(f"got {config.accept_share}", where="accept_share", fix=fix)
     each = config.accept_share / max(len(config.accept), 1)
     return tuple(_criterion(place, entry, domain, each) for place, entry in enumerate(config.accept))
 

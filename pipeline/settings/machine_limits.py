@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from mechanisms.public.errors import UserError
-
 #: More threads than any machine has: beyond it the engine refuses in words of its own.
 MOST_THREADS = 1024
 
@@ -14,13 +12,9 @@ def memory_limit_bytes(memory_gb: float | None) -> int:
     """What a run may use: the setting, or 80 % of this machine's memory."""
     if memory_gb is None:
         return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    if not 0 < memory_gb < 1e9:
-        raise UserError(f"got {memory_gb}", where="limits.memory_gb", fix="gigabytes: a number above 0")
     return int(memory_gb * 1e9)
 
 
 def threads(setting: int | None) -> int:
     """How many threads to use."""
-    if setting is not None and not 1 <= setting <= MOST_THREADS:
-        raise UserError(f"got {setting}", where="limits.threads", fix=f"a whole number from 1 to {MOST_THREADS:,}")
     return setting or len(os.sched_getaffinity(0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
@@ -21,30 +20,15 @@ from pipeline.settings.ways_out import OF_ONE
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS
 
-#: Types of a synthesizer's settings: what fits, and how to say so.
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "int": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "str": ((str,), "a word"),
-}
-
 
 def selection_of(config: SelectionConfig) -> Selection:
-    """The selection with its own settings, checked against their types.
+    """The selection with its own settings, checked.
 
     Raises:
-        UserError: no such selection or setting; a value of another type.
+        UserError: no such selection or setting; a value that a setting may not have.
     """
     kind = SELECTIONS[one_of(config.kind, SELECTIONS, "selection.kind")]
-    settings = own_settings(kind, config.options, "selection", config.kind)
-    _check_cells(config.options)
-    return settings
-
-
-def _check_cells(options: dict[str, Any]) -> None:
-    cells = options.get("max_cells", 1)
-    if isinstance(cells, int) and cells < 1:
-        raise UserError(f"got {cells}", where="selection.max_cells", fix="a whole number of at least 1")
+    return own_settings(kind, config.options, "selection", config.kind)
 
 
 def asked_accountant(config: Config) -> str:
@@ -73,17 +57,10 @@ def with_max_cells(config: SelectionConfig, changed: Callable[[int], int]) -> Se
 def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     """The synthesizer and its settings."""
     kind = SYNTHESIZERS[one_of(config.kind, SYNTHESIZERS, "synthesis.kind")]
-    setting_types = {f.name: f.type for f in dataclasses.fields(kind)}
-    for name, value in config.options.items():
-        if name not in setting_types:
-            raise _no_setting(config.kind, name, setting_types)
-        fits, fix = _KINDS[str(setting_types[name])]
-        if isinstance(value, bool) or not isinstance(value, fits):
-            raise UserError(f"got {value!r}", where=f"synthesis.{name}", fix=fix)
-    if config.rows is not None and config.rows < 0:
-        raise UserError(f"got {config.rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
-    if config.seed is not None and config.seed < 0:
-        raise UserError(f"got {config.seed}", where="synthesis.seed", fix="a whole number of at least 0, or null")
+    names = [f.name for f in dataclasses.fields(kind)]
+    for name in config.options:
+        if name not in names:
+            raise _no_setting(config.kind, name, names)
     return kind(**config.options)
 
 

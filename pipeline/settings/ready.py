@@ -8,10 +8,8 @@ from pathlib import Path
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
-from mechanisms.public.tables.losses import check_share
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
-from pipeline.settings.scoring import build_holdout
 from pipeline.settings.specs import Specs
 from pipeline.statement.publication import Publication, build_publication
 from pipeline.statement.signing import Signer, load_signer
@@ -44,9 +42,8 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     """
     config = specs.config
     released_format(config.release.format)
-    check_share(config.data.max_unplaced)
     usable_synthesizer(config.synthesis, specs.synthesizer)
-    aside = build_holdout(config.evaluation)
+    aside = config.evaluation.holdout
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
     return Ready(aside, start, build_publication(config.statement), load_signer(config.statement.key))

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from evaluation.metric import ROW_FACTS, Options, check_column, check_settings, unmet
+from evaluation.metric import ROW_FACTS, Options, check_column, check_columns, unmet
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec, column_roles, declared_settings
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.extras import absent_extra, need_extra
@@ -113,10 +113,9 @@ def build_options(
     options = Options(settings=settings, why=_ways(), seed=config.seed)
     ready = {}
     for metric in METRICS.values():
-        own = options.own(metric.settings)
-        check_settings(own, schema)
+        check_columns(options.own(metric.settings), schema)
         if prepare and metric.prepare is not None:
-            ready[metric.name] = metric.prepare(own, schema, config.seed)
+            ready[metric.name] = metric.prepared(options, schema)
     return replace(options, ready=ready)
 
 
@@ -135,19 +134,6 @@ def build_places(
     """The columns of longitude and latitude, if both are known."""
     roles = known_roles(config, declared, schema)
     return (roles["longitude"], roles["latitude"]) if {"longitude", "latitude"} <= roles.keys() else None
-
-
-def build_holdout(config: EvaluationConfig) -> float | None:
-    """The share of units that is set aside; None for none.
-
-    Raises:
-        UserError: no share.
-    """
-    share = config.holdout
-    if share is not None and not 0 < share < 1:
-        fix = "a share of the units between 0 and 1, or null"
-        raise UserError(f"got {share}", where="evaluation.holdout", fix=fix)
-    return share
 
 
 def affordable(spec: ScoreSpec, rows: int) -> ScoreSpec:
@@ -187,7 +173,6 @@ def build_scores(
 
 def check_scores(config: Config, schema: Schema) -> None:
     """UserError where `run` would refuse the settings of the evaluation, but for what is listed of many marginals."""
-    build_holdout(config.evaluation)
     build_places(config.evaluation, config.data.roles, schema)
     if config.evaluation.enabled:
         own, roles = config.evaluation, known_roles(config.evaluation, config.data.roles, schema)

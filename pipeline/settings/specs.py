@@ -10,7 +10,7 @@ from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
@@ -77,7 +77,7 @@ def build_specs(config: Config) -> Specs:
         UserError: a setting that is none, or that cannot be.
     """
     privacy, unit = config.privacy, build_unit(config.privacy, config.data)
-    relation = Neighbouring(one_of(privacy.neighbouring, tuple(Neighbouring), "privacy.neighbouring"))
+    relation = Neighbouring(privacy.neighbouring)
     return Specs(
         config,
         unit=unit,
@@ -95,8 +95,6 @@ def build_unit(privacy: PrivacyConfig, data: DataConfig) -> PrivacyUnit:
     Raises:
         UserError: a unit column without C, a C below 1, or a C with one record as the unit.
     """
-    one_of(privacy.clip, ("weight", "truncate", "none"), "privacy.clip")
-    one_of(privacy.missing_unit, ("drop", "own", "refuse"), "privacy.missing_unit")
     column = None if privacy.unit == RECORD else privacy.unit
     bound = privacy.max_records
     if asks_for_records(privacy):
@@ -114,7 +112,7 @@ def build_unit(privacy: PrivacyConfig, data: DataConfig) -> PrivacyUnit:
     return PrivacyUnit(
         column=column,
         max_records=bound,  # type: ignore[arg-type]  # no text: checked above
-        clip=privacy.clip,  # type: ignore[arg-type]  # checked above
+        clip=privacy.clip,  # type: ignore[arg-type]  # one of the words: the settings check it
         missing=privacy.missing_unit,  # type: ignore[arg-type]
         missing_values=tuple(privacy.missing_unit_values),
         rules=tuple(privacy.unit_id_rules),
@@ -148,15 +146,8 @@ def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:
 
 
 def asks_for_records(privacy: PrivacyConfig) -> bool:
-    """Whether C is to be discovered.
-
-    Raises:
-        UserError: another word in its place.
-    """
-    bound = privacy.max_records
-    if isinstance(bound, str) and bound != WORD:
-        raise UserError(f"got {bound!r}", where="privacy.max_records", fix=f"a whole number C ≥ 1, or {WORD}")
-    return bound == WORD
+    """Whether C is to be discovered."""
+    return privacy.max_records == WORD
 
 
 def _without(marginals: Sequence[Any], names: Collection[str]) -> list[Any]:

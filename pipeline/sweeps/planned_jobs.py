@@ -17,13 +17,12 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.parts import check_table_files
 from pipeline import experiment_run
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
-from pipeline.console import CONSOLE
 from pipeline.folders import not_in_release
 from pipeline.settings import build, memory
 from pipeline.settings.compose import listed, misspelt, without_hydra
@@ -143,7 +142,6 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     Raises:
         UserError: as the run would, but earlier.
     """
-    one_of(config.console, CONSOLE, "console")
     if config.experiment.kind or config.smoke:
         experiment_run.known(config)
         return memory.LIBRARIES_BYTES

@@ -15,7 +15,7 @@ from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, check_output
 from pipeline.pages.charts import Drawing, panels
 from pipeline.pages.page import Card, Page, Section, Table, chart_style
-from pipeline.scores.score_run import damaged
+from pipeline.scores.kept_scores import damaged
 from pipeline.sweeps.figures import curves, method_colours, method_seconds, tradeoff
 from pipeline.sweeps.results import choice_warning, total
 

@@ -11,21 +11,13 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
+from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.convergence import Synthesized
 from synthesis.gum.descent import descend
 from synthesis.gum.gradual_update import UpdateWork
-from synthesis.gum.passes import Passes
+from synthesis.gum.passes import STARTS, Passes
 from synthesis.impossible import Zeros
-from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, NOT_NEGATIVE, check_numbers, check_words
-
-#: How α falls from pass to pass, and how cells above their target lose rows.
-WORDS = {
-    "schedule": ("step", "exponential", "linear", "sqrt"),
-    "losses": ("excess", "beta"),
-    "empty": ("grow", "stay"),
-    "matched": ("ordered", "any"),
-}
 
 
 @dataclass(frozen=True)
@@ -52,33 +44,19 @@ class GumSpec(Passes):
             (not in the paper; 0: none).
     """
 
-    start: str = "tree"
+    start: str = setting("tree", choices=STARTS)
     public: str = ""
-    alpha: float = 0.5
-    schedule: str = "step"
-    decay: float = 0.6
-    step: int = 2
-    rate: float = 0.1
-    replace: float = 0.5
-    replace_last: float = 0.0
-    losses: str = "excess"
-    empty: str = "grow"
-    matched: str = "ordered"
-    descents: int = 4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_numbers(
-            self,
-            ("alpha", 0 < self.alpha < math.inf, "a number above 0"),
-            ("decay", 0 < self.decay <= 1, "a number in (0, 1]"),
-            ("step", self.step >= 1, AT_LEAST_ONE),
-            ("rate", 0 <= self.rate < math.inf, NOT_NEGATIVE),
-            ("replace", 0 <= self.replace <= 1, "a number in [0, 1]"),
-            ("replace_last", 0 <= self.replace_last <= 1, "a number in [0, 1]"),
-            ("descents", self.descents >= 0, AT_LEAST_NONE),
-        )
-        check_words(self, WORDS)
+    alpha: float = setting(0.5, above=0)
+    schedule: str = setting("step", choices=("step", "exponential", "linear", "sqrt"))
+    decay: float = setting(0.6, above=0, most=1)
+    step: int = setting(2, least=1)
+    rate: float = setting(0.1, least=0)
+    replace: float = setting(0.5, least=0, most=1)
+    replace_last: float = setting(0.0, least=0, most=1)
+    losses: str = setting("excess", choices=("excess", "beta"))
+    empty: str = setting("grow", choices=("grow", "stay"))
+    matched: str = setting("ordered", choices=("ordered", "any"))
+    descents: int = setting(4, least=0)
 
     def growth(self, t: int) -> float:
         """The step α of pass t, from 0 on."""

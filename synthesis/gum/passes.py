@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.progress import Progress
+from mechanisms.public.settings import setting
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.nonnegative import NONNEGATIVE
@@ -20,10 +20,8 @@ from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.layout import Columns, Layout, draw_lone, lay_out, tree_columns
 from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows
-from synthesis.setting_checks import AT_LEAST_ONE, BELOW_ONE, NOT_NEGATIVE, check_numbers, check_words
 
-#: How the work is laid out.
-LAYOUTS = {"start": ("oneway", "tree"), "lone": ("append", "once", "update"), "groups": ("separate", "together")}
+STARTS = ("oneway", "tree")
 
 
 @dataclass(frozen=True)
@@ -44,26 +42,15 @@ class Passes(ByTargets):
         stall: stop when the mean error has fallen by less than this share over the last ten passes.
     """
 
-    iterations: int = 20
-    start: str = "oneway"
-    lone: str = "append"
-    groups: str = "separate"
-    nonnegative: str = "norm_sub"
-    rare: float = 0.0
-    floor: float = 0.0
-    tolerance: float = 1e-5
-    stall: float = 0.01
-
-    def __post_init__(self) -> None:
-        check_numbers(
-            self,
-            ("iterations", self.iterations >= 1, AT_LEAST_ONE),
-            ("rare", 0 <= self.rare < math.inf, NOT_NEGATIVE),
-            ("floor", 0 <= self.floor < math.inf, NOT_NEGATIVE),
-            ("tolerance", 0 <= self.tolerance < math.inf, NOT_NEGATIVE),
-            ("stall", 0 <= self.stall < 1, BELOW_ONE),
-        )
-        check_words(self, {**LAYOUTS, "nonnegative": NONNEGATIVE})
+    iterations: int = setting(20, least=1)
+    start: str = setting("oneway", choices=STARTS)
+    lone: str = setting("append", choices=("append", "once", "update"))
+    groups: str = setting("separate", choices=("separate", "together"))
+    nonnegative: str = setting("norm_sub", choices=NONNEGATIVE)
+    rare: float = setting(0.0, least=0)
+    floor: float = setting(0.0, least=0)
+    tolerance: float = setting(1e-5, least=0)
+    stall: float = setting(0.01, least=0, below=1)
 
     @property
     def cells_rule(self) -> str:

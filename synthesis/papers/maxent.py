@@ -16,6 +16,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
+from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
 from synthesis.contract import Synthesizer
@@ -24,7 +25,6 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import information, outermost
 from synthesis.gum.passes import gum_rows
 from synthesis.impossible import Zeros, impossible_cells
-from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, check_numbers, check_words
 
 Axes = tuple[int, ...]
 
@@ -48,20 +48,11 @@ class MaxentSpec(Synthesizer):
         max_cells: the largest marginal that is answered.
     """
 
-    solution: str = "maxent"
-    way: int = 3
-    answers: int = 30
-    nonnegative: str = "norm_sub"
-    max_cells: int = 20_000_000
-
-    def __post_init__(self) -> None:
-        check_words(self, {"solution": SOLUTIONS, "nonnegative": NONNEGATIVE})
-        check_numbers(
-            self,
-            ("way", self.way >= 1, AT_LEAST_ONE),
-            ("answers", self.answers >= 0, AT_LEAST_NONE),
-            ("max_cells", self.max_cells >= 1, AT_LEAST_ONE),
-        )
+    solution: str = setting("maxent", choices=("maxent", "least_norm", "leastnorm", "linear"))
+    way: int = setting(3, least=1)
+    answers: int = setting(30, least=0)
+    nonnegative: str = setting("norm_sub", choices=NONNEGATIVE)
+    max_cells: int = setting(20_000_000, least=1)
 
     def make(
         self,

@@ -16,12 +16,12 @@ from mechanisms.public.extras import need_extra
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements
+from mechanisms.public.settings import setting
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
-from synthesis.setting_checks import AT_LEAST_ONE, check_numbers
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,7 @@ class MbiSpec(Synthesizer):
     """
 
     library: ClassVar[str] = "mbi"
-    iterations: int = 1000
-
-    def __post_init__(self) -> None:
-        check_numbers(self, ("iterations", self.iterations >= 1, AT_LEAST_ONE))
+    iterations: int = setting(1000, least=1)
 
     def make(
         self,

@@ -13,17 +13,16 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.settings import setting
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.rounding import codes_of
-from synthesis.setting_checks import AT_LEAST_ONE, check_numbers, check_words
 
 #: Tables of more cells are refused: every one of them is held and changed.
 MAX_CELLS = 5_000_000
-VERSIONS = ("basic", "improved")
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,8 @@ class WeightsSpec(Synthesizer):
         iterations: of the improved version.
     """
 
-    version: str = "improved"
-    iterations: int = 100
-
-    def __post_init__(self) -> None:
-        check_words(self, {"version": VERSIONS})
-        check_numbers(self, ("iterations", self.iterations >= 1, AT_LEAST_ONE))
+    version: str = setting("improved", choices=("basic", "improved"))
+    iterations: int = setting(100, least=1)
 
     def make(
         self,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from synthesis.setting_checks import AT_LEAST_NONE, AT_LEAST_ONE, NOT_NEGATIVE, check_numbers, check_words
-
-#: The words of the settings; `OPTIMIZERS` in `graphical_model` holds what they name.
-WORDS = {"optimizer": ("mirror", "lbfgs"), "stop": ("holdout", "floor", "least")}
+from mechanisms.public.settings import BoundedSettings, setting
 
 
 @dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(BoundedSettings):
     """Settings of the graphical model.
 
     Attributes:
@@ -25,17 +22,9 @@ class ModelSettings:
         max_cells: the largest number of cells of the junction tree.
     """
 
-    iterations: int = 1000
-    stop: str = "holdout"
-    tolerance: float = 1e-6
-    optimizer: str = "mirror"
-    max_cells: int = 10_000_000
-
-    def __post_init__(self) -> None:
-        check_numbers(
-            self,
-            ("iterations", self.iterations >= 0, AT_LEAST_NONE),
-            ("tolerance", 0 <= self.tolerance < math.inf, NOT_NEGATIVE),
-            ("max_cells", self.max_cells >= 1, AT_LEAST_ONE),
-        )
-        check_words(self, WORDS)
+    settings_group: ClassVar[str] = "synthesis"
+    iterations: int = setting(1000, least=0)
+    stop: str = setting("holdout", choices=("holdout", "floor", "least"))
+    tolerance: float = setting(1e-6, least=0)
+    optimizer: str = setting("mirror", choices=("mirror", "lbfgs"))
+    max_cells: int = setting(10_000_000, least=1)

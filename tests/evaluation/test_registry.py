@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluation.map_columns import TimeAndPlace
-from evaluation.metric import Inputs, Metric, MetricSettings, Options, column, columns, declared, scored, setting
+from evaluation.metric import Inputs, Metric, MetricSettings, Options
 from evaluation.metrics import METRICS, declared_settings, find, register
 from evaluation.outcome import compute
 from evaluation.papers.ncript.ncript_metric import PreparedRows
@@ -18,6 +18,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.settings import column, columns, declared, setting
 from mechanisms.public.tables.out_of_schema import with_apart
 from pipeline.help import help_text
 from pipeline.settings.compose import compose_config
@@ -192,7 +193,7 @@ def shades(inputs: Inputs) -> Shades:
 
 
 SHADES = Metric(
-    "shades", "Shades", "high", 0, 1, 1, "none", "here", scored(shades), ShadeSettings, needs=("colour", "time")
+    "shades", "Shades", "high", 0, 1, 1, "none", "here", shades, settings=ShadeSettings, needs=("colour", "time")
 )  # fmt: skip
 
 

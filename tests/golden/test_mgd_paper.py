@@ -10,9 +10,10 @@ import yaml
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
+from evaluation.mgd.chosen_targets import chosen_targets
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.mgd_metric import MgdSettings, chosen_targets
+from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import PresetSpec, preset_targets
 from evaluation.mgd.targets import Targets, target
 from evaluation.papers.challenges.density import density

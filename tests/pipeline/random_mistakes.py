@@ -21,7 +21,6 @@ from tests.pipeline.wrong_values import (
     IN_A_RELEASE,
     LISTS,
     NAMES,
-    NUMBERS,
     OF_RUNS,
     QUERY,
     SCHEMAS,
@@ -71,7 +70,8 @@ def random_mistake(rng: random.Random) -> Mistake:
 def misspelt_setting(rng: random.Random) -> Mistake:
     """A letter of a setting's name is lost, doubled or exchanged."""
     base = rng.choice(list(BASES))
-    name = rng.choice([*(NUMBERS if base in OF_RUNS else []), "output", "format", "synthesis.rows", "delimiter"])
+    of_runs = ["privacy.epsilon", "privacy.max_records", "selection.max_cells", "limits.memory_gb"]
+    name = rng.choice([*(of_runs if base in OF_RUNS else []), "output", "format", "synthesis.rows", "delimiter"])
     place = rng.randrange(len(name))
     wrong = f"{name[:place]}{rng.choice(['', name[place] * 2, 'z'])}q{name[place + 1 :]}=1"
     return Mistake(f"misspelt setting of {base}", nothing, (*BASES[base], wrong))
@@ -90,13 +90,6 @@ def no_setting(rng: random.Random) -> Mistake:
     base = rng.choice(list(BASES))
     wrong = rng.choice(["=5", "==", "privacy.epsilon", "a=[", "a={", "a='", "~data", "+new=1", "x=${nope}", "a,b=1"])
     return Mistake(f"no setting of {base}", nothing, (*BASES[base], wrong))
-
-
-def wrong_number(rng: random.Random) -> Mistake:
-    """A number out of its range, or none."""
-    base, name = rng.choice(OF_RUNS), rng.choice(list(NUMBERS))
-    base = "run" if name.startswith("evaluation") else base  # a plan scores nothing
-    return Mistake(f"{name} of {base}", nothing, (*BASES[base], f"{name}={rng.choice([*NUMBERS[name], 'nan'])}"))
 
 
 def wrong_word(rng: random.Random) -> Mistake:
@@ -354,8 +347,6 @@ KINDS: tuple[Callable[[random.Random], Mistake], ...] = (
     misspelt_setting,
     misspelt_command,
     no_setting,
-    wrong_number,
-    wrong_number,
     wrong_word,
     wrong_list,
     contradiction,

@@ -73,16 +73,10 @@ def test_targets_stand_in_every_marginal(town):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["selection=pairs", "selection.merge=-1"], "selection.merge"),
-        (["selection=mst", "selection.floor=-1"], "selection.floor"),
         (["selection=aim", "privacy.accountant=basic"], "privacy.accountant"),
         (["selection=aim", "mechanism=laplace"], "privacy.accountant"),
         (["selection=aim", "selection.rounds=1"], "selection.rounds"),
-        (["selection=aim", "selection.measured=1"], "selection.measured"),
-        (["selection=mwem", "selection.rounds=0"], "selection.rounds"),
-        (["selection=mst", "selection.split=[1,2]"], "selection.split"),
         (["selection=mst", "selection.max_cells=3"], "selection.max_cells"),
-        (["selection=adagrid", "selection.threshold=-1"], "selection.threshold"),
         (["selection=adagrid", "selection.targets=[jobs]"], "'job'"),
         (["selection=adagrid", "selection.targets=[job]", "selection.closure=[[age,sex]]"], "selection.targets"),
         (["selection=adagrid", "privacy.epsilon=1e-14", "synthesis=pgm"], "privacy.epsilon"),

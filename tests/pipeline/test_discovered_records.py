@@ -117,10 +117,7 @@ def test_columns_and_c_are_discovered_together_the_columns_at_one_record_per_uni
     [
         (["privacy.clip=none"], "clip=none takes C for a public fact"),
         (["privacy.unit=record"], "there is nothing to discover"),
-        (["privacy.max_records=some"], "got 'some'"),
-        (["privacy.max_records_cap=1"], "privacy.max_records_cap"),
         (["privacy.max_records_cap=20000", "data.schema=ids.yaml"], "at most 10,000 with unit_id"),
-        (["privacy.discovery_share=0"], "privacy.discovery_share"),
         (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
     ],

@@ -204,8 +204,6 @@ def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_ref
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["privacy.discovery_share=0"], "privacy.discovery_share"),
-        (["privacy.max_records=many"], "a whole number C ≥ 1, or discover"),
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
         (["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace"], "values: discover needs a part of δ"),
         (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),

@@ -148,13 +148,6 @@ def test_a_column_may_ask_for_fine_cells_under_any_selection(town):
     assert ("age (fine)",) in {a.clique for a in measured.answers}
 
 
-@pytest.mark.parametrize("setting", ["selection.fine_cells=1", "selection.fine_cells=-3", "selection.fine_share=1.5"])
-def test_settings_out_of_range_are_refused_before_anything_is_spent(town, setting, capsys):
-    assert command("run", *TOWN, setting, "hydra.run.dir=out") == 1
-    assert setting.split("=")[0] in capsys.readouterr().err
-    assert not (town / "out" / "release").exists()
-
-
 def test_rows_given_a_range_follow_the_curve_inside_it(done, monkeypatch):
     monkeypatch.chdir(done)
     condition = ["where={charge: [1234, 4000]}", "rows=800"]

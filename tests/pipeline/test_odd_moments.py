@@ -51,7 +51,6 @@ def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.Captur
     "setting",
     [
         "evaluation.metrics=[nonsense]",
-        "evaluation.holdout=2",
         "evaluation.groups=[nowhere]",
         "evaluation.order=nowhere",
     ],

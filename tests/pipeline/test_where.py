@@ -193,7 +193,6 @@ def test_a_part_that_is_passed_off_as_the_whole_is_noticed(sharp):
         (["where={sx: f}"], "did you mean 'sex'"),
         (["where={sex: x}"], "has no value 'x'"),
         (["where={age: [200, 300]}"], "has no value there"),
-        (["where={sex: f}", "rows=-1"], "a whole number of at least 0"),
         (["rows=3", "synthesis.rows=4"], "rows and synthesis.rows differ"),
         (["where=[sex]"], "where"),
     ],

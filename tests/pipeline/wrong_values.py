@@ -29,40 +29,9 @@ BASES = {
 }
 #: Commands that take the settings of a run, of a table, of a release.
 OF_RUNS, OF_RELEASES = ("run", "plan", "sweep", "rehearse"), ("synth", "query", "verify")
-NUMBERS = {
-    "privacy.epsilon": ["0", "-1", "inf", "abc", "[1]", "{a: 1}", "1e999", "''", "true"],
-    "privacy.delta": ["1", "-1e-9", "2", "inf", "tiny", "[0.1]"],
-    "privacy.max_records": ["0", "-3", "1.5", "many", "[2]", "3"],
-    "privacy.unit_id_share": ["0", "-1", "1", "7", "x"],
-    "privacy.discovery_share": ["-1", "1.5", "x", "0.5"],
-    "selection.max_cells": ["0", "-5", "x", "1"],
-    "selection.merge": ["-1", "x", "inf"],
-    "selection.floor": ["-2", "x"],
-    "selection.fine_cells": ["-1", "1", "x", "100000000"],
-    "selection.fine_share": ["-1", "2", "x"],
-    "selection.combine_cells": ["-1", "x"],
-    "selection.split": ["[]", "[1]", "[0,0,0]", "[1,-1,1]", "x"],
-    "synthesis.rows": ["-1", "x", "1.5", "1e400", "[3]"],
-    "synthesis.seed": ["-1", "x", "1.5"],
-    "synthesis.iterations": ["0", "-1", "x", "2.5"],
-    "limits.memory_gb": ["0", "-1", "inf", "x", "1e-9"],
-    "limits.threads": ["0", "-1", "1.5", "x", "99999999999999999999"],
-    "plan.rows": ["-1", "x", "1.5"],
-    "data.max_unplaced": ["-1", "2", "x"],
-    "evaluation.holdout": ["0", "1", "-1", "x"],
-    "accept_tries": ["0", "-1", "x"],
-    "privacy.noise_seed": ["x", "1.5"],
-}
 WORDS = [
-    *(
-        "privacy.accountant",
-        "privacy.neighbouring",
-        "privacy.clip",
-        "privacy.missing_unit",
-        "privacy.unit",
-        "mechanism",
-    ),
-    *("synthesis", "selection", "data", "release.format", "evaluation.metrics", "experiment"),
+    *("privacy.accountant", "privacy.unit", "mechanism", "synthesis", "selection", "data", "release.format"),
+    *("evaluation.metrics", "experiment"),
 ]
 LISTS = {
     "selection.marginals": [
@@ -75,7 +44,7 @@ LISTS = {
         "{a: b}",
         "[[age,sex],[age,nope]]",
     ],
-    "selection.k": ["[]", "[0]", "[9]", "[-1]", "x", "[1.5]"],
+    "selection.k": ["[9]", "x", "[1.5]"],
     "selection.closure": ["[[nobody]]", "x", "[age]"],
     "selection.weights": ["[{marginal: [age]}]", "[3]", "x", "[{marginal: [nobody], weight: 2}]"],
     "accept": ["[{}]", "[{metric: l1}]", "[{metric: nothing, marginals: 2}]", "x", "[{metric: l1, marginals: 99}]"],

@@ -208,7 +208,8 @@ def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, capsys, 
 
 COLLISIONS = {
     "a metric's setting": (
-        "from dataclasses import dataclass, replace\nfrom evaluation.metric import MetricSettings, setting\n"
+        "from dataclasses import dataclass, replace\nfrom evaluation.metric import MetricSettings\n"
+        "from mechanisms.public.settings import setting\n"
         "from largest_cell import LARGEST_CELL\n"
         "@dataclass(frozen=True)\nclass Mine(MetricSettings):\n    buckets: str = setting('x', 'already ours')\n"
         "METRICS = {'mine': replace(LARGEST_CELL, name='mine', settings=Mine)}\n"

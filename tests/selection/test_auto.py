@@ -246,7 +246,6 @@ def test_important_columns_are_public_and_charge_nothing_more(capsys):
     ("settings", "where"),
     [
         (["selection.important=[our]"], "selection.important"),
-        (["selection.important=[hour]", "selection.important_weight=0.5"], "selection.important_weight"),
         (["selection.important=[hour]", "selection.k=[2]"], "selection.important"),
         (["selection.important=[hour]", "privacy.accountant=advanced", "mechanism=gaussian"], "selection.important"),
     ],

@@ -40,8 +40,3 @@ def test_its_rows_have_the_measured_marginals_and_follow_the_seed():
     np.add.at(counts, tuple(made[0].columns), 0.1)
     assert np.abs(counts - TRUTH).max() < 1
     assert all(np.array_equal(x, y) for x, y in zip(made[0].columns, made[1].columns, strict=True))
-
-
-def test_an_impossible_setting_is_named():
-    with pytest.raises(UserError, match=r"synthesis\.iterations"):
-        MbiSpec(iterations=0)

@@ -201,23 +201,6 @@ def test_an_update_never_changes_the_number_of_rows_nor_overshoots_the_target():
     assert np.abs(counts - 1000 / 24).sum() < before
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        {"iterations": 0},
-        {"alpha": 0.0},
-        {"decay": 0.0},
-        {"step": 0},
-        {"replace": 1.5},
-        {"tolerance": -1.0},
-        {"descents": -1},
-    ],
-)
-def test_an_impossible_setting_of_gum_is_named(field):
-    with pytest.raises(UserError, match=rf"synthesis\.{next(iter(field))}"):
-        GumSpec(**field)
-
-
 def test_consistent_targets_agree_sum_to_the_total_and_are_not_negative():
     targets = consistent(noisy(people(), 20.0))
     for target in targets.marginals:

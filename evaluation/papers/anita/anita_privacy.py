@@ -74,6 +74,11 @@ class Privacy:
     measured: dict[str, int] = field(default_factory=dict)
 
     @property
+    def share(self) -> float | None:
+        """The share of synthetic records that lie nearer to training than to the holdout."""
+        return None if self.closer is None else self.closer.share.value
+
+    @property
     def passed(self) -> bool | None:
         """The paper's verdict: neither DCR nor NNDR is systematically smaller than the holdout's.
 

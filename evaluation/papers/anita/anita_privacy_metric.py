@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evaluation.metric import Inputs, Metric, MetricSettings, Options, columns, scored, setting
-from mechanisms.public.errors import one_of
+from evaluation.metric import Inputs, Metric, MetricSettings, Options
+from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
     from evaluation.papers.anita.anita_privacy import Privacy
     from evaluation.readings.reading import Ends
     from mechanisms.public.schema.table_schema import Schema
 
-#: How records may be compared.
-KINDS = ("hamming", "mixed")
 #: Points of a curve that a report draws.
 POINTS = 51
 
@@ -36,6 +34,7 @@ class DistanceSettings(MetricSettings):
     distance: str = setting(
         "hamming",
         "hamming: columns that differ | mixed: of ordered columns how far apart their values lie, from 0 to 1",
+        choices=("hamming", "mixed"),
     )
     distance_buckets: int | None = setting(
         None, "buckets per column that distances are measured in; null for the values as they are", least=2
@@ -44,11 +43,6 @@ class DistanceSettings(MetricSettings):
     distance_rows: int | None = setting(
         20_000, "at most so many of these rows for the distances, a random sample; null for all of them", least=1
     )
-
-
-def prepared(own: DistanceSettings, schema: Schema, seed: int) -> None:
-    """Raises UserError for an unknown distance."""
-    one_of(own.distance, KINDS, "evaluation.distance")
 
 
 def _privacy(inputs: Inputs) -> Privacy:
@@ -60,15 +54,11 @@ def _privacy(inputs: Inputs) -> Privacy:
         *tables,
         columns=own.distance_columns or None,
         m=own.distance_buckets,
-        kind="mixed" if one_of(own.distance, KINDS, "evaluation.distance") == "mixed" else "hamming",
+        kind="mixed" if own.distance == "mixed" else "hamming",
         max_rows=own.max_rows,
         distance_rows=own.distance_rows,
         seed=options.seed,
     )
-
-
-def _share(result: Privacy) -> float | None:
-    return None if result.closer is None else result.closer.share.value
 
 
 def _ends(result: Privacy) -> Ends | None:
@@ -102,12 +92,12 @@ PRIVACY = Metric(
     perfect=0.5,
     reference="½, and what real records score",
     source="Platzer 2020, section 3 (DCR and NNDR against a holdout; the share as one number is ours)",
-    run=scored(_privacy, _share),
+    run=_privacy,
+    score="share",
     ends=_ends,
     figures=_figures,
     settings=DistanceSettings,
     needs=("holdout",),
-    prepare=prepared,
     referable=False,
     on_values=True,
 )

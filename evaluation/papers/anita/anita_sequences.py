@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import NWay, n_way
+from evaluation.metric import Inputs
+from evaluation.papers.paper_metrics import SequencesSettings
 from evaluation.readings.reading import LIMITS, Ends, mean_ends
 from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
@@ -128,3 +130,14 @@ def sequential_accuracy(
     tables, single = zip(*(flat_pairs(s, seed=seed) for s in (real, synthetic)), strict=True)
     parts = tuple(n_way(tables[0], tables[1], n, m=m, seed=seed) for n in orders if n <= len(tables[0].domain))
     return SequentialAccuracy(parts, (tables[0].rows, tables[1].rows), (single[0], single[1]))
+
+
+def sequences_of(inputs: Inputs) -> SequentialAccuracy:
+    """The metric `anita_sequences`."""
+    options, own = inputs.options, inputs.own(SequencesSettings)
+    if options.subject is None:
+        raise UserError("no subjects", where="anita_sequences")
+    orders = options.order or (None, None)
+    tables = (inputs.real, inputs.synthetic)
+    sides = [Sequences(t, s, o, own.fixed) for t, s, o in zip(tables, options.subject, orders, strict=True)]
+    return sequential_accuracy(sides[0], sides[1], m=own.buckets, seed=options.seed)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evaluation.accuracy.anita_accuracy import table_distances
 from evaluation.drawn_schemas import SCHEMAS, WAYS, draw_schemas
+from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 
@@ -64,3 +65,8 @@ def density(
     errors = dict(zip(each["attributes"], each["l1d"], strict=True))
     frame = pd.DataFrame({"attributes": drawn, "l1d": [errors[s] for s in drawn]})
     return Density(1e6 * (1 - math.fsum(frame["l1d"]) / len(frame) / 2), frame, seed)
+
+
+def density_of(inputs: Inputs) -> Density:
+    """The metric `density`."""
+    return density(inputs.real, inputs.synthetic, seed=inputs.options.seed)

@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Inputs, Metric, MetricSettings, column, scored, setting
-from mechanisms.public.errors import one_of
+from evaluation.metric import Inputs, Metric, MetricSettings
+from mechanisms.public.settings import column, setting
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evaluation.papers.challenges.gini import GiniScore
     from mechanisms.public.coded_table import CodedTable
-    from mechanisms.public.schema.table_schema import Schema
-
-#: How the Gini index of a group is computed.
-INDICES = ("challenge", "usual")
 
 
 @dataclass(frozen=True)
@@ -31,12 +27,9 @@ class GiniSettings(MetricSettings):
     group: str | None = column("the column of the groups")
     sex: str | None = column("the column of the sexes")
     income: str | None = column("the column of the incomes")
-    gini_index: str = setting("challenge", "how `gini` computes the index: challenge (1/n lower) or usual")
-
-
-def prepared(own: GiniSettings, schema: Schema, seed: int) -> None:
-    """Raises UserError for an unknown index."""
-    one_of(own.gini_index, INDICES, "evaluation.gini_index")
+    gini_index: str = setting(
+        "challenge", "how `gini` computes the index: challenge (1/n lower) or usual", choices=("challenge", "usual")
+    )
 
 
 def _gini(inputs: Inputs) -> GiniScore:
@@ -83,9 +76,8 @@ GINI = Metric(
     perfect=1_000_000,
     reference="its floor",
     source="Li et al. 2021b, 5.1",
-    run=scored(_gini),
+    run=_gini,
     settings=GiniSettings,
-    prepare=prepared,
     needs=("group", "sex", "income"),
     on_values=True,
 )

@@ -49,6 +49,11 @@ class PieChart:
     inverse: float | None
     reason: str = ""
 
+    @property
+    def mean(self) -> float | None:
+        """The score of a segment, on average."""
+        return None if self.score is None else self.score / self.segments.size
+
     def to_json(self) -> dict[str, Any]:
         """JSON values; the score first."""
         facts = {"score": self.score, "inverse": self.inverse, "segments": self.segments.size}

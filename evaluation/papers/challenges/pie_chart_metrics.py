@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evaluation.map_columns import MAP, MapColumns
-from evaluation.metric import Inputs, Metric, scored
+from evaluation.metric import Inputs, Metric
 
 if TYPE_CHECKING:
     from evaluation.papers.challenges.pie_chart import PieChart
@@ -19,10 +19,6 @@ def _pie(inputs: Inputs) -> PieChart:
     return pie_chart(inputs.real, inputs.synthetic, category=inputs.column("kind"), **places)
 
 
-def _mean(result: PieChart) -> float | None:
-    return None if result.score is None else result.score / result.segments.size
-
-
 PIE_CHART = Metric(
     name="pie_chart",
     title="Sprint 1: pie chart score per place and time",
@@ -33,7 +29,8 @@ PIE_CHART = Metric(
     perfect=1,
     reference="its floor; the sum over places and times, as published, is in the details",
     source="NIST challenge 2020-21, sprint 1; Li et al. 2021a, Appendix B",
-    run=scored(_pie, _mean),
+    run=_pie,
+    score="mean",
     settings=MapColumns,
     needs=MAP,
     quick=True,
@@ -49,7 +46,8 @@ INVERSE_PIE = Metric(
     perfect=0,
     reference="its floor",
     source="Li et al. 2021a, Appendix B; NIST challenge 2020-21, sprint 1",
-    run=scored(_pie, lambda result: result.inverse),
+    run=_pie,
+    score="inverse",
     settings=MapColumns,
     needs=MAP,
 )

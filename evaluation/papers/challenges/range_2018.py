@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -130,3 +131,8 @@ def answer(table: CodedTable, query: Query) -> float:
         return left.size / table.rows
     weights = table.weights * 2.0**-WEIGHT_BITS
     return float(weights[left].sum() / weights.sum())
+
+
+def range_score_of(inputs: Inputs) -> RangeScore:
+    """The metric `range_2018`."""
+    return range_score(inputs.real, inputs.synthetic, seed=inputs.options.seed)

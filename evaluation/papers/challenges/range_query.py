@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.map_columns import MAP
+from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
@@ -203,3 +205,9 @@ def _sums(
             if inside[q]:
                 sums[q] += counts[cell]
     return sums
+
+
+def range_query_of(inputs: Inputs) -> RangeError:
+    """The metric `range_query`."""
+    queries = answerable_queries(inputs.real, [inputs.column(role) for role in MAP], seed=inputs.options.seed)
+    return range_query_error(inputs.real, inputs.synthetic, queries)

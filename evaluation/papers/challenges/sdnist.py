@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.learning.features import numbers_in, rows_at
+from evaluation.metric import Inputs
 from evaluation.papers.challenges.sdnist_matches import ApparentMatches, matches
+from evaluation.papers.paper_metrics import AreaSettings
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
@@ -205,3 +207,11 @@ def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Sdnist
     shares = inside * 0 if by is None else np.bincount(real.column(by), minlength=len(inside)) / real.rows
     areas = {int(a): max(0.0, 1000 * (1 - inside[a] / shares[a] / len(pairs))) for a in np.flatnonzero(shares)}
     return SdnistDistances(1000 * (1 - total / len(pairs)), columns, areas, len(pairs))
+
+
+def sdnist_of(inputs: Inputs) -> Sdnist:
+    """The metric `sdnist_kmarginal`."""
+    own, options = inputs.own(AreaSettings), inputs.options
+    by = None if own.area is None else inputs.column("area")
+    values = options.values if inputs.schema is None else None
+    return sdnist(inputs.real, inputs.synthetic, by=by, values=values, seed=options.seed)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import KMarginal, draw_marginals, k_marginal, pool_frames, pool_tables
 from mechanisms.public.coded_table import CodedTable
 
@@ -134,3 +135,8 @@ def mean_score(parts: Sequence[tuple[float | None, Any]]) -> SprintScore:
     whole = [s for s in scores if s is not None]
     mean = math.fsum(whole) / len(whole) if whole and len(whole) == len(scores) else None
     return SprintScore(mean, tuple(parts))
+
+
+def sprint2_of(inputs: Inputs) -> KMarginal:
+    """The metric `sprint2`."""
+    return sprint2_coded(inputs.real, inputs.synthetic, by=(inputs.column("segment"), inputs.column("time")))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
 from evaluation.papers.challenges.sprint2 import SprintScore, by_epsilon, mean_score
 from evaluation.values.subjects import NOBODY
@@ -277,3 +278,20 @@ def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[n
                 break
         count += inside
     return count
+
+
+def sprint3_of(inputs: Inputs) -> Sprint3:
+    """The metric `sprint3`."""
+    place, time, to = inputs.column("segment"), inputs.column("time"), inputs.column("to")
+    subject = inputs.options.subject
+    units = (None, None) if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
+    return sprint3_coded(
+        inputs.real,
+        inputs.synthetic,
+        place=place,
+        time=time,
+        to=to,
+        unit=units[0],
+        synthetic_unit=units[1],
+        as_published=(place, time) == (PLACE, TIME),
+    )

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.map_columns import MAP, MapColumns
-from evaluation.metric import Inputs, Metric, Options, scored, setting
+from evaluation.metric import Inputs, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
     from evaluation.papers.ncript.combined_loss import Ncript
@@ -63,21 +64,11 @@ def _spec(given: dict[str, Any]) -> NcriptSpec:
     from evaluation.papers.ncript.ncript_spec import NcriptSpec
 
     names = [f.name for f in fields(NcriptSpec)]
-    for name, value in given.items():
+    for name in given:
         if name not in names:
             fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
             raise UserError(f"no parameter {name!r}", where="evaluation.ncript", fix=fix)
-        listed = name in ("weights", "places")
-        if isinstance(value, list | tuple) is not listed or not (listed or isinstance(value, int | float)):
-            fix = "a list" if listed else "a number"
-            raise UserError(f"got {name} {value!r}", where="evaluation.ncript", fix=fix)
-    lists = {}
-    if "weights" in given:
-        if not all(isinstance(w, int | float) for w in given["weights"]):
-            raise UserError(f"got weights {given['weights']!r}", where="evaluation.ncript", fix="five numbers")
-        lists["weights"] = tuple(given["weights"])
-    if "places" in given:
-        lists["places"] = tuple(map(str, given["places"]))
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
     return NcriptSpec(**{**given, **lists})
 
 
@@ -126,7 +117,7 @@ NCRIPT = Metric(
     perfect=0,
     reference="rows of Table 2: 0.10 to 0.38 at ε = 4",
     source="N-CRiPT 2021, 2.2 to 2.4",
-    run=scored(_losses),
+    run=_losses,
     settings=NcriptSettings,
     needs=MAP,
     prepare=prepared,

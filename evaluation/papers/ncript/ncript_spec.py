@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.settings import BoundedSettings, setting
 
 #: Sums that differ by more than this are biased (2.2.1).
 BIAS_CUTOFF = 500
 
 
 @dataclass(frozen=True)
-class NcriptSpec:
+class NcriptSpec(BoundedSettings):
     """The parameters, with the defaults of 3.1.2.
 
     Attributes:
@@ -26,23 +26,14 @@ class NcriptSpec:
         places: segments whose temporal scores are told (2.4.2), by their labels; empty for the worst ones.
     """
 
-    weights: tuple[float, float, float, float, float] = (0.3, 0.15, 0.15, 0.15, 0.15)
-    frequency_threshold: float = 0.05
-    bias_penalty: float = 0.1
-    bias_cutoff: float = BIAS_CUTOFF
-    delta: float = 0.2
-    k: float = 0.1
-    h: float = 0.02
-    strong: float = 0.9
+    settings_group: ClassVar[str] = "evaluation.ncript"
+    weights: tuple[float, ...] = setting((0.3, 0.15, 0.15, 0.15, 0.15), least=0, parts=("JSD", "JD", "HH", "HC", "VC"))
+    frequency_threshold: float = setting(0.05, least=0, most=1)
+    bias_penalty: float = setting(0.1, least=0)
+    bias_cutoff: float = setting(BIAS_CUTOFF, least=0)
+    delta: float = setting(0.2, least=0, most=1)
+    k: float = setting(0.1, least=0, most=1)
+    h: float = setting(0.02, least=0)
+    strong: float = setting(0.9, least=0, most=1)
     jaccard_of_significant: bool = False
     places: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.weights) != 5 or any(not 0 <= w < math.inf for w in self.weights):
-            raise UserError(f"got {self.weights}", where="ncript.weights", fix="five numbers of at least 0")
-        for name in ("frequency_threshold", "delta", "k", "strong"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"got {getattr(self, name)}", where=f"ncript.{name}", fix="a number from 0 to 1")
-        for name in ("bias_penalty", "bias_cutoff", "h"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UserError(f"got {getattr(self, name)}", where=f"ncript.{name}", fix="a number of at least 0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -114,13 +113,6 @@ def refuse_losses(losses: Sequence[ColumnLoss], at_most: float, *, figures: bool
         fix = "python -m pipeline check data.path=… data.schema=… shows why, and a likely cure; "
         fix += f"{SETTING}=1 goes on all the same; nothing was spent"
         raise UserError(f"{what}{more} (NOT private)", where=f"{SETTING}={at_most:g}", fix=fix)
-
-
-def check_share(at_most: float) -> None:
-    """UserError where the share is none."""
-    if not (math.isfinite(at_most) and 0 <= at_most <= 1):
-        fix = "a share of a column's values, 0 to 1; 1 never refuses"
-        raise UserError(f"got {at_most}", where=SETTING, fix=fix)
 
 
 def said_losses(losses: Sequence[ColumnLoss]) -> list[str]:

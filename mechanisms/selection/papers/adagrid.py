@@ -11,12 +11,13 @@ from mechanisms.public.candidates import Candidate
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import subsets
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOSEN, GIVEN, Facts, Method, Schedule, edges, threshold
+from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, Facts, Method, Schedule, edges
 from mechanisms.selection.context import Context, Slot, once
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
-from mechanisms.selection.tree_slots import tree_slots
+from mechanisms.selection.tree_slots import STAGES, tree_slots
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,11 @@ class AdagridSettings(GivenMarginals):
 
     kind: ClassVar[str] = "adagrid"
     methods: ClassVar[tuple[type[Method], ...]] = (Adagrid,)
-    k: list[int] = field(default_factory=lambda: [1])
-    max_cells: int = 2_000_000
-    threshold: float = 5.0
+    k: list[int] = setting([1], least=1, filled=True)
+    max_cells: int = setting(2_000_000, least=1)
+    threshold: float = setting(5.0, least=0, noun=DEVIATIONS)
     targets: list[str] = field(default_factory=list)
-    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 8.0])
+    split: list[float] = setting([1.0, 1.0, 8.0], above=0, parts=STAGES)
 
     @property
     def whole_pairs(self) -> str | None:
@@ -90,7 +91,7 @@ class AdagridSettings(GivenMarginals):
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """The given marginals by order, or a tree."""
-        domain, limit = facts.domain, threshold(self.threshold, "selection.threshold")
+        domain, limit = facts.domain, self.threshold
         if self.named:
             if self.targets:
                 fix = "name the targets' marginals among the others, or let a tree be chosen: selection.closure=null"

@@ -52,12 +52,7 @@ def random_views(domain: Domain, count: int, *, view_cells: int, seed: int = 0) 
 
     Li et al. 2021b: random views do about as well as a design of the same number. Each attribute is in a view at least
     if there are enough of them.
-
-    Raises:
-        UserError: no views.
     """
-    if count < 1:
-        raise UserError(f"got {count}", where="selection.views", fix="a whole number of at least 1, or null")
     rng = np.random.default_rng(seed)
     used = np.zeros(len(domain), np.int64)
     views: list[Clique] = []

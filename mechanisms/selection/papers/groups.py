@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError
 
 
 def grouped(names: Sequence[str], pairs: Sequence[Clique], gaps: Sequence[float], largest: int) -> list[list[str]]:
@@ -20,9 +19,6 @@ def grouped(names: Sequence[str], pairs: Sequence[Clique], gaps: Sequence[float]
     Returns:
         the groups, each in the order of `names`.
     """
-    if largest < 1:
-        fix = "a whole number of at least 1: the most attributes in one group"
-        raise UserError(f"got {largest}", where="selection.groups", fix=fix)
     sums: dict[frozenset[int], float] = {}
     place = {n: i for i, n in enumerate(names)}
     for pair, gap in zip(pairs, gaps, strict=True):

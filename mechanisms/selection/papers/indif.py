@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,25 +12,26 @@ from numpy.typing import NDArray
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.dense import combined, dense, tradeoff
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query
 from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
+    DEVIATIONS,
+    RECORDS,
     SCORES,
     Facts,
     Method,
     Schedule,
     Selection,
+    check_floor,
     edges,
     large_pairs,
-    least_count,
-    threshold,
 )
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.questions import ask_given, common_values, share_out
-from mechanisms.selection.scored_pairs import ScoredPairs, combining
+from mechanisms.selection.scored_pairs import COMBINED, SCORED_STAGES, ScoredPairs
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,12 @@ class IndifSettings(Selection):
 
     kind: ClassVar[str] = "indif"
     methods: ClassVar[tuple[type[Method], ...]] = (Indif,)
-    max_cells: int = 20_000
-    combine_cells: int = 1_000
-    split: list[float] = field(default_factory=lambda: [1.0, 0.5, 8.5])
-    groups: int | None = None
-    merge: float | None = None
-    floor: float = 0.0
+    max_cells: int = setting(20_000, least=1)
+    combine_cells: int = setting(1_000, least=0, note=COMBINED)
+    split: list[float] = setting([1.0, 0.5, 8.5], above=0, parts=SCORED_STAGES)
+    groups: int | None = setting(None, least=1, note="the most columns in one group")
+    merge: float | None = setting(None, least=0, noun=DEVIATIONS)
+    floor: float = setting(0.0, least=0, noun=RECORDS)
 
     @property
     def whole_pairs(self) -> str | None:
@@ -120,19 +121,11 @@ class IndifSettings(Selection):
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Distances of all small pairs of joint columns."""
         candidates = edges(facts.domain, facts.joint, self.max_cells)
-        floor = least_count(self.floor, self.merge)
-        rare = None if self.merge is None else threshold(self.merge, "selection.merge")
-        limits = (0.0, 0.0) if rare is None else (rare, floor)
-        method = Indif(candidates, combining(self.combine_cells), self.group_size(facts.domain), *limits)
+        check_floor(self.floor, self.merge)
+        limits = (0.0, 0.0) if self.merge is None else (self.merge, self.floor)
+        method = Indif(candidates, self.combine_cells, self.group_size(facts.domain), *limits)
         return Schedule(method, *method.slots(facts.domain, self.split))
 
     def group_size(self, domain: Domain) -> int:
         """The most columns in a group; 0: no groups."""
-        return 0 if self.groups is None else size_of_group(self.groups)
-
-
-def size_of_group(size: int) -> int:
-    """selection.groups, checked."""
-    if size < 1:
-        raise UserError(f"got {size}", where="selection.groups", fix="the most columns in one group, or null")
-    return size
+        return self.groups or 0

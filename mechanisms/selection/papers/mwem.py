@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, Facts, Method, Schedule, parts_of
+from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, Facts, Method, Schedule
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals
 from mechanisms.selection.questions import ask_given, penalized, small_enough
+from mechanisms.selection.tree_slots import STAGES
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,11 @@ class Mwem(Method):
 
     def slots(self, domain: Domain, split: Sequence[float]) -> list[Reservation]:
         """One-way marginals, then in each round a choice and a measurement of what was chosen."""
-        parts = parts_of(split, ("one-way", "choice", "measurement"))
-        slots = [Reservation(GIVEN, (n,), domain[n].size, parts[0] / len(domain)) for n in domain.names]
+        slots = [Reservation(GIVEN, (n,), domain[n].size, split[0] / len(domain)) for n in domain.names]
         largest = max((domain.cells(c) for c in self.candidates), default=0)
         for _ in range(self.rounds):
-            slots.append(Reservation(CHOOSE, None, 0, parts[1] / self.rounds))
-            slots.append(Reservation(CHOSEN, None, largest, parts[2] / self.rounds))
+            slots.append(Reservation(CHOOSE, None, 0, split[1] / self.rounds))
+            slots.append(Reservation(CHOSEN, None, largest, split[2] / self.rounds))
         return slots
 
     def run(self, context: Context) -> None:
@@ -83,17 +83,15 @@ class MwemSettings(GivenMarginals):
 
     kind: ClassVar[str] = "mwem"
     methods: ClassVar[tuple[type[Method], ...]] = (Mwem,)
-    k: list[int] = field(default_factory=lambda: [2])
-    max_cells: int = 100_000
-    rounds: int | None = None
-    split: list[float] = field(default_factory=lambda: [1.0, 1.0, 3.0])
-    max_model_cells: int = 4_000_000
+    k: list[int] = setting([2], least=1, filled=True)
+    max_cells: int = setting(100_000, least=1)
+    rounds: int | None = setting(None, least=1)
+    split: list[float] = setting([1.0, 1.0, 3.0], above=0, parts=STAGES)
+    max_model_cells: int = setting(4_000_000, least=1)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """As many rounds as wanted, at most one for each candidate."""
         candidates = tuple(dict.fromkeys(c for c in workload.cliques if len(c) > 1))
         rounds = len(facts.domain) if self.rounds is None else self.rounds
-        if rounds < 1:
-            raise UserError(f"got {rounds}", where="selection.rounds", fix="a whole number of at least 1, or null")
         method = Mwem(candidates, min(rounds, len(candidates)), self.max_model_cells)
         return Schedule(method, method.slots(facts.domain, self.split))

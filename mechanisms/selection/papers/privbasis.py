@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,8 +15,9 @@ from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import SparseQuery
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOOSE, LATER, PAIRS, Facts, Method, Schedule, Selection, parts_of
+from mechanisms.selection.base import CHOOSE, LATER, PAIRS, Facts, Method, Schedule, Selection
 from mechanisms.selection.context import Context
 from mechanisms.selection.papers.itemsets import PRESENT, bases
 from mechanisms.selection.questions import share_out
@@ -41,13 +42,12 @@ class PrivBasis(Method):
 
     def slots(self, split: Sequence[float]) -> tuple[list[Reservation], float]:
         """Choices of items, choices of pairs of them (none where all are taken), and the part for the basis."""
-        parts = parts_of(split, ("items", "pairs", "basis"))
         slots = []
         if self.wanted < len(self.items):
-            slots += [Reservation(CHOOSE, None, 0, parts[0] / self.wanted) for _ in range(self.wanted)]
+            slots += [Reservation(CHOOSE, None, 0, split[0] / self.wanted) for _ in range(self.wanted)]
         if self.pairs < math.comb(self.wanted, 2):
-            slots += [Reservation(PAIRS, None, 0, parts[1] / self.pairs) for _ in range(self.pairs)]
-        return slots, parts[2]
+            slots += [Reservation(PAIRS, None, 0, split[1] / self.pairs) for _ in range(self.pairs)]
+        return slots, split[2]
 
     def run(self, context: Context) -> None:
         """Columns that are in no basis are measured alone. A choice that was charged and lost chooses nothing."""
@@ -113,10 +113,10 @@ class PrivBasisSettings(Selection):
 
     kind: ClassVar[str] = "privbasis"
     methods: ClassVar[tuple[type[Method], ...]] = (PrivBasis,)
-    items: int | None = None
-    pairs: int | None = None
-    view_cells: int = 256
-    split: list[float] = field(default_factory=lambda: [1.0, 4.0, 5.0])
+    items: int | None = setting(None, least=1)
+    pairs: int | None = setting(None, least=0)
+    view_cells: int = setting(256, least=3)
+    split: list[float] = setting([1.0, 4.0, 5.0], above=0, parts=("items", "pairs", "basis"))
 
     @property
     def whole_pairs(self) -> str | None:
@@ -130,14 +130,11 @@ class PrivBasisSettings(Selection):
             fix = "declare them as flags, or as categorical columns of two values, in the schema"
             raise UserError("no column is binary", where="selection=privbasis", fix=fix)
         count = min(12, len(items)) if self.items is None else self.items
-        if not 1 <= count <= len(items):
+        if count > len(items):
             raise UserError(f"got {count}", where="selection.items", fix=f"1 to {len(items)}, the binary columns")
         every = count * (count - 1) // 2
         several = min(2 * count, every) if self.pairs is None else self.pairs
-        if not 0 <= several <= every:
+        if several > every:
             raise UserError(f"got {several}", where="selection.pairs", fix=f"0 to {every}, the pairs of the items")
-        if self.view_cells < 3:
-            fix = "a whole number of at least 3"
-            raise UserError(f"got {self.view_cells}", where="selection.view_cells", fix=fix)
         method = PrivBasis(items, count, several, self.view_cells)
         return Schedule(method, *method.slots(self.split))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Facts, Method, Schedule, Selection, one_way_slots, parts_of
+from mechanisms.selection.base import Facts, Method, Schedule, Selection, one_way_slots
 from mechanisms.selection.context import Context
 from mechanisms.selection.papers.covering import PRECISE, covering, random_views, strength
 from mechanisms.selection.papers.public_table import refuse_mapped
@@ -31,8 +31,7 @@ class PriView(Method):
 
     def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
         """One-way marginals, shared out by cells^(2/3), and the part of the budget for the views."""
-        parts = parts_of(split, ("one-way", "views"))
-        return one_way_slots(domain, parts[0]), parts[1]
+        return one_way_slots(domain, split[0]), split[1]
 
     def run(self, context: Context) -> None:
         """One-way marginals, whose total says which design is precise enough; then its views."""
@@ -78,13 +77,13 @@ class PriViewSettings(Selection):
 
     kind: ClassVar[str] = "priview"
     methods: ClassVar[tuple[type[Method], ...]] = (PriView,)
-    design: str = "greedy"
-    t: int | None = None
-    views: int | None = None
-    view_cells: int = 256
-    max_cells: int = 20_000
-    rows: int | None = None
-    split: list[float] = field(default_factory=lambda: [1.0, 9.0])
+    design: str = setting("greedy", choices=("greedy", "random"))
+    t: int | None = setting(None, least=1, most=3)
+    views: int | None = setting(None, least=1)
+    view_cells: int = setting(256, least=2, note="256 for 8 binary columns")
+    max_cells: int = setting(20_000, least=1)
+    rows: int | None = setting(None, least=1)
+    split: list[float] = setting([1.0, 9.0], above=0, parts=("one-way", "views"))
 
     @property
     def whole_pairs(self) -> str | None:
@@ -118,10 +117,6 @@ class PriViewSettings(Selection):
 
     def _designs(self, domain: Domain) -> tuple[tuple[Clique, ...], ...]:
         """The covering designs among which the number of rows decides, t = 2 first."""
-        one_of(self.design, ("greedy", "random"), "selection.design")
-        if self.view_cells < 2:
-            fix = "a whole number of at least 2; 256 for 8 binary columns"
-            raise UserError(f"got {self.view_cells}", where="selection.view_cells", fix=fix)
         limits = {"view_cells": self.view_cells, "max_cells": self.max_cells}
         if self.t is not None:
             return (covering(domain, self.t, **limits),)
@@ -131,8 +126,6 @@ class PriViewSettings(Selection):
         return (two, covering(domain, 3, **limits, tries=1)) if len(domain) > 2 else (two,)
 
     def _views(self, facts: Facts, domain: Domain) -> tuple[Clique, ...]:
-        if self.rows is not None and self.rows < 1:
-            raise UserError(f"got {self.rows}", where="selection.rows", fix="the number of rows, about, or null")
         if self.design == "random":
             count = len(self._designs(domain)[0]) if self.views is None else self.views
             return random_views(domain, count, view_cells=self.view_cells)

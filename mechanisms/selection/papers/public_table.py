@@ -14,11 +14,13 @@ from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
+from mechanisms.public.settings import setting
 from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Selection, large_pairs
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.unit_noise import unit_noise, with_all_columns
+from mechanisms.selection.scored_pairs import COMBINED
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ class PublicSettings(Selection):
     kind: ClassVar[str] = "public"
     public: str | None = None
     delimiter: str = ","
-    rows: int | None = None
-    max_cells: int = 20_000
-    combine_cells: int = 1_000
+    rows: int | None = setting(None, least=1)
+    max_cells: int = setting(20_000, least=1)
+    combine_cells: int = setting(1_000, least=0, note=COMBINED)
 
     @property
     def public_table(self) -> str | None:

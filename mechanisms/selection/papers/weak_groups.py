@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Schedule
-from mechanisms.selection.papers.indif import IndifSettings, size_of_group
+from mechanisms.selection.papers.indif import IndifSettings
 from mechanisms.selection.papers.public_table import PublicTable, pairs_of_table
 
 
@@ -28,7 +29,7 @@ class GroupsSettings(IndifSettings):
     kind: ClassVar[str] = "groups"
     public: str | None = None
     delimiter: str = ","
-    rows: int | None = None
+    rows: int | None = setting(None, least=1)
 
     @property
     def public_table(self) -> str | None:
@@ -40,7 +41,7 @@ class GroupsSettings(IndifSettings):
 
     def group_size(self, domain: Domain) -> int:
         """Without a setting there are about four groups."""
-        return max(2, math.ceil(len(domain) / 4)) if self.groups is None else size_of_group(self.groups)
+        return max(2, math.ceil(len(domain) / 4)) if self.groups is None else self.groups
 
     def workload(self, facts: Facts) -> Workload:
         """What the public table chooses, where there is one."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import one_of
 from mechanisms.sensitive.engines.engine import Engine
 
 ENGINES = ("duckdb", "spark")
@@ -34,7 +34,5 @@ def opened_engine(kind: str, options: Mapping[str, Any], workdir: Path) -> Itera
 
     settings = tuple((str(name), str(value)) for name, value in (options.get("settings") or {}).items())
     rows = options.get("score_rows") or SCORE_ROWS
-    if rows < 1:
-        raise UserError(f"got {rows}", where="engine.score_rows", fix="a whole number of at least 1")
     with spark_engine(SparkSettings(options.get("master"), options.get("scratch"), settings, rows), workdir) as engine:
         yield engine

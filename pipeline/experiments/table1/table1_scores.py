@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +21,7 @@ from evaluation.papers.challenges.range_query import (
     relative_error,
 )
 from mechanisms.public.domain import Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.settings import setting
 from pipeline.experiments.experiment_settings import MapSettings, settings_of
 from pipeline.experiments.table1.paper_table1 import MARGINALS, weighted
 from pipeline.experiments.temporal_map import LETTERS, TemporalMap
@@ -60,9 +59,9 @@ class Table1Settings(MapSettings):
         deltas: further tolerances, at which MGD is shown too.
     """
 
-    queries: int = 300
-    share: float = 0.3
-    deltas: list[float] = field(default_factory=list)
+    queries: int = setting(300, least=1)
+    share: float = setting(0.3, above=0, most=1)
+    deltas: list[float] = setting([], least=0, noun="numbers of records")
 
 
 def own(config: Config) -> Table1Settings:
@@ -75,13 +74,7 @@ def own(config: Config) -> Table1Settings:
 
 
 def make_yardstick(world: TemporalMap, settings: Table1Settings) -> Yardstick:
-    """Draw the range queries and answer them on the truth.
-
-    Raises:
-        UserError: a setting out of range.
-    """
-    if any(not 0 <= d < math.inf for d in settings.deltas):
-        raise UserError(f"got {settings.deltas}", where="experiment.deltas", fix="numbers of records of at least 0")
+    """Draw the range queries and answer them on the truth."""
     names = world.domain.names
     queries = answerable_queries(
         world.table, names, count=settings.queries, share=settings.share, seed=settings.query_seed

@@ -1,0 +1,220 @@
+"""The metrics of the core: what each is called and what its scores mean; the function that computes it, by its name.
+
+Help and misspelt settings are answered from here: no function is loaded before it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluation.attacks.attack_settings import AttackSettings, InferenceSettings, SinglingOutSettings
+from evaluation.metric import Metric, MetricSettings
+from mechanisms.public.settings import columns, setting
+
+
+@dataclass(frozen=True)
+class AucSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        auc_rows: of each table.
+    """
+
+    auc_rows: int = setting(10_000, "a model tells at most so many rows of each table apart, a random sample", least=20)
+
+
+@dataclass(frozen=True)
+class TstrSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        predict, predict_all: the targets.
+        predict_rows: that models learn from, and are tested on.
+    """
+
+    predict: list[str] = columns(
+        "the columns to predict; default: the last", example="a list of columns: 'evaluation.predict=[income]'"
+    )
+    predict_all: bool = setting(False, "predict every column in turn, in place of those of evaluation.predict")
+    predict_rows: int = setting(20_000, "models learn from and are tested on at most so many rows, a sample", least=1)
+
+
+TVD = Metric(
+    name="tvd",
+    title="Total variation distance, mean of the 2-way marginals",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0,
+    reference="its floor; independent columns",
+    source="common use; Li et al. 2021b; Platzer 2020",
+    run="evaluation.tvd:tvd_of",
+    says="{score:.1%} of the records would have to change their cell, on average over pairs of columns",
+    ends=lambda result: result.ends,
+    quick=True,
+    empty=True,
+    counted=True,
+)
+
+CORRELATION = Metric(
+    name="correlation",
+    title="Correlation difference",
+    says="the correlation of two columns is off by {score:.3f} on average",
+    goal="low",
+    low=0,
+    high=2,
+    perfect=0,
+    reference="its floor; independent columns",
+    source="common use",
+    run="evaluation.correlation:correlation_of",
+    ends=lambda result: result.ends,
+    quick=True,
+    on_values=True,
+)
+
+DEPENDENCE = Metric(
+    name="dependence",
+    title="Dependence kept",
+    says="{score:.1%} of what columns tell about each other is kept",
+    goal="high",
+    low=0,
+    high=1,
+    perfect=1,
+    reference="its floor; independent columns score 0",
+    source="Pearson's contingency coefficient, corrected as in Bergsma 2013",
+    run="evaluation.dependence:dependence_of",
+    ends=lambda result: result.ends,
+    quick=True,
+    counted=True,
+)
+
+OUTLIER_COVERAGE = Metric(
+    name="outlier_coverage",
+    title="Outliers and rare values that the synthetic table covers",
+    says="{score:.1%} of the real records in the tails and rare values of a column have a synthetic counterpart",
+    goal="high",
+    low=0,
+    high=1,
+    perfect=1,
+    reference="a second sample",
+    source="ours, after OutlierCoverage of SDMetrics; fences of Tukey 1977",
+    run="evaluation.coverage.outlier_coverage:coverage_of",
+    ends=lambda result: result.ends,
+    quick=True,
+    on_values=True,
+)
+
+SINGLING_OUT = Metric(
+    name="singling_out",
+    title="Attack: singling out, risk beyond the holdout's",
+    says="an attacker singles out {score:.1%} of those whom guessing would not",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0,
+    reference="guesses on the holdout",
+    source="Giomi et al. 2023, section 4.1",
+    run="evaluation.attacks.singling_out:singling_out_of",
+    ends=lambda result: result.ends,
+    settings=SinglingOutSettings,
+    needs=("holdout",),
+    reported=True,
+    referable=False,
+    on_values=True,
+)
+
+LINKAGE = Metric(
+    name="linkage",
+    title="Attack: linkage of two halves of a record, risk beyond the holdout's",
+    says="an attacker links {score:.1%} of those whom guessing would not link",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0,
+    reference="links of the holdout",
+    source="Giomi et al. 2023, section 4.2",
+    run="evaluation.attacks.linkage:linkage_of",
+    ends=lambda result: result.ends,
+    settings=AttackSettings,
+    needs=("holdout",),
+    reported=True,
+    referable=False,
+    on_values=True,
+)
+
+ATTRIBUTE_INFERENCE = Metric(
+    name="attribute_inference",
+    title="Attack: inference of the column at most risk, beyond the holdout's",
+    says="an attacker who knows all else wins {score:.1%} of what is left to guess about the column at most risk",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0,
+    reference="guesses about the holdout",
+    source="Giomi et al. 2023, section 4.3",
+    run="evaluation.attacks.attribute_inference:inference_of",
+    ends=lambda result: result.ends,
+    settings=InferenceSettings,
+    needs=("holdout",),
+    reported=True,
+    referable=False,
+    on_values=True,
+)
+
+MEMBERSHIP = Metric(
+    name="membership_inference",
+    title="Attack: membership inference, AUC of the best of three",
+    says="an attacker ranks a member above somebody else with probability {score:.3f}",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0.5,
+    reference="½ by guessing, and what ε allows",
+    source="Houssiau et al. 2022; van Breugel et al. 2023",
+    run="evaluation.attacks.membership:membership_of",
+    ends=lambda result: result.ends,
+    settings=AttackSettings,
+    needs=("holdout",),
+    reported=True,
+    referable=False,
+    on_values=True,
+    library="sklearn",
+)
+
+TWO_SAMPLE_AUC = Metric(
+    name="two_sample_auc",
+    title="Classifier that tells synthetic from real records, AUC",
+    says="a model ranks a synthetic record above a real one with probability {score:.3f}",
+    goal="low",
+    low=0,
+    high=1,
+    perfect=0.5,
+    reference="½ by guessing, and real records told from other real ones",
+    source="Lopez-Paz & Oquab 2017",
+    run="evaluation.learning.two_sample_auc:two_sample_auc_of",
+    ends=lambda result: result.ends,
+    settings=AucSettings,
+    reported=True,
+    referable=False,
+    library="sklearn",
+    on_values=True,
+)
+
+TSTR = Metric(
+    name="tstr",
+    title="TSTR: quality lost by models that learn from synthetic records",
+    says="models that learn from synthetic records lose {score:.3f} of balanced accuracy, or R² for numbers",
+    goal="low",
+    low=-1,
+    high=1,
+    perfect=0,
+    reference="models trained on real records; guessing",
+    source="Esteban et al. 2017, section 4.2",
+    run="evaluation.learning.tstr:tstr_of",
+    ends=lambda result: result.ends,
+    settings=TstrSettings,
+    reported=True,
+    referable=False,
+    library="sklearn",
+    on_values=True,
+)

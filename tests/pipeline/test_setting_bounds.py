@@ -1,0 +1,196 @@
+"""The bounds that stand beside settings hold: of every command, selection, synthesizer, metric and experiment."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.metrics import METRICS
+from evaluation.papers.ncript.ncript_spec import NcriptSpec
+from mechanisms.public.errors import UserError
+from mechanisms.public.settings import BoundedSettings, Setting, declared
+from mechanisms.selection.selections import SELECTIONS
+from pipeline.conf_folder import CONF
+from pipeline.experiments.challenge_settings import ChallengeSettings
+from pipeline.experiments.maps import MapScores
+from pipeline.experiments.nist_crc import CrcSettings
+from pipeline.experiments.table1.table1_scores import Table1Settings
+from pipeline.settings import config
+from synthesis.synthesizers import SYNTHESIZERS
+from tests.pipeline.conftest import TOWN, write_town
+from tests.pipeline.mistakes import faults, mistake
+
+PLAN = ["plan", *TOWN, "engine=spark"]
+#: Class of settings of a command → a command that takes them.
+COMMANDS = {
+    config.SynthConfig: ["synth", "from=R/release", "output=again"],
+    config.ScoreConfig: ["score", "real=town.csv", "synthetic=R/release/synthetic.csv"],
+    config.CheckConfig: ["check", "data.path=town.csv", "data.schema=town.yaml"],
+    config.BudgetFileConfig: ["budget", "town.json"],
+}
+EXPERIMENTS = {
+    "mgd_table1": Table1Settings,
+    "dpsyn_acs": ChallengeSettings,
+    "nist_crc": CrcSettings,
+    "ncript_table2": MapScores,
+}
+
+
+#: Choices that bring settings of their own, which a file of conf/ names.
+CHOICES = {
+    *(f"selection={name}" for name in (*SELECTIONS, "pairs")),
+    *(f"synthesis={name}" for name in SYNTHESIZERS),
+    *(f"experiment={name}" for name in EXPERIMENTS),
+}
+
+
+@dataclass(frozen=True)
+class Held:
+    """A setting with a bound, of a class of settings, and the command that takes it."""
+
+    kind: type[Any]
+    setting: Setting
+    command: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.settings_group}.{self.setting.name}".lstrip(".")
+
+    def made(self, value: Any) -> None:
+        """An instance with the value."""
+        self.kind(**{self.setting.name: value})
+
+
+def classes() -> Iterator[tuple[type[Any], list[str]]]:
+    """Every class of settings, with a command that takes its settings."""
+    for kind in vars(config).values():
+        if isinstance(kind, type) and issubclass(kind, BoundedSettings) and kind is not BoundedSettings:
+            yield kind, COMMANDS.get(kind, PLAN)
+    for name, selection in SELECTIONS.items():
+        yield selection, [*PLAN, f"selection={'pairs' if name == 'fixed' else name}"]
+    for name, synthesizer in SYNTHESIZERS.items():
+        yield synthesizer, [*PLAN, f"synthesis={name}"]
+    for metric in METRICS.values():
+        yield metric.settings, PLAN
+    yield NcriptSpec, []  # a mapping in one setting: evaluation.ncript
+    for name, experiment in EXPERIMENTS.items():
+        yield experiment, ["run", "hydra.run.dir=out", f"experiment={name}"]
+
+
+def bounded() -> list[Held]:
+    """Every setting with a bound; those that classes share once for each selection, synthesizer and experiment."""
+    held = {}
+    for kind, command in classes():
+        for each in declared(kind):
+            if each.bounded or each.choices:
+                own = Held(kind, each, tuple(command))
+                held.setdefault((own.name, repr(each), own.command), own)
+    return list(held.values())
+
+
+def edges(each: Setting) -> Iterator[tuple[Any, Any]]:
+    """For each bound: the value at it, which is allowed, and the next one, which is not."""
+    whole = float not in each.kinds
+    for bound, way in ((each.least, -1), (each.most, 1)):
+        if bound is not None:
+            yield bound, bound + way if whole else math.nextafter(bound, way * math.inf)
+    for bound, way in ((each.above, 1), (each.below, -1)):
+        if bound is not None:
+            yield bound + way if whole else math.nextafter(bound, way * math.inf), bound
+    for word in each.choices:
+        yield word, f"{word}q"
+
+
+def alone(each: Setting, value: Any) -> Any:
+    """The value as the setting has it: in a list of its length where it is one."""
+    return [value] * (len(each.parts) or 1) if each.several else value
+
+
+def no_values(each: Setting) -> Iterator[Any]:
+    """Values that are none at all, whatever the bounds are, and lists of another form."""
+    if each.bounded:
+        yield from (alone(each, "x"), alone(each, math.nan))
+        yield from () if float not in each.kinds else (alone(each, math.inf), alone(each, -math.inf))
+    if each.parts:
+        yield [1.0] * (len(each.parts) + 1)
+    if each.filled:
+        yield []
+    if each.distinct:
+        yield [next(edges(each))[0]] * 2
+
+
+HELD = bounded()
+
+
+def asked() -> list[Held]:
+    """One of them for each name, of a choice whose file of conf/ has the setting."""
+    first: dict[str, Held] = {}
+    for held in (h for h in HELD if h.command):
+        group, _, choice = held.command[-1].partition("=") if held.command[-1] in CHOICES else ("", "", "")
+        path = CONF / group / f"{choice}.yaml"
+        if not group or f"\n{held.setting.name}:" in path.read_text().replace("\n  ", "\n"):
+            first.setdefault(held.name, held)
+    return list(first.values())
+
+
+def test_hardly_a_number_among_the_settings_has_no_bound():
+    """Any whole number seeds noise; `seed` sets two others; of a quantile the question itself is checked."""
+    free = {
+        f"{kind.settings_group}.{each.name}"
+        for kind, _ in classes()
+        for each in declared(kind)
+        if {int, float} & each.kinds and not each.bounded
+    }
+    assert free == {"privacy.noise_seed", ".seed", ".quantile"}
+
+
+@pytest.mark.parametrize("held", HELD, ids=lambda h: f"{h.kind.__name__}.{h.setting.name}")
+def test_a_value_at_a_bound_is_taken_and_the_next_one_is_not(held):
+    for inside, outside in edges(held.setting):
+        held.made(alone(held.setting, inside))
+        if not any(outside == a for a in held.setting.also):
+            refused(held, alone(held.setting, outside))
+    for value in no_values(held.setting):
+        refused(held, value)
+    for value in held.setting.also:
+        held.made(value)
+
+
+def refused(held: Held, value: Any) -> None:
+    with pytest.raises(UserError) as error:
+        held.made(value)
+    assert error.value.where == held.name and repr(value) in error.value.what and error.value.fix
+
+
+@pytest.fixture(scope="module")
+def place(one_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The town, and a run R of it."""
+    folder = write_town(tmp_path_factory.mktemp("bounds"))
+    shutil.copytree(one_run, folder / "R")
+    return folder
+
+
+def spelled(value: Any) -> str:
+    return f"[{','.join(map(spelled, value))}]" if isinstance(value, list) else str(value)
+
+
+@pytest.mark.parametrize("held", asked(), ids=lambda h: h.name)
+def test_a_command_answers_a_value_beyond_its_bound_with_the_setting_and_a_cure(held, place, monkeypatch):
+    """Before any row is read: one message that names the setting, and every file as it was."""
+    monkeypatch.chdir(place)
+    outside = next(out for _, out in edges(held.setting) if out not in held.setting.also)
+    end = mistake(place, *held.command, f"{held.name}={spelled(alone(held.setting, outside))}")
+    assert not faults(end), end.err
+    assert f"error: {held.name}: got" in end.err, end.err
+
+
+def test_a_word_that_is_nearly_right_is_answered_with_the_right_one():
+    with pytest.raises(UserError, match="did you mean 'truncate'"):
+        dataclasses.replace(config.PrivacyConfig(), clip="truncat")
