@@ -120,6 +120,12 @@ def test_a_left_out_column_of_texts_that_may_name_persons_is_asked_about(tmp_pat
     assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
     (hint,) = [h for h in json.loads(capsys.readouterr().out)["hints"] if "name persons" in h]
     assert "'Visitor': does one of them name persons?" in hint and "privacy.unit=COLUMN" in hint
+    called = (tmp_path / "t.csv").read_text().replace("Visitor,", "Patient No.,")
+    (tmp_path / "u.csv").write_text(called)
+    (tmp_path / "u.yaml").write_text(draft.replace("Visitor", "Patient No."))
+    assert command("check", "data.path=u.csv", "data.schema=u.yaml", "format=json") == 0
+    hints = str(json.loads(capsys.readouterr().out)["hints"])
+    assert "'Patient No.' looks like an id" in hints and "name persons" not in hints
     assert command("check", "data.path=t.csv", "data.schema=t.yaml", "privacy.unit=Visitor", "format=json") == 0
     assert "name persons" not in capsys.readouterr().out
 

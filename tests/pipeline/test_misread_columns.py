@@ -47,6 +47,17 @@ def test_ids_of_one_person_in_several_forms_are_warned_of(ids, says, folder, cap
     assert (says in said) if says else "one person?" not in said, said
 
 
+def test_words_and_one_digit_again_and_again_are_asked_about_as_no_id_and_no_day(folder, capsys):
+    """73 patients whose number was not known were one person, and 00000000 was an unreadable day."""
+    cells = {"who": [f"7{i % 90:09}" for i in range(300)] + ["NOT KNOWN", "9999999999"] * 40}
+    cells["day"] = [f"2021{1 + i % 12:02}{1 + i % 28:02}" if i % 9 else "00000000" for i in range(380)]
+    columns = 'columns: {day: {kind: date, format: "%Y%m%d", min: 2021-01-01, max: 2021-12-31}}\nleave_out: [who]'
+    looked = checked(capsys, cells, columns, "privacy.unit=who", "privacy.max_records=5")
+    said = "\n".join(looked["hints"]).casefold()
+    assert "'not known' is the id of 40 records" in said and "'9999999999' is the id of 40 records" in said, said
+    assert "'00000000': a gap? missing: [\"00000000\"]" in looked["columns"]["day"]["hints"][0]
+
+
 def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_numbers(folder, capsys):
     days = [f"2021{m:02}{d:02}" for m in range(1, 13) for d in range(1, 29)] * 3
     cells = {"booked": days, "pay": [str(20210000 + i % 900) for i in range(len(days))]}
