@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 #: Libraries leave a million objects that stay: to look for garbage among them took a tenth of a small command's time.
 COLLECTED = 100_000
+#: Matrix products are small here: threads of the library that makes them wait for each other, spinning, and on another
+#: number of cores it rounds their sums in another way.
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 #: The exit code after Ctrl-C or SIGTERM, as of a shell.
 INTERRUPTED = 130
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns the exit code: 0, or 1 (interrupted: 130) with a message on standard error."""
+    os.environ.setdefault(*ONE_THREAD)  # before numpy is loaded
     show_what_can_be_shown()
     gc.set_threshold(COLLECTED)
     try:
