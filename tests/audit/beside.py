@@ -461,7 +461,7 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
                 "no charge is drawn more often than it is booked"),
     "tables": (check_shared_tables, "jobs that share an encoded table", "each answers as it does alone"),
     "ids": (check_ids, "ids of every type, far times and bytes among them", "all records of one count C in all"),
-    "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words about discovery and ledgers",
+    "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words on discovery and ledgers",
                 "none is read, or called sound"),
     "plugins": (lambda _: check_plugins(), "claims of a plugin that are false", "none is taken on its word"),
     "reading": (check_reading, "rows with odd values in them", "the rows of others are read as they are without them"),

@@ -19,7 +19,7 @@ SHARE = 8_000_000
 ROW = b"ann,x\n"
 
 
-class Ward(str, enum.Enum):
+class Ward(str, enum.Enum):  # noqa: UP042  (a StrEnum writes itself as it is)
     """Texts that write themselves otherwise than they are."""
 
     EAST = "east"

@@ -327,7 +327,9 @@ LESS_THAN_BOOKED = [
 def test_a_ledgers_running_total_that_cannot_be_is_not_sound(booked, tmp_path, change):
     shutil.copytree(booked, tmp_path / "r")
     said, index = read(tmp_path / "r")
-    assert verify(booked).sound and said["running_total"]["runs"] == 2 and said["running_total"]["epsilon_composed"] > 0.8
+    assert (
+        verify(booked).sound and said["running_total"]["runs"] == 2 and said["running_total"]["epsilon_composed"] > 0.8
+    )
     said["running_total"] |= change
     if said["running_total"]["limit"]["epsilon"] < 50:
         said["running_total"]["delta_composed"] = 0.5 * said["running_total"]["limit"]["delta"]

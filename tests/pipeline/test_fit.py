@@ -286,7 +286,7 @@ def test_a_decimal_that_is_no_number_is_a_gap_whatever_stands_beside_it(number, 
     assert object_texts(pd.Series([Decimal(number), beside], dtype=object), None).to_pylist() == [None, str(beside)]
 
 
-class Ward(str, enum.Enum):
+class Ward(str, enum.Enum):  # noqa: UP042  (a StrEnum writes itself as it is)
     """A text whose own way of writing itself is another one."""
 
     EAST = "east"
