@@ -23,6 +23,8 @@ from mechanisms.public.errors import UserError, shown
 LARGEST_TEXT, DEEPEST = 2**28, 64
 #: A file that takes less than its size by this factor on disk is holes: no rows are packed so well by any file system.
 HOLES = 1000
+#: So many bytes beside the name of a member of an archive say how large it is.
+_SIZES = 28
 FIX = "take the release folder of a run, as it was written; do not trust this one"
 
 
@@ -154,10 +156,25 @@ def open_arrays(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
     """
     with open_plain(path) as file:
         with zipfile.ZipFile(file) as whole:
-            inner = whole.infolist()
+            inner, listed = whole.infolist(), whole.start_dir
         size = file.seek(0, os.SEEK_END)
+        starts = [*(i.header_offset for i in inner), listed, size]
+        if starts != [0, *_ends(file, inner, listed)] or len({i.filename for i in inner}) < len(inner):
+            raise ValueError("an array twice, or bytes that belong to no array")
         if any(i.compress_type != zipfile.ZIP_STORED for i in inner) or sum(i.file_size for i in inner) > size:
             raise ValueError("packed arrays, which no run writes")
         file.seek(0)
         with np.load(file, allow_pickle=False) as arrays:
             yield arrays
+
+
+def _ends(file: BufferedReader, members: Sequence[zipfile.ZipInfo], listed: int) -> list[int]:
+    """Where each member of an archive ends, and the archive itself; ValueError where one says more than its sizes."""
+    ends = []
+    for member in members:
+        file.seek(member.header_offset + 26)  # of a local header: how long the name is, and what follows it
+        name, more = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        if max(more, len(member.extra)) > _SIZES or member.comment:
+            raise ValueError(f"words beside {member.filename}")
+        ends.append(member.header_offset + 30 + name + more + member.compress_size)
+    return [*ends, listed + sum(46 + len(m.filename.encode()) + len(m.extra) for m in members) + 22]

@@ -436,7 +436,23 @@ def check_foreign(folder: Path) -> int:
             if verify(work).sound:
                 raise Broken(f"forged, and called sound: {key} of {event['id']}")
             count += 1
-    return count
+    return count + _forged_totals(folder)
+
+
+def _forged_totals(folder: Path) -> int:
+    """What all runs of a ledger cost, said to be less than this one costs alone; how many such words."""
+    config, home = _budgeted(folder), folder / "beside"
+    stages.run(config, home / "booked", quiet=True)
+    release, work = home / "booked" / "release", home / "work"
+    said, index = (json.loads((release / f).read_text()) for f in ("privacy.json", "measurements/index.json"))
+    words: tuple[dict[str, Any], ...] = ({"epsilon_composed": 0.0}, {"runs": 0}, {"not_private": -1})
+    for changed in ({}, *words):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(release, work)
+        forged(work, {**said, "running_total": {**said["running_total"], **changed}}, index)
+        if verify(work).sound is bool(changed):
+            raise Broken(f"a running total with {changed or 'nothing'} changed: {verify(work).as_text()}")
+    return len(words)
 
 
 def _linked(path: Path, elsewhere: Path) -> None:
@@ -459,7 +475,7 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
                 "no charge is drawn more often than it is booked"),
     "tables": (check_shared_tables, "jobs that share an encoded table", "each answers as it does alone"),
     "ids": (check_ids, "ids of every type, far times and bytes among them", "all records of one count C in all"),
-    "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words about discovery",
+    "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words on discovery and ledgers",
                 "none is read, or called sound"),
     "plugins": (lambda _: check_plugins(), "claims of a plugin that are false", "none is taken on its word"),
     "reading": (check_reading, "rows with odd values in them", "the rows of others are read as they are without them"),

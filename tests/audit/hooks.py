@@ -79,6 +79,7 @@ POINTS = {
     "plain file": "mechanisms.public.plain_files:open_plain",
     "discovery's words": "pipeline.statement.discovered_again:discovered_again",
     "open table": "mechanisms.public.tables.scan:open_table",
+    "running total's words": "pipeline.statement.stated_plan:wrong_running",
     "text of a column": "mechanisms.public.tables.scan:Source.text",
     "texts of objects": "pipeline.frames.object_texts:object_texts",
     "text of an object": "pipeline.frames.object_texts:_plain",

@@ -52,6 +52,12 @@ def readers_that_share_a_file_of_texts(original: Any) -> Any:
     return opened
 
 
+@mutant("beside foreign", "running total's words")
+def running_total_taken_as_it_stands(original: Any) -> Any:
+    """The ledger of a release is elsewhere, so that what the release says of it is believed."""
+    return lambda statement: ""
+
+
 @mutant(BUDGETS, "note of a charge")
 def ledger_that_forgets_who_charged(original: Any) -> Any:
     """A booking is found again by its name, and nobody asks whether something was drawn on it."""

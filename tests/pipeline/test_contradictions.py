@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -342,3 +344,33 @@ def test_honest_running_totals_of_every_ledger_are_sound(tmp_path, kind, own):
         accountant = [f"privacy.accountant={own}", "privacy.delta=1e-6", f"hydra.run.dir={name}"]
         done_once(tmp_path, "run", *TOWN, *FAST, "selection=oneway", *ledger, *accountant, *more)
         assert verify(tmp_path / name / "release").sound
+
+
+def _noted(path):
+    with zipfile.ZipFile(path, "a") as arrays:
+        arrays.comment = b"rows: 600"
+
+
+def _said_twice(path):
+    with zipfile.ZipFile(path, "a") as arrays, pytest.warns(UserWarning, match="Duplicate"):
+        arrays.writestr("0.values.npy", arrays.read("0.values.npy"))
+
+
+def _between(path):
+    """Bytes before the list of members, to which no member leads: members behind them would be found as before."""
+    content, mark = path.read_bytes(), b"600 rows"
+    with zipfile.ZipFile(path) as arrays:
+        place = arrays.start_dir
+    end = bytearray(content[place:])
+    end[-6:-2] = struct.pack("<I", place + len(mark))
+    path.write_bytes(content[:place] + mark + bytes(end))
+
+
+@pytest.mark.parametrize("change", [_noted, _said_twice, _between])
+def test_arrays_with_more_than_a_run_writes_are_not_sound(copied, change):
+    said, index = read(copied / "pairs")
+    change(copied / "pairs" / "measurements" / "answers.npz")
+    forged(copied / "pairs", said, index)
+    with np.load(copied / "pairs" / "measurements" / "answers.npz") as arrays:
+        assert arrays["0.values"].size
+    assert not verify(copied / "pairs").sound
