@@ -12,7 +12,7 @@ from mechanisms.accounting.thresholds import MayFail, delta_left
 from mechanisms.public import units
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.queries.query_matrices import QueryMatrix, sensitivity
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
 from mechanisms.public.units import Neighbouring, Norm
 
 
@@ -71,3 +71,11 @@ class Budget:
     def sensitivity(self, query: QueryMatrix, norm: Norm) -> float:
         """The most by which answers to a query over one marginal move when one unit changes, in records."""
         return sensitivity(query, norm=norm, neighbouring=self.neighbouring, max_records=self.max_records)
+
+    def distances_bound(self, count: int, norm: Norm) -> float:
+        """How far that many L1 distances to fixed marginals move together when a unit changes, in records; rounded up.
+
+        Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived at
+        `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
+        """
+        return units.joint_sensitivity(self.sensitivity(Identity(2), "l1"), count, norm)

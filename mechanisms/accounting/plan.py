@@ -302,7 +302,7 @@ class Plan:
             part: above 0, at most 1.
         """
         whole, strength = self._of_reserve(part)
-        bound = scores_bound(scores, whole.kind, self.budget)
+        bound = self.budget.distances_bound(scores, whole.norm)
         name = f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}"
         return noise_event(whole.kind, name, bound, units.round_up(bound / strength))
 
@@ -388,13 +388,3 @@ def scores_paid(name: str) -> int:
     """How many distances an event of a reserve pays for, by its id; 0: it pays for something else."""
     told = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
     return int(told[1]) if told else 0
-
-
-def scores_bound(scores: int, noise: NoiseKind, budget: Budget) -> float:
-    """How far that many L1 distances to fixed marginals move together, in records, when one unit changes; rounded up.
-
-    Each moves by at most the L1 change of its marginal, Δ = C under add_remove and 2C under replace (derived at
-    `noisy_scores`); together by m · Δ in L1 and √m · Δ in L2.
-    """
-    each = budget.sensitivity(Identity(2), "l1")
-    return units.joint_sensitivity(each, scores, NOISE_KINDS[noise].norm)

@@ -12,7 +12,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
-from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation, scores_bound
+from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation
 from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -135,13 +135,13 @@ def _calibrated(
 def _charge(place: int, reservation: Reservation, share: float, noise: NoiseKind, budget: Budget) -> Charge:
     """What a slot asks of the budget, in the worst case of what may be asked under it."""
     stage = f"{reservation.stage}:" if reservation.stage else ""
-    name = f"{place:04d}:{stage}{','.join(reservation.clique or ())}"
+    name, norm = f"{place:04d}:{stage}{','.join(reservation.clique or ())}", NOISE_KINDS[noise].norm
     if reservation.choice:
         return Charge(name, None, 1.0, share)
     if reservation.scores:
-        return Charge(name, noise, scores_bound(reservation.scores, noise, budget), share)
+        return Charge(name, noise, budget.distances_bound(reservation.scores, norm), share)
     cells = reservation.cells if reservation.clique is not None else max(reservation.cells, 2)
-    bound = budget.sensitivity(Identity(cells), NOISE_KINDS[noise].norm)  # columns of norm 1, two apart
+    bound = budget.sensitivity(Identity(cells), norm)  # columns of norm 1, two apart
     return Charge(name, noise, bound, share)
 
 
