@@ -154,7 +154,7 @@ def run(
     root = Path(root)
     specs = build_specs(config)
     design = design_of(specs, build_schema(specs))
-    known = ready(specs, design.schema, design.plan, root)
+    checked = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
     show = Stages(quiet=quiet, console=config.console)
     for line in (*design.left_out, *_warnings(design)):
@@ -164,7 +164,7 @@ def run(
         logged(folder.log),
         opened_engine(config.engine.kind, asdict(config.engine), folder.temporary) as engine,
     ):
-        context = RunContext(config, known, booked, folder, engine, show, shared, kept, hydra_files or {})
+        context = RunContext(config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)
         for stage in STAGES:
             state = stage(context, state)
@@ -173,10 +173,10 @@ def run(
 
 
 def _done(context: RunContext, state: State) -> Run:
-    known, synthetic, design = present(state.taken).known, present(state.synthetic), state.design
-    released = (context.folder, present(state.statement), known, design.schema, present(state.table), state.scores)
-    told = (state.losses, design.left_out, strongest(known, synthetic))
-    return Run(*released, synthetic.rows, dict(context.show.seconds), *told)
+    answers, synthetic, design = present(state.taken).known, present(state.synthetic), state.design
+    released = (context.folder, present(state.statement), answers, design.schema, present(state.table), state.scores)
+    relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
+    return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations)
 
 
 def _warnings(design: Design) -> tuple[str, ...]:

@@ -17,11 +17,13 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from mechanisms.public.tables.scan import open_table
 
-#: Texts with marks of a CSV file, gaps, numbers and times.
+#: A column of every kind; texts with marks of a CSV file, and gaps.
 COLUMNS = {
     "a text": {"kind": "categorical", "values": ['a, "b"', "c"], "missing": [""]},
     "number": {"kind": "integer", "min": 0, "max": 9},
-    "when": {"kind": "date", "min": "2000-01-01", "max": "2000-01-03"},
+    "share": {"kind": "float", "min": 0, "max": 1, "bins": {"count": 3}},
+    "day": {"kind": "date", "min": "2000-01-01", "max": "2000-01-03"},
+    "moment": {"kind": "datetime", "min": "2000-01-01", "max": "2000-01-02", "bins": {"count": 4}},
 }
 
 
