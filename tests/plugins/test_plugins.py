@@ -649,16 +649,19 @@ def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys
         + text.replace("@dataclass(frozen=True)\nclass TurnedS", UNPAID + "@dataclass(frozen=True)\nclass TurnedS", 1)
     )
     assert command("run", *TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out") == 1
-    assert "has no attribute 'append'" in capsys.readouterr().err and not Path("out/release").exists()
+    assert "AttributeError in mine.py" in capsys.readouterr().err and not Path("out/release").exists()
+    assert "has no attribute 'append'" in Path("out/internal/run.log").read_text()
 
 
 #: A metric that looks a text of the rows up in a table of its own, which lacks it.
 QUOTES = """
 from evaluation.metric import Metric
 class Score:
+    score = 0.5
     def to_json(self):
         return {"weight": {}["Anna of Bern, 47 years"]}
-METRICS = {"quotes": Metric("quotes", "quotes", "low", 0, 1, 0, "", "", lambda inputs: (0.5, Score()))}
+KNOWN = {"title": "quotes", "goal": "low", "low": 0, "high": 1, "perfect": 0, "reference": "", "source": ""}
+METRICS = {"quotes": Metric(name="quotes", run=lambda inputs: Score(), **KNOWN)}
 """
 
 
@@ -672,7 +675,7 @@ def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, mo
     assert command("run", *given) == 1
     printed = capsys.readouterr()
     assert "Anna" not in printed.out + printed.err
-    assert "KeyError in mine.py, line 5" in printed.err and "internal/run.log" in printed.err
+    assert "KeyError in mine.py, line 6" in printed.err and "internal/run.log" in printed.err
     (log,) = Path("out").glob("*/internal/run.log")
     assert "Anna of Bern, 47 years" in log.read_text()
     assert command("run", *given, "resume=true", "console=always") == 1
