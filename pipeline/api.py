@@ -10,13 +10,12 @@ from typing import Any, TypeAlias, overload
 import pandas as pd
 
 from evaluation.metric import Options
+from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
-from evaluation.mgd.chosen_targets import chosen_targets
 from evaluation.mgd.deep_dive import DeepDive
 from evaluation.mgd.deep_dive import deep_dive as dive
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.marginal_difference import mgd as score_mgd
-from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.targets import Targets
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError
@@ -160,7 +159,7 @@ def mgd(
         coded,
         tables,
     ):
-        how = {"alpha": own.alpha, "solver": own.solver}
+        how = {"alpha": own["alpha"], "solver": own["solver"]}
         return score_mgd(tables["real"], tables["synthetic"], coded, marginals, **how)  # type: ignore[arg-type]
 
 
@@ -185,18 +184,18 @@ def deep_dive(
         tables,
     ):
         (chosen,) = marginals.marginals
-        return dive(tables["real"], tables["synthetic"], coded, chosen, alpha=own.alpha, top=top)
+        return dive(tables["real"], tables["synthetic"], coded, chosen, alpha=own["alpha"], top=top)
 
 
 def _chosen(
     schema: AnySchema, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
-) -> tuple[Schema, MgdSettings, Targets]:
+) -> tuple[Schema, Mapping[str, Any], Targets]:
     with TemporaryDirectory(prefix="schema-") as place:
         facts = load_schema(schema_file(schema, Path(place)))
     given = {**settings, **({"preset": targets} if isinstance(targets, str) else {"targets": list(targets)})}
     seed = given.pop("seed", 0)
-    own = Options(settings=typed_settings(given)).own(MgdSettings)
-    return facts, own, chosen_targets(own, facts, seed)
+    options = Options(settings=typed_settings(given), seed=seed)
+    return facts, options.settings, METRICS["mgd"].prepared(options, facts)
 
 
 @overload

@@ -16,7 +16,6 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
-from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import PrivacyStatement
@@ -101,7 +100,7 @@ class Maker:
 
     def _laplace(self, spec: RowSpec) -> NoisyTable:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
-        plan = laplace_plan(self.config, self.world.domain, spec.value)
+        plan = laplace_plan(self.config, self.world.schema, spec.value)
         home = self._home(spec)
         booked = admission.planned_release(_laplace_specs(self.config), self.world.schema, plan, home)
         ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
@@ -155,7 +154,7 @@ def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease
             plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
             planned += admission.planned_release(specs, schema, plan, home)
         elif spec.method == "lap":
-            plan = laplace_plan(config, schema.domain, spec.value)
+            plan = laplace_plan(config, schema, spec.value)
             planned += admission.planned_release(_laplace_specs(config), schema, plan, home)
     return tuple(planned)
 
@@ -203,7 +202,7 @@ def _laplace_specs(config: Config) -> Specs:
     return replace(build_specs(config), unit=build_unit(privacy, config.data))
 
 
-def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
+def laplace_plan(config: Config, schema: Schema, epsilon: float) -> Plan:
     """One charge: the 3-way histogram with Laplace noise of scale sensitivity / ε.
 
     Where a column names the unit, at most `sensitivity` records of each count, and ε is the unit's. Where the unit is
@@ -214,7 +213,7 @@ def laplace_plan(config: Config, domain: Domain, epsilon: float) -> Plan:
     size = map_settings(config.experiment).sensitivity
     part, bound = (epsilon / size, 1) if record else (epsilon, size)
     budget = Budget(part, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=bound)
-    return make_plan(domain, [Request(domain.names)], budget, mechanism="laplace")
+    return make_plan(schema.domain, [Request(schema.domain.names)], budget, mechanism="laplace")
 
 
 def row_seed(seed: int | None, spec: RowSpec) -> int | None:

@@ -153,7 +153,7 @@ def test_one_record_as_the_unit_gets_the_same_noise_for_a_twentieth_of_epsilon()
     object.__setattr__(world, "schema", type("S", (), {"domain": domain}))
     plans = []
     for unit in ("record", "caller_id"):
-        plan = laplace_plan(load_config(["experiment=mgd_table1", f"privacy.unit={unit}"]), world.domain, 0.5)
+        plan = laplace_plan(load_config(["experiment=mgd_table1", f"privacy.unit={unit}"]), world.schema, 0.5)
         plans.append((plan.measurements[0].event.scale, plan.budget.epsilon, plan.budget.max_records))
     assert plans[0] == (pytest.approx(40), 0.025, 1)
     assert plans[1] == (pytest.approx(40), 0.5, 20)
