@@ -29,7 +29,7 @@ class MergedQuery:
     labels: tuple[NDArray[np.int64], ...]
     bits: int = 0
 
-    @property
+    @cached_property
     def groups(self) -> tuple[int, ...]:
         return tuple(int(own.max()) + 1 for own in self.labels)
 
@@ -41,7 +41,7 @@ class MergedQuery:
             row_of_cell = (row_of_cell[:, None] * size + own[None, :]).ravel()
         return row_of_cell
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return math.prod(self.groups)
 

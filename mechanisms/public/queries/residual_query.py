@@ -116,6 +116,6 @@ class ResidualQuery:
 
 def projected(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """A table less its means along every axis: all its sums along an axis are 0."""
-    for axis in range(table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
+    for axis, size in enumerate(table.shape):
+        table = table - np.add.reduce(table, axis=axis, keepdims=True) / size
     return table
