@@ -84,3 +84,14 @@ print(*(name for name in {WATCHED!r} if name in sys.modules))
 """
     given = {"cwd": tmp_path, "env": {"PYTHONPATH": str(ROOT)}, "capture_output": True, "text": True, "check": True}
     assert subprocess.run([sys.executable, "-c", program], **given).stdout.split() == []  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("given", [{}, {"OPENBLAS_NUM_THREADS": "3"}])
+def test_a_command_sets_the_threads_of_matrix_products_before_numpy_is_loaded(given: dict[str, str], tmp_path: Path):
+    program = (
+        "import os, sys; from pipeline.cli import main; assert 'numpy' not in sys.modules; main(['--version']); "
+        "print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    env = {"PYTHONPATH": str(ROOT)} | given
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == [given.get("OPENBLAS_NUM_THREADS", "1")], done.stderr

@@ -20,7 +20,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import decode_column
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.expected_errors import expected_error
-from synthesis.numbers.far_cells import with_far_cells_cleared
+from synthesis.numbers.far_cells import _Cells, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import evidence_of
 from synthesis.numbers.noise_errors import group_errors, noise_errors
 from synthesis.numbers.value_shapes import as_written, reshaped, shape_of, shapes_of
@@ -476,3 +476,23 @@ def test_codes_stay_where_the_schema_asks_for_no_clearing():
 def test_domains_without_fine_columns_are_measured_as_before():
     schema = parse_schema({"columns": {"a": CHARGE}, "confirmed_public": True}, where="t.yaml")
     assert schema.measured == schema.synthesized == Domain((Attribute("a", 20, 20),))
+
+
+def test_rows_of_cells_are_drawn_from_where_they_are_after_many_exchanges():
+    rng = np.random.default_rng(4)
+    group, bins = rng.integers(0, 5, 2000), rng.integers(0, 7, 2000)
+    cells = _Cells.of(group, bins, (5, 7))
+    for _ in range(30):
+        asked = np.repeat(rng.choice(35, 6, replace=False), rng.integers(1, 120, 6))
+        drawn = cells.drawn(asked, rng)
+        got = drawn[drawn >= 0]
+        assert np.unique(got).size == got.size
+        assert np.array_equal(group[got] * 7 + bins[got], asked[drawn >= 0])
+        held = np.bincount(group * 7 + bins, minlength=35)
+        assert np.array_equal(held, cells.count)
+        wanted = np.bincount(asked, minlength=35)
+        given = np.bincount(asked[drawn >= 0], minlength=35)
+        assert np.array_equal(given, np.minimum(wanted, held))
+        pairs = got[: got.size // 2 * 2].reshape(2, -1)
+        cells.exchange(*pairs)
+        bins[pairs[0]], bins[pairs[1]] = bins[pairs[1]], bins[pairs[0]]
