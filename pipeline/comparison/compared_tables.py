@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from pipeline.comparison.comparison_page import write_comparison
 from pipeline.comparison.several_tables import Comparison, rank, with_one_reference
+from pipeline.report.comparison_page import write_comparison
 from pipeline.scores import two_tables
 from pipeline.scores.file_facts import shown_name
 from pipeline.scores.release_beside import with_own_schema

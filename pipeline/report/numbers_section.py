@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from pipeline.pages.page import Cell, Table, number
+from pipeline.report.page import Cell, Section, Table, number
 
 FIGURES = ("values", "missing", "mean", "std. dev.", "1 %", "25 %", "50 %", "75 %", "99 %")
 HEAD = ("column", "table", *FIGURES)
@@ -16,31 +15,13 @@ NOISE = "± noise"
 LISTED = 150
 
 
-@dataclass(frozen=True)
-class NumbersSection:
-    """Columns of numbers or dates: a line of the real table, one of the synthetic, one of the noise's errors.
-
-    Attributes:
-        listed, columns: how many columns are listed, and how many there are.
-        beyond: what the real table has beyond the bounds.
-    """
-
-    name: ClassVar[str] = "numbers"
-    title: ClassVar[str] = "Numbers and dates"
-    template: ClassVar[str] = "sections/numbers.html.j2"
-    summaries: Table
-    groups: Sequence[tuple[str, Table]]
-    listed: int
-    columns: int
-    beyond: Sequence[str]
-
-
-def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> NumbersSection:
+def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> Section:
     """From the parts `numbers` and `groups` of scores.json."""
     by = dict.fromkeys(each["by"] for each in groups)
     parts = [(name, Table(GROUP_HEAD, _groups([e for e in groups if e["by"] == name][: 2 * LISTED]))) for name in by]
     listed = min(len(numbers), LISTED)
-    return NumbersSection(Table(HEAD, rows_of(numbers[:LISTED])), parts, listed, len(numbers), beyond_bounds(numbers))
+    shown = {"summaries": Table(HEAD, rows_of(numbers[:LISTED])), "groups": parts, "beyond": beyond_bounds(numbers)}
+    return Section("numbers", "Numbers and dates", shown | {"listed": listed, "columns": len(numbers)})
 
 
 def beyond_bounds(numbers: Sequence[Mapping[str, Any]]) -> list[str]:

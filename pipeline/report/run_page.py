@@ -9,29 +9,34 @@ from typing import Any
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, RunFolder, check_output
-from pipeline.page_parts.header_cards import header_cards
-from pipeline.page_parts.page_facts import files_table, not_computed, subtitle
-from pipeline.page_parts.picture_sections import (
-    accuracy_section,
+from pipeline.release_folder import read_release
+from pipeline.report.header_cards import files_table, header_cards, not_computed, subtitle
+from pipeline.report.numbers_section import numbers_section
+from pipeline.report.page import Page, Section, number
+from pipeline.report.picture_sections import (
     axes_section,
     densities_section,
+    map_section,
     pair_maps_section,
+    sequence_section,
 )
-from pipeline.page_parts.sequence_section import sequence_section
-from pipeline.page_parts.validity_section import validity_section
-from pipeline.pages.page import Page, Section, number
-from pipeline.release_folder import read_release
-from pipeline.report.attacks_section import attacks_section
-from pipeline.report.bounds_section import bounds_section
-from pipeline.report.convergence_section import convergence_section
-from pipeline.report.dependence_section import dependence_section
-from pipeline.report.map_section import map_section
-from pipeline.report.numbers_section import numbers_section
-from pipeline.report.privacy_section import privacy_section
-from pipeline.report.promise_section import noise_section, promise_section, units_section
-from pipeline.report.score_sections import mgd_section, scores_section
-from pipeline.report.sdnist_section import sdnist_section
-from pipeline.report.table_sections import columns_section, correlation_section, distances_section, pairs_section
+from pipeline.report.release_sections import (
+    bounds_section,
+    convergence_section,
+    noise_section,
+    promise_section,
+    units_section,
+)
+from pipeline.report.score_sections import attacks_section, mgd_section, privacy_section, scores_section, sdnist_section
+from pipeline.report.table_sections import (
+    accuracy_section,
+    columns_section,
+    correlation_section,
+    dependence_section,
+    distances_section,
+    pairs_section,
+    validity_section,
+)
 from pipeline.scores.kept_scores import damaged, report_files
 from pipeline.settings.inputs import check_scored
 

@@ -1,56 +1,117 @@
-"""The sections about the scores of a table: each beside its floor, and what MGD is made of."""
+"""The sections about the scores of a table: privacy, attacks, each metric beside its floor, MGD and SDNist."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
-from pipeline.page_parts.header_cards import LABELS
-from pipeline.pages.page import Cell, Gauge, Table, Words, number
+from pipeline.report.header_cards import LABELS, STYLES
+from pipeline.report.page import Cell, Gauge, Section, Table, Words, number
 
 #: Marginals, values and cells that cost most.
 MARGINALS, VALUES, CELLS = 12, 8, 8
 #: What a cell of the deep dive says besides its values.
 COUNTS = ("real", "synthetic", "added", "removed", "moved_out", "moved_in")
-
-
-@dataclass(frozen=True)
-class ScoresSection:
-    """Every metric with a score: what it says, its interval, and how it reads against its own references.
-
-    Attributes:
-        referenced: whether a floor was measured.
-        labelled: whether a score is called good, fair, weak or suspicious.
-        unplaced: values that the schema has no place for.
-        sample: what was computed from a sample of the rows, in a sentence; empty where nothing was.
-    """
-
-    name: ClassVar[str] = "scores"
-    title: ClassVar[str] = "Scores"
-    template: ClassVar[str] = "sections/scores.html.j2"
-    scores: Table
-    referenced: bool
-    labelled: bool
-    unplaced: Table
-    sample: str
-
-
+#: What each verdict means, in plain words.
+MEANING = {
+    "passed": "Training rows are not repeated, and not resembled, more than real rows that were set aside.",
+    "failed": "The synthetic table knows its training rows better than real rows that were set aside.",
+    "not judged": "Nothing is said for or against.",
+}
+#: Metrics whose details are a risk of two success rates.
+RISKS = {"singling_out": "singling out", "linkage": "linkage of two halves of a record"}
+#: Columns whose inference is listed, those at most risk; all are in scores.json.
+INFERRED = 20
+#: Columns and areas of SDNist that are listed, the worst first.
+LISTED = 10
 #: Columns of the table of scores; those without a cell are left out.
 HEAD = ("metric", "score", "95 % interval", "floor", "as good as", "reads as", "poor to honest", "source")
 
 
-def scores_section(scores: Mapping[str, Any]) -> ScoresSection:
+def privacy_section(privacy: Mapping[str, Any]) -> Section:
+    """From the part `privacy` of scores.json."""
+    verdict, head = privacy["verdict"], ("", "rows", "share", "95 % interval", "compare with")
+    shown = {"verdict": verdict, "style": STYLES[verdict], "why": privacy["why"], "meaning": MEANING[verdict]}
+    return Section("privacy", "Privacy against a holdout", shown | {"figures": Table(head, _figures(privacy))})
+
+
+def _figures(privacy: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
+    names = {
+        "training_rows_in_the_synthetic_table": ("training rows that stand in the synthetic table", "the next line"),
+        "holdout_rows_in_the_synthetic_table": ("holdout rows that stand in the synthetic table", "nature alone"),
+        "synthetic_rows_that_equal_a_training_row": ("synthetic rows that equal a training row", "the next line"),
+        "holdout_rows_that_equal_a_training_row": ("holdout rows that equal a training row", "nature alone"),
+    }
+    rows: list[tuple[Cell, ...]] = []
+    for key, (name, against) in names.items():
+        if key in privacy:
+            part = privacy[key]
+            rows.append(
+                (name, f"{part['count']:,} of {part['of']:,}", f"{part['share']:.2%}", _interval(part), against)
+            )
+    if (near := privacy.get("nearest_to_a_training_row")) is not None:
+        asked = privacy["rows_in_distances"]["synthetic"]
+        chance = f"{near['expected']:.1%} by chance, up to {near['allowed']:.1%} in a release of ε = 1"
+        rows.append(
+            ("synthetic rows nearest to a training row", f"{asked:,}", f"{near['share']:.1%}", _interval(near), chance)
+        )
+    return rows
+
+
+def _interval(part: Mapping[str, float]) -> str:
+    return f"{part['low']:.2%} to {part['high']:.2%}"
+
+
+def attacks_section(metrics: Mapping[str, Any]) -> Section | None:
+    """From the metrics of scores.json; None where no attack has a score."""
+    scored = {name: m["details"] for name, m in metrics.items() if m["score"] is not None and m["details"]}
+    rows = [_risk(title, scored[name]) for name, title in RISKS.items() if name in scored]
+    if "attribute_inference" in scored:
+        columns = scored["attribute_inference"]["columns"]
+        order = sorted(columns, key=lambda name: -columns[name]["risk"])
+        rows += [_risk(f"inference of {name}", columns[name]) for name in order[:INFERRED]]
+    member = scored.get("membership_inference")
+    told = [] if member is None else _told(member)
+    if not rows and not told:
+        return None
+    shown = {
+        "risks": Table(("attack", "risk", "95 % interval", "right on training units", "on the holdout's"), rows),
+        "membership": Table(("membership by", "AUC", "95 % interval", "advantage", "95 % interval"), told),
+        "unit": "" if member is None else member["unit"],
+    }
+    return Section("attacks", "Attacks", shown)
+
+
+def _risk(title: str, part: Mapping[str, Any]) -> tuple[Cell, ...]:
+    rates = [f"{side['successes']:,} of {side['attacks']:,}" for side in (part["training"], part["control"])]
+    return (title, f"{part['risk']:.1%}", f"{part['low']:.1%} to {part['high']:.1%}", *rates)
+
+
+def _told(member: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for name, attack in member["attacks"].items():
+        parts = (attack["auc"], attack["advantage"])
+        cells = [x for p in parts for x in (f"{p['value']:.3f}", f"{p['low']:.3f} to {p['high']:.3f}")]
+        rows.append((name, *cells))
+    rows.append(("guessing", "0.500", "", "0.000", ""))
+    if bound := member.get("bound"):
+        allowed = f"at most, by ε = {bound['epsilon']:.4g}, δ = {bound['delta']:.3g}"
+        rows.append((allowed, f"{bound['auc']:.3f}", "", f"{bound['advantage']:.3f}", ""))
+    return rows
+
+
+def scores_section(scores: Mapping[str, Any]) -> Section:
     """From the content of scores.json."""
     rows = [_score_row(m) for m in scores["metrics"].values() if m["score"] is not None]
     shown = [i for i in range(len(HEAD)) if i < 2 or any(row[i] not in (None, "") for row in rows)]
-    return ScoresSection(
-        scores=Table([HEAD[i] for i in shown], [[row[i] for i in shown] for row in rows]),
-        referenced=any((m.get("floor") or {}).get("value") is not None for m in scores["metrics"].values()),
-        labelled=any((m.get("reading") or {}).get("label") for m in scores["metrics"].values()),
-        unplaced=_unplaced(scores.get("unplaced", {})),
-        sample=_sampled(scores.get("sample")),
-    )
+    parts = {
+        "scores": Table([HEAD[i] for i in shown], [[row[i] for i in shown] for row in rows]),
+        "referenced": any((m.get("floor") or {}).get("value") is not None for m in scores["metrics"].values()),
+        "labelled": any((m.get("reading") or {}).get("label") for m in scores["metrics"].values()),
+        "unplaced": _unplaced(scores.get("unplaced", {})),
+        "sample": _sampled(scores.get("sample")),
+    }
+    return Section("scores", "Scores", parts)
 
 
 def _score_row(m: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -96,41 +157,17 @@ def _unplaced(tables: Mapping[str, Any]) -> Table:
     return Table(("table", "column", "values", "the most frequent"), rows)
 
 
-@dataclass(frozen=True)
-class Dive:
-    """What the cost of one marginal is made of.
-
-    Attributes:
-        cost: per true record; None where there are none, and the tables are empty.
-    """
-
-    marginal: str
-    cost: float | None
-    parts: Table
-    values: Table
-    cells: Table
-
-
-@dataclass(frozen=True)
-class MgdSection:
-    """The worst marginals, and what their cost is made of."""
-
-    name: ClassVar[str] = "mgd"
-    title: ClassVar[str] = "Inside MGD"
-    template: ClassVar[str] = "sections/mgd.html.j2"
-    worst: Table
-    dives: Sequence[Dive]
-
-
-def mgd_section(scores: Mapping[str, Any]) -> MgdSection:
+def mgd_section(scores: Mapping[str, Any]) -> Section:
     """From the content of scores.json, where MGD has a score."""
     marginals = sorted(scores["mgd"]["marginals"], key=lambda m: -(m["aemc"] or 0.0))
     rows = [(" × ".join(m["attributes"]), m["cells"], m["aemc"], m["weight"]) for m in marginals[:MARGINALS]]
     dives = [_dive(dive) for dive in scores.get("deep_dive", [])]
-    return MgdSection(Table(("marginal", "cells", "cost", "weight"), rows), dives)
+    worst = Table(("marginal", "cells", "cost", "weight"), rows)
+    return Section("mgd", "Inside MGD", {"worst": worst, "dives": dives})
 
 
-def _dive(dive: Mapping[str, Any]) -> Dive:
+def _dive(dive: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of the cost of one marginal, per true record; empty tables where there are none."""
     frames: Mapping[str, Any] = {} if dive["aemc"] is None else dive
     parts = [(a["part"], a["cost"], f"{a['share']:.0%}") for a in frames.get("attributes", ()) if a["cost"]]
     slices = sorted((s for s in frames.get("slices", ()) if s["cost"]), key=lambda s: -s["cost"])[:VALUES]
@@ -143,14 +180,43 @@ def _dive(dive: Mapping[str, Any]) -> Dive:
         (_cell_name(b, aside), *(round(b[k]) for k in COUNTS), f"{b['share']:.1%}")
         for b in frames.get("bins", ())[:CELLS]
     ]
-    return Dive(
-        marginal=dive["marginal"],
-        cost=dive["aemc"],
-        parts=Table(("part", "cost", "share"), parts),
-        values=Table(("value", "real", "synthetic", "cost", "share"), values),
-        cells=Table(("cell", *(name.replace("_", " ") for name in COUNTS), "share"), cells),
-    )
+    return {
+        "marginal": dive["marginal"],
+        "cost": dive["aemc"],
+        "parts": Table(("part", "cost", "share"), parts),
+        "worst_values": Table(("value", "real", "synthetic", "cost", "share"), values),
+        "cells": Table(("cell", *(name.replace("_", " ") for name in COUNTS), "share"), cells),
+    }
 
 
 def _cell_name(cell: Mapping[str, Any], aside: set[str]) -> str:
     return ", ".join(str(v) for k, v in cell.items() if k not in aside)
+
+
+def sdnist_section(metric: Mapping[str, Any]) -> Section:
+    """From the metric's part of scores.json, where it has a score."""
+    details = metric["details"]
+    floor = [(f"{each['share']:.0%} of the real rows", each["score"]) for each in details["subsamples"]]
+    floor += [("this table", metric["score"]), ("independent columns", details["independent"])]
+    floor.sort(key=lambda row: -row[1])
+    areas = [(each["area"], each["score"], each["baseline"]) for each in details["areas"][:LISTED]]
+    columns = [(each["column"], each["score"]) for each in details["columns"][:LISTED]]
+    shown = {
+        "score": metric["score"],
+        "pairs": details["pairs"],
+        "by": details["by"],
+        "floor": Table(("table", "score"), floor),
+        "columns": Table(("column", "score"), columns),
+        "areas": Table((details["by"], "score", "40 % of the real rows"), areas),
+        "matches": _matches(details["matches"]),
+    }
+    return Section("sdnist", "SDNist", shown)
+
+
+def _matches(found: Mapping[str, Any]) -> list[str]:
+    """Real records that the synthetic table shows."""
+    lines = [f"{found['exact']:,} of the {found['unique']:,} real records that no other one equals stand in the table."]
+    if found["quasi"]:
+        alike = "" if found["agreeing"] is None else f"; they agree in {found['agreeing']:.0%} of the other columns"
+        lines.append(f"{found['apparent']:,} are unique in both by {', '.join(found['quasi'])}{alike}.")
+    return lines

@@ -1,71 +1,47 @@
-"""The sections that set two tables beside each other: columns, pairs, correlations, distances of records."""
+"""The sections that set two tables beside each other: columns, pairs, dependences, distances of records, validity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from pipeline.pages.charts import Drawing, Line, bars, heat, lines
-from pipeline.pages.page import Card
-from pipeline.pages.scale import ChartAxis
+from pipeline.report.charts import Drawing, Line, bars, heat, lines
+from pipeline.report.page import BOTH, Card, Cell, Section, Table
+from pipeline.report.scale import ChartAxis
+from pipeline.report.small_charts import marks
 
 #: Columns that a matrix shows; a wider one is cut to those with the largest values.
 MOST = 36
 #: Columns whose bars are drawn: the worst ones.
 DRAWN = 60
+#: Columns whose overlap is marked: the worst ones.
+MARKED = 40
+#: What the marks of a column are.
+ACCURACIES = (("lreal", "alone"), ("lmade", "mean of its pairs"), ("lsoft", "alone, of a second sample"))
+#: Shares of missing values that differ by less are alike.
+GAP = 0.005
 
 Matrix = Sequence[Sequence[float | None]]
 
 
-@dataclass(frozen=True)
-class ColumnsSection:
-    """The distribution of the columns in both tables, the worst first.
-
-    Attributes:
-        columns: how many there are; at most DRAWN of them are drawn.
-    """
-
-    name: ClassVar[str] = "columns"
-    title: ClassVar[str] = "Distributions of the columns"
-    template: ClassVar[str] = "sections/columns.html.j2"
-    legend: ClassVar[Sequence[tuple[str, str]]] = (("lreal", "real"), ("lmade", "synthetic"))
-    cards: Sequence[Card]
-    columns: int
-
-
-def columns_section(columns: Sequence[Mapping[str, Any]]) -> ColumnsSection:
+def columns_section(columns: Sequence[Mapping[str, Any]]) -> Section:
     """From the part `columns` of figures.json."""
     cards = []
     for column in sorted(columns, key=lambda c: -(c["tvd"] or 0.0))[:DRAWN]:
         distance = "no records" if column["tvd"] is None else f"{column['tvd']:.3f}"
         note = f"{column['kind']}, {column['values']:,} values; total variation distance {distance}"
         cards.append(Card(column["name"], bars(column["labels"], column["real"], column["synthetic"]), note))
-    return ColumnsSection(cards, len(columns))
+    shown = {"legend": BOTH, "cards": cards, "columns": len(columns)}
+    return Section("columns", "Distributions of the columns", shown)
 
 
-@dataclass(frozen=True)
-class PairsSection:
-    """The distance of every pair of columns, and of every column on the diagonal.
-
-    Attributes:
-        shown, columns: how many of the columns the chart shows.
-    """
-
-    name: ClassVar[str] = "pairs"
-    title: ClassVar[str] = "Errors of pairs"
-    template: ClassVar[str] = "sections/pairs.html.j2"
-    chart: Drawing
-    shown: int
-    columns: int
-
-
-def pairs_section(pairs: Mapping[str, Any]) -> PairsSection:
+def pairs_section(pairs: Mapping[str, Any]) -> Section:
     """From the part `pairs` of figures.json."""
     names, values = _cut(pairs["names"], pairs["tvd"])
     high = max((v for line in values for v in line if v is not None), default=1.0)
     chart = heat(names, names, values, high=high, label="Total variation distance of pairs of columns")
-    return PairsSection(chart, len(names), len(pairs["names"]))
+    shown = {"chart": chart, "shown": len(names), "columns": len(pairs["names"])}
+    return Section("pairs", "Errors of pairs", shown)
 
 
 def _cut(names: Sequence[str], matrix: Matrix) -> tuple[list[str], list[list[float | None]]]:
@@ -73,22 +49,6 @@ def _cut(names: Sequence[str], matrix: Matrix) -> tuple[list[str], list[list[flo
     worst = sorted(range(len(names)), key=lambda i: -sum(v or 0.0 for v in matrix[i]))[:MOST]
     shown = sorted(worst)
     return [names[i] for i in shown], [[matrix[i][j] for j in shown] for i in shown]
-
-
-@dataclass(frozen=True)
-class CorrelationSection:
-    """Pearson's, Spearman's and Cramér's correlations of every two columns, in both tables, and how far they differ.
-
-    Attributes:
-        kinds: what each kind is, and its three pictures.
-        rows: records of the real and of the synthetic table that they are of.
-    """
-
-    name: ClassVar[str] = "correlation"
-    title: ClassVar[str] = "Correlations"
-    template: ClassVar[str] = "sections/correlation.html.j2"
-    kinds: Sequence[tuple[str, Sequence[Card]]]
-    rows: tuple[int, int]
 
 
 #: What each kind of correlation is called.
@@ -99,7 +59,7 @@ CORRELATIONS = {
 }
 
 
-def correlation_section(maps: Mapping[str, Any]) -> CorrelationSection:
+def correlation_section(maps: Mapping[str, Any]) -> Section:
     """From the part `correlations` of scores.json."""
     kinds = []
     for kind in (k for k in CORRELATIONS if k in maps):
@@ -108,25 +68,11 @@ def correlation_section(maps: Mapping[str, Any]) -> CorrelationSection:
             chart = heat(names, names, maps[kind][side], high=1.0, cell=34, label=f"{CORRELATIONS[kind]}; {title}")
             cards.append(Card(title, chart))
         kinds.append((CORRELATIONS[kind], cards))
-    return CorrelationSection(kinds, (maps["rows"]["real"], maps["rows"]["synthetic"]))
+    rows = (maps["rows"]["real"], maps["rows"]["synthetic"])
+    return Section("correlation", "Correlations", {"kinds": kinds, "rows": rows})
 
 
-@dataclass(frozen=True)
-class DistancesSection:
-    """DCR and NNDR of synthetic and of holdout records against the training records.
-
-    Attributes:
-        passed: whether the synthetic records are no nearer than the holdout; None without a holdout.
-    """
-
-    name: ClassVar[str] = "distances"
-    title: ClassVar[str] = "Distances to the training records"
-    template: ClassVar[str] = "sections/distances.html.j2"
-    passed: bool | None
-    cards: Sequence[Card]
-
-
-def distances_section(distances: Mapping[str, Any]) -> DistancesSection:
+def distances_section(distances: Mapping[str, Any]) -> Section:
     """From the part `distances` of figures.json."""
     notes = {"dcr": f"in columns that differ, of {distances['columns']}", "nndr": "1: neither stands out"}
     rows = distances.get("rows") or {}
@@ -137,7 +83,8 @@ def distances_section(distances: Mapping[str, Any]) -> DistancesSection:
         for name, title in titles.items()
         if name in distances
     ]
-    return DistancesSection(distances.get("passed"), cards)
+    shown = {"passed": distances.get("passed"), "cards": cards}
+    return Section("distances", "Distances to the training records", shown)
 
 
 def _quantiles(curve: Mapping[str, Sequence[float | None]], title: str) -> Drawing:
@@ -149,3 +96,96 @@ def _quantiles(curve: Mapping[str, Sequence[float | None]], title: str) -> Drawi
     y = ChartAxis.linear(v for line in drawn for _, v in line.points)
     x = ChartAxis(0.0, 1.0, ((0.0, "nearest"), (1.0, "farthest")))
     return lines(drawn, x, y, label=title, width=340, height=190)
+
+
+def dependence_section(dependence: Mapping[str, Any]) -> Section:
+    """From the part `dependence` of figures.json."""
+    lost = dependence["lost"]
+    names = [f"{pair['a']} × {pair['b']}" for pair in lost]
+    strengths = [(pair["real"], pair["real"] * pair["kept"]) for pair in lost]
+    chart = heat(names, ("real", "kept"), strengths, high=1.0, label="Strength of each pair, and what is kept of it")
+    rows: list[tuple[Cell, ...]] = []
+    for name, pair in zip(names, lost, strict=True):
+        change = pair["change"] or {"what": "", "real": None, "synthetic": None}
+        figures = (change["what"], change["real"], change["synthetic"])
+        rows.append((name, pair["real"], f"{pair['kept']:.0%}", *figures))
+    head = ("pair", "strength", "kept", "for example", "real", "synthetic")
+    shown = {
+        "score": dependence["score"],
+        "dependent": dependence["dependent_pairs"],
+        "pairs": dependence["pairs"],
+        "chart": chart if lost else None,
+        "lost": Table(head, rows),
+    }
+    return Section("dependence", "Lost dependences", shown)
+
+
+def accuracy_section(columns: Sequence[Mapping[str, Any]], pairs: Mapping[str, Any] | None) -> Section | None:
+    """From the parts `columns` and `pairs` of figures.json; None where no column has records in both tables."""
+    rows = []
+    for column in columns:
+        if column["tvd"] is None:
+            continue
+        expected = column.get("expected")
+        together = None if pairs is None else _of_pairs(column["name"], pairs)
+        rows.append((column["name"], (1 - column["tvd"], together, None if expected is None else 1 - expected)))
+    if not rows:
+        return None
+    rows.sort(key=lambda row: min(v for v in row[1][:2] if v is not None))
+    shown = rows[:MARKED]
+    least = min(v for _, own in shown for v in own if v is not None)
+    low = next(x for x in (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.0) if x < least or x == 0.0)
+    used = [i for i in range(len(ACCURACIES)) if any(own[i] is not None for _, own in shown)]
+    styles = [ACCURACIES[i] for i in used]
+    chart = marks([n for n, _ in shown], [[own[i] for i in used] for _, own in shown], styles,
+                  label="Overlap of each column", low=low, high=1.0)  # fmt: skip
+    parts = {"legend": styles, "chart": chart, "shown": len(shown), "columns": len(rows)}
+    return Section("accuracy", "Overlap of each column", parts)
+
+
+def _of_pairs(name: str, pairs: Mapping[str, Any]) -> float | None:
+    """1 − the mean distance of the pairs that a column is in."""
+    if name not in pairs["names"]:
+        return None
+    i = pairs["names"].index(name)
+    values = [v for j, v in enumerate(pairs["tvd"][i]) if j != i and v is not None]
+    return 1 - sum(values) / len(values) if values else None
+
+
+def validity_section(drawn: Mapping[str, Any]) -> Section | None:
+    """From the parts `rules`, `keys` and `valid` of figures.json; None where there is none of them."""
+    rules = [(r["rule"], _percent(r["real"]), _percent(r["synthetic"])) for r in drawn.get("rules", ())]
+    keys = [
+        (k["column"], _percent(k["real"]), _percent(k["synthetic"]), _percent(k["real_ones"]))
+        for k in drawn.get("keys", ())
+    ]
+    every: Sequence[Mapping[str, Any]] = drawn.get("valid", ())
+    listed = [c for c in every if not _sound(c)]
+    columns: list[tuple[Cell, ...]] = [
+        (c["column"], c["kind"], *map(_percent, c["missing"]), _percent(c["allowed"]), c["how"]) for c in listed
+    ]
+    if not (rules or keys or every):
+        return None
+    tables = {
+        "Rules of the schema": Table(
+            ("rule", "real rows that break it (by their bins)", "synthetic rows that break it"), rules
+        ),
+        "Ids": Table(("id", "distinct real ones", "distinct synthetic ones", "synthetic ones that are real"), keys),
+        "Columns": Table(("column", "kind", "missing, real", "missing, synthetic", "valid", "what is valid"), columns),
+    }
+    shown = [(title, table) for title, table in tables.items() if table.rows]
+    return Section("validity", "Validity", {"tables": shown, "listed": len(listed), "sound": len(every) - len(listed)})
+
+
+def _sound(column: Mapping[str, Any]) -> bool:
+    """Whether all values are valid and as many are missing as in the real table, to half a per cent of the records."""
+    real, made = column["missing"]
+    return column["allowed"] in (None, 1.0) and abs(real - made) <= GAP
+
+
+def _percent(share: float | None) -> str:
+    """Two digits; a share below 1 never reads as all of it, nor one above 0 as nothing."""
+    if share is None:
+        return ""
+    text = f"{share:.2%}"
+    return {("100.00%", True): "> 99.99%", ("0.00%", True): "< 0.01%"}.get((text, share not in (0.0, 1.0)), text)

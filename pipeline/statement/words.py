@@ -17,7 +17,7 @@ from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.tables.scan import literal
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.pages.page import environment
+from pipeline.report.page import environment
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
 from pipeline.statement.statement import unit_fields, unit_of

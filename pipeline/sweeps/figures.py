@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from evaluation.metrics import METRICS
-from pipeline.pages.charts import COLOURS, Drawing, Line, Panel, lines
-from pipeline.pages.scale import ChartAxis
+from pipeline.report.charts import COLOURS, Drawing, Line, Panel, lines
+from pipeline.report.scale import ChartAxis
 
 #: The stages of a job that are its method's.
 METHOD_STAGES = ("measure", "synthesize")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, check_output
-from pipeline.pages.charts import Drawing, panels
-from pipeline.pages.page import Card, Page, Section, Table, chart_style
+from pipeline.report.charts import panels
+from pipeline.report.page import Card, Page, Section, Table, chart_style
 from pipeline.scores.kept_scores import damaged
 from pipeline.sweeps.figures import curves, method_colours, method_seconds, tradeoff
 from pipeline.sweeps.results import choice_warning, total
@@ -22,46 +20,6 @@ from pipeline.sweeps.results import choice_warning, total
 #: Panels in a row of a figure.
 ACROSS = 3
 BANNER = "NOT PRIVATE. These numbers were computed from raw rows: do not publish them."
-
-
-@dataclass(frozen=True)
-class CurvesSection:
-    """The scores over ε, a picture per table and metric.
-
-    Attributes:
-        legend: (class, method).
-        floors: whether a floor lies across a picture.
-    """
-
-    name: ClassVar[str] = "curves"
-    title: ClassVar[str] = "Scores over ε"
-    template: ClassVar[str] = "sections/sweep_curves.html.j2"
-    legend: Sequence[tuple[str, str]]
-    cards: Sequence[Card]
-    floors: bool
-
-
-@dataclass(frozen=True)
-class TradeoffSection:
-    """The first metric over the seconds of each job's method."""
-
-    name: ClassVar[str] = "tradeoff"
-    title: ClassVar[str] = "Error against time"
-    template: ClassVar[str] = "sections/sweep_tradeoff.html.j2"
-    metric: str
-    legend: Sequence[tuple[str, str]]
-    chart: Drawing
-
-
-@dataclass(frozen=True)
-class TableSection:
-    """A table with a line above it, where there is something to say."""
-
-    template: ClassVar[str] = "sections/one_table.html.j2"
-    name: str
-    title: str
-    table: Table
-    text: str = ""
 
 
 def render(folders: Sequence[Path], output: Path | None = None, *, metric: str | None = None) -> Path:
@@ -153,6 +111,11 @@ def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def table_section(name: str, title: str, table: Table, text: str = "") -> Section:
+    """A table with a line above it, where there is something to say."""
+    return Section(name, title, {"table": table, "text": text}, "one_table")
+
+
 def _legend(colours: dict[str, str]) -> list[tuple[str, str]]:
     return [(style, method) for method, style in colours.items()]
 
@@ -166,20 +129,22 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
     if not over_epsilon.empty:
         colours = method_colours(over_epsilon)
         cards = [Card(panel.title, panel.drawing, panel.note) for panel in curves(over_epsilon, colours)]
-        sections.append(CurvesSection(_legend(colours), cards, bool(over_epsilon["floor"].notna().any())))
-        sections.append(TableSection("best", "Best method", _table(best_methods(shown))))
+        curved = {"legend": _legend(colours), "cards": cards, "floors": bool(over_epsilon["floor"].notna().any())}
+        sections.append(Section("curves", "Scores over ε", curved))
+        sections.append(table_section("best", "Best method", _table(best_methods(shown))))
         metric, chart = tradeoff(over_epsilon, colours)
-        sections.append(TradeoffSection(metric, _legend(colours), chart))
+        traded = {"metric": metric, "legend": _legend(colours), "chart": chart}
+        sections.append(Section("tradeoff", "Error against time", traded))
     elif not scored.empty:
-        sections.append(TableSection("scores", "Scores", _table(scored[["job", "metric", "score", "floor"]])))
+        sections.append(table_section("scores", "Scores", _table(scored[["job", "metric", "score", "floor"]])))
     jobs = frame.drop_duplicates("job")
     if len(failed := jobs[jobs["status"] == "failed"]):
         title = f"{len(failed)} of {len(jobs)} jobs failed"
-        sections.append(TableSection("failed", title, _table(failed[["job", "error"]])))
+        sections.append(table_section("failed", title, _table(failed[["job", "error"]])))
     withheld = jobs.loc[jobs["status"] == "withheld", "job"]
     names = ", ".join(map(str, withheld))
     text = f"{len(withheld)} of {len(jobs)} releases were not accepted, and are withheld: {names}." if names else ""
-    sections.append(TableSection("jobs", "Jobs", _table(_jobs(frame, shown)), text))
+    sections.append(table_section("jobs", "Jobs", _table(_jobs(frame, shown)), text))
     return Page("Sweep", ", ".join(folders), sections, warnings=warnings, banner=BANNER).as_html()
 
 

@@ -18,7 +18,7 @@ from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from pipeline.report.dependence_section import dependence_section
+from pipeline.report.table_sections import dependence_section
 from pipeline.scores.two_tables import encoded
 from pipeline.stage_bars import Stages
 from tests.bench.grid.errors import kept as kept_by_hand
@@ -220,11 +220,11 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     assert poor.pairs[0].kept < 0.1
     assert poor.changes[0].what == "mean cost where ward = icu"
     assert poor.changes[0].real > 8000 > 5000 > poor.changes[0].synthetic
-    section = dependence_section(poor.to_json())
-    assert section.chart is not None
-    assert section.lost.rows[0][0] == "ward × cost"
-    assert "mean cost where ward = icu" in section.lost.rows[0]
-    assert dependence_section(good.to_json()).chart is None
+    section = dependence_section(poor.to_json()).shown
+    assert section["chart"] is not None
+    assert section["lost"].rows[0][0] == "ward × cost"
+    assert "mean cost where ward = icu" in section["lost"].rows[0]
+    assert dependence_section(good.to_json()).shown["chart"] is None
 
 
 def test_wide_tables_are_judged_by_a_seeded_sample_of_their_pairs():

@@ -13,9 +13,9 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.comparison.compared_tables import named_tables
-from pipeline.comparison.comparison_page import comparison_page
 from pipeline.comparison.several_tables import Comparison
 from pipeline.comparison.tidy import tidy_text
+from pipeline.report.comparison_page import comparison_page
 from pipeline.sweeps.figures import method_seconds
 from pipeline.sweeps.sweep_page import best_methods, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed

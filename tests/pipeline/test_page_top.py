@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.page_parts.header_cards import header_cards
-from pipeline.page_parts.page_facts import not_computed
-from pipeline.page_parts.picture_sections import accuracy_section
-from pipeline.pages.page import Page
 from pipeline.report import run_page
+from pipeline.report.header_cards import header_cards, not_computed
 from pipeline.report.numbers_section import numbers_section
-from pipeline.report.table_sections import columns_section
+from pipeline.report.page import Page
+from pipeline.report.table_sections import accuracy_section, columns_section
 from tests.pipeline.conftest import command, people, write_town
 
 

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline.pages.charts import Line, Panel, Place, bars, heat, histogram, lines, panels, place_map
-from pipeline.pages.page import Card, Gauge, Page, Table, chart_style, number, rendered
-from pipeline.pages.scale import ChartAxis, Scale
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
+from pipeline.report.charts import Line, Panel, Place, bars, heat, histogram, lines, panels, place_map
+from pipeline.report.page import Card, Gauge, Page, Table, chart_style, number, rendered
+from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.table_sections import columns_section
 from pipeline.report.text_table import lined_up, markdown
-from pipeline.sweeps.sweep_page import TableSection, render
+from pipeline.sweeps.sweep_page import render, table_section
 from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]
-TEMPLATES = ROOT / "pipeline" / "pages" / "templates"
+TEMPLATES = ROOT / "pipeline" / "report" / "templates"
 HOSTILE = """<script>alert(1)</script>{{ 7919*7907 }}{% raw %}"><img src=x onerror='1'>&amp;"""
 
 
@@ -38,7 +38,7 @@ def assert_is_text(page: str, *, times: int) -> None:
 
 
 def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
-    table = TableSection(HOSTILE, HOSTILE, Table((HOSTILE, "n"), ((HOSTILE, 1.0),)), HOSTILE)
+    table = table_section(HOSTILE, HOSTILE, Table((HOSTILE, "n"), ((HOSTILE, 1.0),)), HOSTILE)
     columns = {"name": HOSTILE, "kind": HOSTILE, "values": 1, "tvd": 0.5, "real": [1.0], "synthetic": [0.5]}
     sections = [table, columns_section([columns | {"labels": [HOSTILE]}])]
     page = Page(HOSTILE, HOSTILE, sections, facts=[(HOSTILE, HOSTILE)], warnings=[HOSTILE], banner=HOSTILE)
@@ -113,7 +113,7 @@ def test_no_python_file_writes_html_and_no_template_trusts_a_text():
 
 
 def test_all_pages_that_saw_raw_rows_share_one_stylesheet_and_say_so():
-    page = Page("a", "b", [TableSection("t", "T", Table(("x",), ((1,),)))]).as_html()
+    page = Page("a", "b", [table_section("t", "T", Table(("x",), ((1,),)))]).as_html()
     assert rendered("page.css") in page and chart_style() in page
     assert page.index("NOT PRIVATE") < page.index("<h1>")
 

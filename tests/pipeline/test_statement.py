@@ -15,7 +15,7 @@ from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import Composition
-from pipeline.pages.page import few_digits, rounded_up
+from pipeline.report.page import few_digits, rounded_up
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.registry_record import registry_record

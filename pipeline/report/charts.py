@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from pipeline.pages.scale import ChartAxis, Scale, short
+from pipeline.report.scale import ChartAxis, Scale, short
 
 Value = float | None
 Point = tuple[float, float]

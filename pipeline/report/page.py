@@ -1,24 +1,26 @@
 """The page: the templates with their environment, and the parts that sections are made of; no script, no network.
 
-A section is a frozen dataclass with what its template shows, and nothing that the template would have to compute. All
-texts are escaped by Jinja2; a chart alone is placed as it is.
+A section is a template and the mapping that it shows, which leaves nothing to compute. All texts are escaped by Jinja2;
+a chart alone is placed as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipeline.pages.charts import Drawing
+from pipeline.report.charts import Drawing
 
 #: By so much the computation of a bound may round: more digits say nothing.
 ROUNDING = 1e-9
+#: The (class, name) of the two tables in a chart.
+BOTH = (("lreal", "real"), ("lmade", "synthetic"))
 BANNER = "NOT PRIVATE. This report saw raw rows. Keep it back: what may be published lies in release/ alone."
 
 
@@ -101,20 +103,21 @@ class HeadCard:
     word: str = ""
 
 
-class Section(Protocol):
-    """One part of a page: a frozen dataclass that its template sees as `section`."""
+@dataclass(frozen=True)
+class Section:
+    """One part of a page.
 
-    @property
-    def name(self) -> str:
-        """Its anchor."""
+    Attributes:
+        name: its anchor, and its template in the folder sections/.
+        title: its heading.
+        shown: the mapping that its template sees as `section`.
+        template: the template, where it is that of several sections.
+    """
 
-    @property
-    def title(self) -> str:
-        """Its heading."""
-
-    @property
-    def template(self) -> str:
-        """The file that shows it."""
+    name: str
+    title: str
+    shown: Mapping[str, Any]
+    template: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class Page:
 def environment() -> Environment:
     """The templates of all pages; whatever is put into one is text, unless it is a chart."""
     made = Environment(
-        loader=PackageLoader("pipeline.pages"),
+        loader=PackageLoader("pipeline.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -14,51 +13,13 @@ from evaluation.metrics import METRICS
 from evaluation.score import Scorecard
 from mechanisms.public.files import write_whole
 from pipeline.comparison.several_tables import HONEST, Comparison, accuracy, epsilon_of, honest_accuracy, promise_of
-from pipeline.page_parts.header_cards import LABELS
-from pipeline.pages.page import Card, Cell, Page, Section, Table, Words
-from pipeline.pages.small_charts import ranked
-from pipeline.report.privacy_section import STYLES
+from pipeline.report.header_cards import LABELS, STYLES
+from pipeline.report.page import Card, Cell, Page, Section, Table, Words
+from pipeline.report.small_charts import ranked
 from pipeline.sweeps.figures import curves, method_colours
 
 #: Tables that are drawn in a chart, the most accurate ones; all of them stand in the table.
 DRAWN = 20
-
-
-@dataclass(frozen=True)
-class TablesSection:
-    """A line per table: what is promised, the verdict, the accuracy, and how its scores read."""
-
-    name: ClassVar[str] = "tables"
-    title: ClassVar[str] = "Tables, the most accurate first"
-    template: ClassVar[str] = "sections/compared_tables.html.j2"
-    table: Table
-    scores: Table
-
-
-@dataclass(frozen=True)
-class RankedSection:
-    """A chart per metric.
-
-    Attributes:
-        shown, tables: how many tables the charts show.
-    """
-
-    name: ClassVar[str] = "metrics"
-    title: ClassVar[str] = "Metric by metric"
-    template: ClassVar[str] = "sections/ranked.html.j2"
-    cards: Sequence[Card]
-    shown: int
-    tables: int
-
-
-@dataclass(frozen=True)
-class OverEpsilonSection:
-    """The scores of the tables whose ε is known."""
-
-    name: ClassVar[str] = "over-epsilon"
-    title: ClassVar[str] = "Scores over ε"
-    template: ClassVar[str] = "sections/over_epsilon.html.j2"
-    cards: Sequence[Card]
 
 
 def write_comparison(compared: Comparison, paths: Mapping[str, str], output: Path) -> None:
@@ -73,12 +34,13 @@ def write_comparison(compared: Comparison, paths: Mapping[str, str], output: Pat
 def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     """The page of several scored tables."""
     frame = compared.frame()
-    sections: list[Section] = [tables_section(compared, frame), ranked_section(frame)]
+    sections = [tables_section(compared, frame), ranked_section(frame)]
     known = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
     if known["epsilon"].nunique() > 1:
         told = known.assign(data=compared.real, method="ε per " + known["per"], floor=known["honest"])
         panels = curves(told, method_colours(told))
-        sections.append(OverEpsilonSection([Card(p.title, p.drawing, p.note) for p in panels]))
+        cards = [Card(p.title, p.drawing, p.note) for p in panels]
+        sections.append(Section("over-epsilon", "Scores over ε", {"cards": cards}))
     now = datetime.datetime.now(datetime.UTC)
     real = next(iter(compared.cards.values())).rows["real"]
     files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
@@ -90,7 +52,7 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     return Page(title, subtitle, sections, files=table, warnings=list(said), last=_missing(frame))
 
 
-def tables_section(compared: Comparison, frame: pd.DataFrame) -> TablesSection:
+def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
     """The tables with their promises and verdicts, and how every score reads."""
     rows: list[tuple[Cell, ...]] = []
     for name, card in compared.cards.items():
@@ -112,10 +74,11 @@ def tables_section(compared: Comparison, frame: pd.DataFrame) -> TablesSection:
             cells.append(Words(value, label, LABELS.get(label, "") if label in ("weak", "suspicious") else ""))
         lines.append(tuple(cells))
     head = ("table", "ε", "privacy against a holdout", "accuracy", "a second sample's")
-    return TablesSection(Table(head, rows), Table(("table", *shown), lines))
+    parts = {"table": Table(head, rows), "scores": Table(("table", *shown), lines)}
+    return Section("tables", "Tables, the most accurate first", parts)
 
 
-def ranked_section(frame: pd.DataFrame) -> RankedSection:
+def ranked_section(frame: pd.DataFrame) -> Section:
     """A chart per metric that some table has a score of, the best score first."""
     cards, most = [], frame["table"].nunique()
     for name, group in frame[frame["score"].notna()].groupby("metric", sort=False):
@@ -138,7 +101,7 @@ def ranked_section(frame: pd.DataFrame) -> RankedSection:
         better = f"{'lower' if low_is_good else 'higher'} is better"
         note = better if honest is None else f"{better}; dotted: {HONEST}"
         cards.append(Card(title, chart, note))
-    return RankedSection(cards, min(most, DRAWN), most)
+    return Section("metrics", "Metric by metric", {"cards": cards, "shown": min(most, DRAWN), "tables": most})
 
 
 def _first(card: Scorecard) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.pages.charts import CELL, Drawing, add, svg, titled
-from pipeline.pages.scale import Scale, short
+from pipeline.report.charts import CELL, Drawing, add, svg, titled
+from pipeline.report.scale import Scale, short
 
 
 def cloud(series: Sequence[tuple[str, str]], *, label: str, size: int = 250) -> Drawing:

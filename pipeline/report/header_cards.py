@@ -1,11 +1,12 @@
-"""The three cards at the top of a report: privacy, accuracy and similarity, each with what it is to be read against."""
+"""The top of a report: cards for privacy, accuracy and similarity, each with its reference, and the tables' files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.pages.page import Gauge, HeadCard
+from pipeline.report.page import Gauge, HeadCard, Table
 
 #: What tells whether whole records look alike, the first one that has a score: a metric, and its words.
 ANITA = {"anita_1way": "1-way", "anita_2way": "2-way", "anita_3way": "3-way"}
@@ -15,6 +16,8 @@ NOT_COMPUTED = ("not computed", "soft", "evaluation.metrics=quick has it")
 #: The class of the stylesheet of each label, the worst first.
 LABELS = {"suspicious": "failed", "weak": "failed", "fair": "", "good": "passed"}
 STYLES = {"passed": "passed", "failed": "failed", "not judged": "soft"}
+#: A setting that a reason asks for.
+ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")
 
 
 def header_cards(scores: Mapping[str, Any]) -> list[HeadCard]:
@@ -126,3 +129,28 @@ def _value(metric: Mapping[str, Any], name: str) -> float | None:
         if isinstance(part, Mapping) and part.get("value") is not None:
             return float(part["value"])
     return None
+
+
+def files_table(files: Mapping[str, Any] | None) -> Table | None:
+    """A line per table: its file, rows and columns."""
+    if not files:
+        return None
+    rows = [(each["table"], each["file"], each["rows"], each["columns"]) for each in files["tables"]]
+    return Table(("table", "file", "rows", "columns"), rows)
+
+
+def subtitle(files: Mapping[str, Any] | None, what: str) -> str:
+    """When the scores were computed, over which schema."""
+    return what if not files else f"{what}, scored {files['scored']}; schema: {files['schema']}"
+
+
+def not_computed(metrics: Mapping[str, Any]) -> str:
+    """One line: the metrics without a score, by what they lack; empty where all have one."""
+    by_reason: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        if metric.get("score") is None:
+            reason = str(metric.get("reason", ""))
+            asked = ", ".join(dict.fromkeys(ASKED.findall(reason))) if "needs" in reason else ""
+            by_reason.setdefault(f"needs {asked}" if asked else reason, []).append(name)
+    parts = [f"{', '.join(names)} ({reason})" if reason else ", ".join(names) for reason, names in by_reason.items()]
+    return f"Not computed: {'; '.join(parts)}." if parts else ""

@@ -1,1 +1,0 @@
-"""One design for every HTML page: the templates, the parts that they share, and the charts."""
