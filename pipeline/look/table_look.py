@@ -224,8 +224,8 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
 
     Those of persons with many rows would be released.
     """
-    if (n := len(addresses(column.texts))) and column.kind == "categorical":
-        said = f"{n:,} of the {len(column.texts):,} listed texts are e-mail addresses or accounts of persons"
+    if (n := len(addresses(column.texts))) and column.kind in {"categorical", "flag"}:
+        said = f"{n:,} of the {len(column.texts):,} listed texts hold e-mail addresses or accounts of persons"
         return [f"{said}, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):

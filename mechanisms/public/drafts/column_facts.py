@@ -12,7 +12,7 @@ from typing import Any
 
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, NumberForm
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, NumberForm, addresses
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
@@ -256,12 +256,13 @@ class Look:
         return {(int(i), str(text)) for i, text in rows}
 
     def told(self, index: int, texts: Mapping[str, int]) -> dict[str, int]:
-        """Those of the texts that so many units hold that a draft may tell them.
+        """Those of the texts that so many units hold that a draft may tell them, and that name nobody's address.
 
         Args:
             texts: each with how many rows hold it.
         """
-        return {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
+        held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
+        return {t: n for t, n in held.items() if not addresses([t])}
 
     def all_differ(self, index: int) -> bool:
         """Whether no two filled cells are alike."""

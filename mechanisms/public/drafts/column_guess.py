@@ -309,6 +309,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     frequent = list(look.told(index, {v: counts[v] for v in values}))
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
+    rare += ", or that hold e-mail addresses or accounts" if addresses(values) else ""
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:

@@ -63,7 +63,7 @@ PERSON_NAME = re.compile(
     r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
 )
 #: What names one person, or one household: e-mail addresses, and bank accounts (IBAN).
-ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]{2,}|[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?")
+ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b")
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
@@ -332,8 +332,8 @@ def may_be_thousands(texts: Texts) -> int:
 
 
 def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that are e-mail addresses or bank accounts."""
-    return [t for t in texts if ADDRESS.fullmatch(t.strip())]
+    """The texts that hold an e-mail address or a bank account, alone or among other words."""
+    return [t for t in texts if ADDRESS.search(t)]
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:
