@@ -162,7 +162,7 @@ def run(
     with (
         claimed(root, resume=config.resume) as folder,
         logged(folder.log),
-        opened_engine(config.engine.kind, asdict(config.engine), folder.temporary) as engine,
+        opened_engine(specs.engine, folder.temporary) as engine,
     ):
         context = RunContext(config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)

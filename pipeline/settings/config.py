@@ -153,15 +153,11 @@ class LimitsConfig(BoundedSettings):
 
 
 @dataclass
-class EngineConfig(BoundedSettings):
-    """Who reads the rows; `master`, `scratch` and `settings` are Spark's."""
+class EngineConfig:
+    """Who reads the rows, by name; its own settings stand with it (`mechanisms.sensitive.engines`)."""
 
-    settings_group: ClassVar[str] = "engine"
     kind: str = "duckdb"
-    master: str | None = None
-    scratch: str | None = None
-    score_rows: int | None = setting(None, least=1)
-    settings: dict[str, Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -331,10 +327,8 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     plain = OmegaConf.create({k: v for k, v in container.items() if k in names})
     if "synthesis" in names:
         plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
-    if "selection" in names:
-        plain.selection = _own_settings(plain.selection, {"kind"})
-    if "experiment" in names:
-        plain.experiment = _own_settings(plain.experiment, {"kind"})
+    for group in [g for g in ("selection", "engine", "experiment") if g in names]:
+        plain[group] = _own_settings(plain[group], {"kind"})
     if "evaluation" in names:
         shared = {f.name for f in dataclasses.fields(EvaluationConfig)} - {"options"}
         plain.evaluation = _own_settings(plain.evaluation, shared)

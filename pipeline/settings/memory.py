@@ -18,6 +18,7 @@ from mechanisms.public.tables.formats import FORMATS
 from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
 from pipeline.settings.config import Config, LimitsConfig
 from pipeline.settings.machine_limits import memory_limit_bytes
+from pipeline.settings.methods import engine_of
 from pipeline.settings.specs import Specs
 from synthesis.consistency.total import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
@@ -136,7 +137,7 @@ def scores_bytes(config: Config, schema: Schema, records: int | None = None) -> 
     if not config.evaluation.enabled:
         return 0
     real = records or config.data.rows or config.plan.rows or 1_000_000
-    real = real if config.engine.kind != "spark" else min(real, config.engine.score_rows or real)
+    real = min(real, engine_of(config.engine).most_scored or real)
     rows = real + (config.synthesis.rows or real)
     cells = rows * len(schema.columns)
     sizes = sorted(a.size for a in schema.domain.attributes)

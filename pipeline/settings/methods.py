@@ -1,4 +1,4 @@
-"""Settings → a selection, a synthesizer and the accountant."""
+"""Settings → a selection, a synthesizer, an engine and the accountant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from mechanisms.public.extras import need_extra
 from mechanisms.public.noise_kinds import AUTO
 from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS
-from pipeline.settings.config import Config, SelectionConfig, SynthesisConfig
+from mechanisms.sensitive.engines.engine import EngineSettings
+from mechanisms.sensitive.engines.engines import ENGINES
+from pipeline.settings.config import Config, EngineConfig, SelectionConfig, SynthesisConfig
 from pipeline.settings.own_settings import own_settings
 from pipeline.settings.ways_out import OF_ONE
 from synthesis.contract import Synthesizer
@@ -29,6 +31,16 @@ def selection_of(config: SelectionConfig) -> Selection:
     """
     kind = SELECTIONS[one_of(config.kind, SELECTIONS, "selection.kind")]
     return own_settings(kind, config.options, "selection", config.kind)
+
+
+def engine_of(config: EngineConfig) -> EngineSettings:
+    """The engine's settings, checked; it starts when it is opened.
+
+    Raises:
+        UserError: no such engine or setting; a value that a setting may not have.
+    """
+    kind = ENGINES[one_of(config.kind, ENGINES, "engine")]
+    return own_settings(kind, config.options, "engine", config.kind)
 
 
 def asked_accountant(config: Config) -> str:

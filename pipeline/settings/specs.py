@@ -16,8 +16,9 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.engines.engine import EngineSettings
 from pipeline.settings.config import Config, DataConfig, PrivacyConfig
-from pipeline.settings.methods import asked_accountant, build_synthesizer, selection_of
+from pipeline.settings.methods import asked_accountant, build_synthesizer, engine_of, selection_of
 from synthesis.contract import Synthesizer
 
 RECORD = "record"
@@ -39,6 +40,7 @@ class Specs:
     unit: PrivacyUnit
     selection: Selection
     synthesizer: Synthesizer
+    engine: EngineSettings
     budget: Budget
     mechanism: str
     discovers_bound: bool
@@ -83,6 +85,7 @@ def build_specs(config: Config) -> Specs:
         unit=unit,
         selection=selection_of(config.selection),
         synthesizer=build_synthesizer(config.synthesis),
+        engine=engine_of(config.engine),
         budget=Budget(privacy.epsilon, privacy.delta, asked_accountant(config), relation, unit.max_records),
         mechanism=config.mechanism.kind,
         discovers_bound=asks_for_records(privacy),

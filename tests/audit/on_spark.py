@@ -103,7 +103,7 @@ def check_spark(folder: Path, *cases: Case) -> int:
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}))
-        stack.enter_context(spark_engine(SparkSettings("local[2,4]", settings=tuple(SMALL.items())), work))
+        stack.enter_context(spark_engine(SparkSettings("local[2,4]", settings=SMALL), work))
         for case in cases or (CASE,):
             world = make_world(case.settings, case.seed)
             table = write_table(home / "d" / "t.csv", world.table)

@@ -29,13 +29,15 @@ from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.engines import opened_engine
 from mechanisms.sensitive.private_table import load_private
 from pipeline.cli import main
+from pipeline.settings.config import EngineConfig
+from pipeline.settings.methods import engine_of
 from tests.bench.processes import Watch
 from tests.bench.wide_table import wide_facts, wide_schema, write_wide
 
 ENGINES = {
-    "duckdb": ("duckdb", {}),
-    "spark_local_1": ("spark", {"master": "local[1]"}),
-    "spark_local_2": ("spark", {"master": "local[2]"}),
+    "duckdb": EngineConfig("duckdb"),
+    "spark_local_1": EngineConfig("spark", {"master": "local[1]"}),
+    "spark_local_2": EngineConfig("spark", {"master": "local[2]"}),
 }
 KEPT = Path("build/bench")
 LIMIT = 4_000_000_000
@@ -67,13 +69,13 @@ def laps() -> Iterator[Callable[[], float]]:
 
 def counts(engine: str, millions: int) -> dict[str, Any]:
     """Encoded once, and all pairs counted in one question."""
-    schema, (kind, options) = wide_schema(), ENGINES[engine]
+    schema = wide_schema()
     table = wide_file(millions)
     pairs = list(itertools.combinations(schema.domain.names, 2))
     threads = 1 if engine == "spark_local_1" else 2
     with tempfile.TemporaryDirectory() as name, Watch() as watch, laps() as lap:
         work = Path(name)
-        with opened_engine(kind, options, work) as reader:
+        with opened_engine(engine_of(ENGINES[engine]), work) as reader:
             started = lap()
             source = open_table(table, workdir=work, memory_limit_bytes=LIMIT, threads=threads)
             private = load_private(source, schema, PrivacyUnit(), workdir=work, key=b"k" * 32, engine=reader)
@@ -87,7 +89,7 @@ def counts(engine: str, millions: int) -> dict[str, Any]:
 
 def whole_run(engine: str, millions: int) -> dict[str, Any]:
     """The default run to a release of 100,000 rows, without scores. Equal digests are equal releases."""
-    kind, options = ENGINES[engine]
+    kind, options = ENGINES[engine].kind, ENGINES[engine].options
     table = wide_file(millions).resolve()
     with tempfile.TemporaryDirectory() as name, Watch() as watch:
         schema = Path(name) / "wide.yaml"

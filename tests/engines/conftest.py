@@ -46,7 +46,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
     with pytest.MonkeyPatch.context() as patch:  # less compiling, in a session that lives for seconds
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        with spark_engine(
-            SparkSettings("local[2]", settings=tuple(SMALL.items())), tmp_path_factory.mktemp("spark")
-        ) as engine:
+        with spark_engine(SparkSettings("local[2]", settings=SMALL), tmp_path_factory.mktemp("spark")) as engine:
             yield engine

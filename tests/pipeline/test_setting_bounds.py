@@ -17,6 +17,7 @@ from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.settings import BoundedSettings, Setting, declared
 from mechanisms.selection.selections import SELECTIONS
+from mechanisms.sensitive.engines.engines import ENGINES
 from pipeline.conf_folder import CONF
 from pipeline.experiments.challenge_settings import ChallengeSettings
 from pipeline.experiments.maps import MapScores
@@ -27,7 +28,7 @@ from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, write_town
 from tests.pipeline.mistakes import faults, mistake
 
-PLAN = ["plan", *TOWN, "engine=spark"]
+PLAN = ["plan", *TOWN]
 #: Class of settings of a command → a command that takes them.
 COMMANDS = {
     config.SynthConfig: ["synth", "from=R/release", "output=again"],
@@ -79,6 +80,8 @@ def classes() -> Iterator[tuple[type[Any], list[str]]]:
         yield synthesizer, [*PLAN, f"synthesis={name}"]
     for metric in METRICS.values():
         yield metric.settings, PLAN
+    for name, engine in ENGINES.items():
+        yield engine, ["plan", *TOWN, f"engine={name}"]
     yield NcriptSpec, []  # a mapping in one setting: evaluation.ncript
     for name, experiment in EXPERIMENTS.items():
         yield experiment, ["run", "hydra.run.dir=out", f"experiment={name}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,14 @@ from mechanisms.sensitive.contribution import (
     PrivacyUnit,
     UnitSizes,
     clip_records,
+    needs_content,
     set_aside_units,
     unit_forms,
     unit_id,
     unit_sizes,
 )
 from mechanisms.sensitive.engines import coins
-from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
 
 CHUNK = 1 << 22
 #: Of the copy of ids and contents; both are texts.
@@ -106,6 +107,15 @@ class DuckdbEngine:
         """As of `Engine`: one after the other, in this process."""
         for number in numbers:
             yield make(number).columns
+
+
+@dataclass(frozen=True)
+class DuckdbSettings(EngineSettings):
+    """The embedded engine has no settings."""
+
+    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
+        """As of `EngineSettings`."""
+        return nullcontext(DuckdbEngine())
 
 
 def row_names(source: Source, unit: PrivacyUnit, *, contents: bytes | None) -> dict[str, str]:
@@ -188,17 +198,29 @@ def aside_rows(source: Source, unit: PrivacyUnit, aside: Aside, *, workdir: Path
     path = workdir / "units-aside.parquet"
     with mapped_errors(source):
         private_folder(workdir)
-    wanted = row_names(source, unit, contents=aside.key if unit.column is None or unit.missing == "own" else None)
-    rows = 0
+    contents = aside.key if needs_content(replace(unit, clip="weight"), aside) else None
+    rows = copy_units(source, unit, path, contents=contents)
+    held = set_aside_units(path, source, unit, rows, aside.key, aside.share)
+    path.unlink()
+    return held
+
+
+def copy_units(source: Source, unit: PrivacyUnit, path: Path, *, contents: bytes | None) -> int:
+    """A file with the unit and the content of each row, as of `clip_records`; how many rows there are.
+
+    Args:
+        contents: as of `Engine.encode`.
+    Raises:
+        UserError: the table has no such unit column.
+    """
+    wanted, rows = row_names(source, unit, contents=contents) or {CONTENT: "''"}, 0
     with source.connect() as engine, ExitStack() as stack:
         keep = _writer(stack, path, source, unit, list(wanted))
         named = ", ".join(f"{sql} AS {name}" for name, sql in wanted.items())
         for batch in stream(source, engine, f"SELECT {named} FROM {source.relation}"):
             keep(batch)
             rows += batch.num_rows
-    held = set_aside_units(path, source, unit, rows, aside.key, aside.share)
-    path.unlink()
-    return held
+    return rows
 
 
 def _engineered(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.settings import BoundedSettings
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes
@@ -138,3 +141,24 @@ class Engine(Protocol):
             UserError: a part that cannot be made, or written where it waits.
         """
         ...
+
+
+class EngineSettings(BoundedSettings, ABC):
+    """A frozen dataclass whose fields are the settings of an engine, named like the keys of its YAML file."""
+
+    settings_group: ClassVar[str] = "engine"
+
+    @abstractmethod
+    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
+        """The engine while it is used; it leaves nothing behind.
+
+        Args:
+            workdir: of this run, mode 0700.
+        Raises:
+            UserError: this machine or its cluster cannot start it.
+        """
+
+    @property
+    def most_scored(self) -> int | None:
+        """Of a larger table scores read a sample of this many rows; None: they read every row."""
+        return None

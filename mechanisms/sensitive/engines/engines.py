@@ -1,38 +1,34 @@
-"""The list of engines; each is loaded when it is asked for."""
+"""The engines by name; each is loaded when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from mechanisms.public.errors import one_of
-from mechanisms.sensitive.engines.engine import Engine
+from mechanisms.public.members import Members
+from mechanisms.sensitive.engines.checked_engine import CheckedEngine
+from mechanisms.sensitive.engines.engine import Engine, EngineSettings
 
-ENGINES = ("duckdb", "spark")
+#: A contract test runs over all of them.
+ENGINES: Members[type[EngineSettings]] = Members(
+    "engine",
+    {
+        "duckdb": "mechanisms.sensitive.engines.duckdb_engine:DuckdbSettings",
+        "spark": "mechanisms.sensitive.engines.spark_engine:SparkSettings",
+    },
+)
 
 
 @contextmanager
-def opened_engine(kind: str, options: Mapping[str, Any], workdir: Path) -> Iterator[Engine]:
-    """An engine while it is used; it leaves nothing behind.
+def opened_engine(settings: EngineSettings, workdir: Path) -> Iterator[Engine]:
+    """An engine while it is used; one of others behind the checks of `CheckedEngine`.
 
     Args:
-        kind: a name in ENGINES.
-        options: its settings, by name.
         workdir: of this run, mode 0700.
     Raises:
-        UserError: no such engine; one that this machine or its cluster cannot start.
+        UserError: an engine that this machine or its cluster cannot start.
     """
-    one_of(kind, ENGINES, "engine")
-    if kind == "duckdb":
-        from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
-
-        yield DuckdbEngine()
-        return
-    from mechanisms.sensitive.engines.spark_engine import SCORE_ROWS, SparkSettings, spark_engine
-
-    settings = tuple((str(name), str(value)) for name, value in (options.get("settings") or {}).items())
-    rows = options.get("score_rows") or SCORE_ROWS
-    with spark_engine(SparkSettings(options.get("master"), options.get("scratch"), settings, rows), workdir) as engine:
-        yield engine
+    module = type(settings).__module__
+    with settings.opened(workdir) as engine:
+        yield engine if module.partition(".")[0] == "mechanisms" else CheckedEngine(engine, module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -21,6 +21,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import refuse_conflicts
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.settings import setting
 from mechanisms.public.tables.codec import EncodingReport, refuse_marked, report_of
 from mechanisms.public.tables.encode import MARKS
 from mechanisms.public.tables.scan import Source
@@ -28,7 +29,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, not_values
-from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
 from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, path_of
@@ -44,20 +45,29 @@ SCORE_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
-class SparkSettings:
+class SparkSettings(EngineSettings):
     """How Spark is reached.
 
     Attributes:
         master: local[2], spark://…, yarn, k8s://…; None: the session that runs, or all cores of this machine.
         scratch: a folder that driver and executors share, for private copies; None: the run's own.
         settings: Spark's own, for a session that the run starts.
-        score_rows: scores that need rows take so many, about, of a larger table.
+        score_rows: scores that need rows take so many, about, of a larger table; None: SCORE_ROWS.
     """
 
     master: str | None = None
     scratch: str | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-    score_rows: int = SCORE_ROWS
+    settings: dict[str, Any] | None = None
+    score_rows: int | None = setting(SCORE_ROWS, least=1)
+
+    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
+        """As of `EngineSettings`."""
+        return spark_engine(self, workdir)
+
+    @property
+    def most_scored(self) -> int:
+        """As of `EngineSettings`."""
+        return self.score_rows or SCORE_ROWS
 
 
 @contextmanager
@@ -69,10 +79,11 @@ def spark_engine(settings: SparkSettings, workdir: Path) -> Iterator[SparkEngine
     Raises:
         UserError: no PySpark, no Java, no master, or a folder that cannot be written.
     """
-    with spark_session(settings.master, dict(settings.settings), workdir) as session:
+    own = {str(name): str(value) for name, value in (settings.settings or {}).items()}
+    with spark_session(settings.master, own, workdir) as session:
         shared = settings.scratch or str(workdir)
         with private_place(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
-            yield SparkEngine(session, place, settings.score_rows)
+            yield SparkEngine(session, place, settings.most_scored)
 
 
 @contextmanager
