@@ -175,8 +175,8 @@ def _swept(budget: Budget) -> None:
     jobs = {f"many/{k}": replace(budget.config, synthesis=replace(budget.config.synthesis, seed=k)) for k in (1, 2)}
     planned: list[Any] = []
     for name, config in jobs.items():
-        schema = build.build_schema(build_specs(config))
-        planned += admission.planned_release(config, schema, plan_of(config), budget.home / name)
+        specs = build_specs(config)
+        planned += admission.planned_release(specs, build.build_schema(specs), plan_of(config), budget.home / name)
     admission.book(planned)
     for name, config in jobs.items():
         budget.run(name, synthesis=config.synthesis)
