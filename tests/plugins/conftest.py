@@ -21,6 +21,10 @@ PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / 
 BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|toml|diff)\n(.*?)```", re.DOTALL)
 
 
+#: Kinds that are choices of the command line.
+GROUPS = tuple(r.kind for r in REGISTRIES.values() if r.settings is not None)
+
+
 def blocks(page: str) -> list[tuple[dict[str, str], str]]:
     """The comments and the text of each block of a page."""
     return [(dict(re.findall(r"<!-- (\w+):? ?(.*?) -->", said)), text) for said, _, text in BLOCK.findall(PAGES[page])]
@@ -57,9 +61,7 @@ def forgetful() -> Iterator[None]:
     before = [dict(things) for things in every]
     loaded, path, known = set(plugin_discovery._loaded), list(sys.path), set(sys.modules)
     choices = ConfigStore.instance().repo
-    ready = {
-        group: set(choices.get(group, {})) for group in ("selection", "synthesis", "mechanism", "engine", "experiment")
-    }
+    ready = {group: set(choices.get(group, {})) for group in GROUPS}
     plugin_discovery._declared.cache_clear()
     yield
     for things, kept in zip(every, before, strict=True):
