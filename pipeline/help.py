@@ -132,13 +132,6 @@ def _choices(group: str) -> list[str]:
     return [*sorted(p.stem for p in (CONF / group).glob("*.yaml")), *offering(group)]
 
 
-def _choices(group: str) -> list[str]:
-    """The choices of a group: ours, then those that installed packages declare or loaded modules offer."""
-    from pipeline.plugins.plugin_discovery import offering
-
-    return [*sorted(p.stem for p in (CONF / group).glob("*.yaml")), *offering(group)]
-
-
 def _load(arguments: Sequence[str]) -> None:
     """The modules of others that are asked for; what is ours is answered without any library."""
     from pipeline.plugins.plugin_discovery import load_asked

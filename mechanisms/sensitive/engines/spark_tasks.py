@@ -160,12 +160,9 @@ def report_of_slices(schema: Schema, notes: Sequence[Sequence[int]]) -> Encoding
     """
     columns, rules = len(schema.columns), [step.rule for step in schema.engineering.steps]
     texts = sum(c.value_codes for c in schema.columns if c.listed)
-    total = (
-        np.array(notes, np.int64).sum(axis=0)
-        if notes
-        else np.zeros(1 + len(ENCODING_MARKS) * columns + len(rules) + texts, np.int64)
-    )
-    rows, flat, against, held = np.split(total, np.cumsum([1, len(ENCODING_MARKS) * columns, len(rules)]))
+    parts = [1, len(ENCODING_MARKS) * columns, len(rules), texts]
+    total = np.array(notes, np.int64).sum(axis=0) if notes else np.zeros(sum(parts), np.int64)
+    rows, flat, against, held = np.split(total, np.cumsum(parts[:-1]))
     marks = flat.reshape(columns, len(ENCODING_MARKS))
     refuse_marked(schema, marks)
     conflicts: Mapping[str, int] = dict(zip(rules, map(int, against), strict=True))
