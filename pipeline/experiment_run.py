@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
-from pipeline.plugins.plugin_discovery import load_used
-from pipeline.settings.experiment_list import EXPERIMENTS, described
+from pipeline.plugins.plugin_discovery import load_used, offered_by
+from pipeline.settings.experiment_list import EXPERIMENTS, described, running
 
 if TYPE_CHECKING:
     from pipeline.budget.planned_release import PlannedRelease
@@ -53,5 +53,10 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     """
     load_used(asdict(config))
     kind = known(config)
-    need_extra("matplotlib", f"experiment={kind}")
-    return EXPERIMENTS[kind].run_and_tell(config, root, hydra_files)
+    if ("experiment", kind) not in offered_by:
+        need_extra("matplotlib", f"experiment={kind}")
+    token = running.set(kind)
+    try:
+        return EXPERIMENTS[kind].run_and_tell(config, root, hydra_files)
+    finally:
+        running.reset(token)

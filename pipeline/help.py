@@ -56,7 +56,7 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     if of.own:
         groups = of.own if command == "synth" else [p.name for p in sorted(CONF.iterdir()) if _is_group(p)]
         lines += ["", "ready choices:"]
-        lines += [f"  {g}={'|'.join(sorted(p.stem for p in (CONF / g).glob('*.yaml')))}" for g in groups]
+        lines += [f"  {g}={'|'.join(_choices(g))}" for g in groups]
         example = "synthesis=pgm" if command == "synth" else "selection=aim"
         lines += ["", f"a choice has settings of its own: python -m pipeline {command} --help {example}"]
     lines += ["", "examples:", *(f"  python -m pipeline {e}" for e in of.examples)]
@@ -123,6 +123,13 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
         fix = f"{near} python -m pipeline run --help lists them".strip()
         raise UserError(f"no {group} called {name!r}", where=f"override '{group}={name}'", fix=fix)
     return _described(text, group, name)
+
+
+def _choices(group: str) -> list[str]:
+    """The choices of a group: ours, then those that installed packages declare or loaded modules offer."""
+    from pipeline.plugins.plugin_discovery import offering
+
+    return [*sorted(p.stem for p in (CONF / group).glob("*.yaml")), *offering(group)]
 
 
 def _load(arguments: Sequence[str]) -> None:

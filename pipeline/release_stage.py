@@ -63,7 +63,7 @@ def state_promise(context: RunContext, state: State) -> State:
         scores=taken.scores,
         publication=ready.who,
         running_total=None if state.total is None else state.total.to_json(),
-        not_ours=not_ours(specs.selection, plan, taken.known, (config.synthesis.kind, type(work.spec))),
+        not_ours=not_ours(specs, plan, present(state.source), taken.known, type(work.spec)),
     )
     return replace(state, statement=statement)
 

@@ -54,7 +54,7 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
         return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
 
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
-    others = rests_on_others(specs.selection, plan)
+    others = rests_on_others(specs, plan)
     resume, settings = config.resume, bound_settings(config)
     return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, refit, others, settings),)
 

@@ -1,1 +1,1 @@
-"""Things of somebody else: modules that offer a selection, metric, synthesizer, noise or accountant beside ours."""
+"""Things of somebody else: modules whose dictionaries add to our registries (`registries.REGISTRIES`)."""

@@ -17,49 +17,68 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
-from mechanisms.selection.base import Selection
+from mechanisms.public.tables.formats import FORMATS, format_of_file
+from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.offers import offered_by
-from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name, used_modules
+from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name, offered_by, used_modules
+from pipeline.settings.experiment_list import EXPERIMENTS, running
+from pipeline.settings.specs import Specs
 
 #: What a reader of a release must know by name, by the kind that the statement spells.
-_READ: dict[str, Mapping[str, Any]] = {"mechanism": NOISE_EVENTS, "accountant": ACCOUNTANTS, "query": QUERIES}
+_READ: dict[str, Mapping[str, Any]] = {
+    "mechanism": NOISE_EVENTS,
+    "accountant": ACCOUNTANTS,
+    "query": QUERIES,
+    "format": FORMATS,
+}
 
 
 def not_ours(
-    selection: Selection, plan: Plan, measurements: Measurements, synthesizer: tuple[str, type]
+    specs: Specs, plan: Plan, source: Source, measurements: Measurements, maker: type
 ) -> tuple[dict[str, Any], ...]:
     """What the promise of a release rests on and is not ours: kind, name, module, distribution, version, digest.
 
     From the objects that were used: the selection with its method, the accountant, the noise of every charge that the
-    plan may make, the query matrices of the answers, and what made the rows: it is handed noisy answers alone, but it
-    is code, and may read a file. A metric's scores are not released: no promise rests on them.
+    plan may make, the query matrices of the answers; and what else was handed rows, or could read a file: the engine,
+    what opened the table and what wrote the release, what made the rows, and the experiment that ran it all. A metric's
+    scores are not released: no promise rests on them.
 
     Args:
-        synthesizer: its name and its class.
+        source: the table, as it was opened.
+        maker: the class of the synthesizer.
     """
-    asked = [("query", type(a.query).__name__, type(a.query)) for a in measurements.answers]
-    return _named([*_planned(selection, plan), *asked, ("synthesis", *synthesizer)])
+    config, read = specs.config, format_of_file(source.parts[0])
+    written, experiment = FORMATS[config.release.format], running.get()
+    asked = [("query", type(a.query).__name__, type(a.query).__module__) for a in measurements.answers]
+    parts = [*_planned(specs, plan), *asked, ("synthesis", config.synthesis.kind, maker.__module__)]
+    parts += [("reader", read.name, read.reader.partition(":")[0])]
+    parts += [("format", written.name, written.writer.partition(":")[0])]
+    if experiment is not None:
+        thing = EXPERIMENTS[experiment]
+        parts.append(("experiment", experiment, getattr(thing, "__module__", None) or thing.__name__))  # type: ignore[attr-defined]
+    return _named(parts)
 
 
-def rests_on_others(selection: Selection, plan: Plan) -> bool:
+def rests_on_others(specs: Specs, plan: Plan) -> bool:
     """Whether anything that a plan's cost rests on is not ours."""
-    return bool(_named(_planned(selection, plan)))
+    return bool(_named(_planned(specs, plan)))
 
 
-def _planned(selection: Selection, plan: Plan) -> list[tuple[str, str, type]]:
-    parts: list[tuple[str, str, type]] = [("selection", selection.kind, type(selection))]
-    parts.append(("selection", selection.kind, type(method_of(plan.method))))
-    parts.append(("accountant", plan.accountant.kind, type(plan.accountant)))
-    return parts + [("mechanism", e.kind, type(e)) for e in plan.composed if not e.is_choice and as_noise(e)]
+def _planned(specs: Specs, plan: Plan) -> list[tuple[str, str, str]]:
+    kind, method = specs.selection.kind, method_of(plan.method)
+    parts = [("selection", kind, type(specs.selection).__module__), ("selection", kind, type(method).__module__)]
+    parts.append(("accountant", plan.accountant.kind, type(plan.accountant).__module__))
+    noise = [e for e in plan.composed if not e.is_choice and as_noise(e)]
+    parts += [("mechanism", e.kind, type(e).__module__) for e in noise]
+    return [*parts, ("engine", specs.config.engine.kind, type(specs.engine).__module__)]
 
 
-def _named(parts: Iterable[tuple[str, str, type]]) -> tuple[dict[str, Any], ...]:
+def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[dict[str, Any], ...]:
     named: dict[tuple[str, str], dict[str, Any]] = {}
-    for kind, name, cls in parts:
-        if cls.__module__.partition(".")[0] not in OURS:
-            code = origin(cls.__module__, offered_by.get((kind, name)))
+    for kind, name, module in parts:
+        if module.partition(".")[0] not in OURS:
+            code = origin(module, offered_by.get((kind, name)))
             named.setdefault((kind, name), {"kind": kind, "name": name, **code, "audited": False})
     return tuple(named.values())
 

@@ -7,17 +7,14 @@ name of what it offers, such as `selection.top_pairs`: then the name alone asks 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 
 from mechanisms.public.errors import UserError
 
@@ -36,23 +33,34 @@ NAMING = {
     "privacy.accountant": "accountant",
     "evaluation.metrics": "metric",
     "metrics": "metric",
+    "engine": "engine",
+    "engine.kind": "engine",
+    "experiment": "experiment",
+    "experiment.kind": "experiment",
+    "release.format": "format",
 }
+#: What stands between the names of a list, or of a sweep's values.
+_BETWEEN = re.compile(r"[\s,\[\]()\"']+")
+#: Kind and name of each thing → the module that offered it, which need not be the one that holds its class.
+offered_by: dict[tuple[str, str], str] = {}
 _loaded: set[str] = set()
 
 
 def load_asked(overrides: Sequence[str]) -> None:
     """Load what overrides ask for, before they are composed: a choice of a plugin's is known after that.
 
+    Of a list, and of the values of a sweep, each is asked for. What cannot be read is somebody else's to refuse.
+
     Raises:
         UserError: as of `load_module`.
     """
-    for key, value in _values(overrides):
-        if key == SETTING:
-            for name in value if isinstance(value, list) else [value]:
-                load_module(str(name))
-        elif key in NAMING:
-            for name in value if isinstance(value, list) else [value]:
-                _load_offering(NAMING[key], str(name))
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
+        for name in filter(None, _BETWEEN.split(value)):
+            if key == SETTING:
+                load_module(name)
+            elif key in NAMING:
+                _load_offering(NAMING[key], name)
 
 
 def load_used(settings: Mapping[str, Any]) -> None:
@@ -114,9 +122,9 @@ def is_module_name(name: str) -> bool:
 
 
 def offering(kind: str) -> tuple[str, ...]:
-    """The names of that kind that installed packages declare; imports none of them."""
-    prefix = f"{kind}."
-    return tuple(sorted(name.removeprefix(prefix) for name in _declared() if name.startswith(prefix)))
+    """The names of that kind that installed packages declare, or loaded modules offer; imports nothing."""
+    declared = (name.removeprefix(f"{kind}.") for name in _declared() if name.startswith(f"{kind}."))
+    return tuple(sorted({*declared, *(name for of, name in offered_by if of == kind)}))
 
 
 def declaring(module: str) -> EntryPoint | None:
@@ -163,15 +171,3 @@ def _broken(name: str, where: str, error: BaseException) -> UserError:
     problem = str(error).strip().splitlines()
     what = f"the module {name} cannot be imported: {type(error).__name__}{f': {problem[0]}' if problem else ''}"
     return UserError(what, where=where, fix=f"python -c 'import {name}' shows all of it")
-
-
-def _values(overrides: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Key and value of each override; of a sweep each value. What cannot be read is somebody else's to refuse."""
-    parser = OverridesParser.create()
-    for text in overrides:
-        with suppress(HydraException):
-            parsed = parser.parse_override(text)
-            key = str(parsed.get_key_element()).lstrip("+")
-            if key in {SETTING, *NAMING} and not parsed.is_delete():
-                every = list(parsed.sweep_iterator()) if parsed.is_sweep_override() else [parsed.value()]
-                yield from ((key, getattr(value, "text", value)) for value in every)  # one of a sweep may be in quotes

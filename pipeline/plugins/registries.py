@@ -1,21 +1,21 @@
 """What a module of others offers joins our registries: all of it or nothing, under names that are still free.
 
-The module has dictionaries with the names of our registries: SELECTIONS, METRICS, SYNTHESIZERS, ACCOUNTANTS,
-NOISE_EVENTS with SAMPLERS, and QUERIES.
+The module has dictionaries with the names of our registries (`REGISTRIES`): name → thing, or `module:name` of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
+import math
 import re
-import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any
 
+import yaml
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -28,11 +28,15 @@ from mechanisms.accounting.events import NOISE_EVENTS, Exponential, NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.tables.formats import FORMATS, TableFormat
 from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS, registered_methods
+from mechanisms.sensitive.engines.engine import EngineSettings
+from mechanisms.sensitive.engines.engines import ENGINES
 from mechanisms.sensitive.noise import SAMPLERS
 from pipeline.conf_folder import CONF
-from pipeline.plugins.offers import offered_by
+from pipeline.plugins.plugin_discovery import offered_by
+from pipeline.settings.experiment_list import EXPERIMENTS, FILES
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS
 
@@ -56,42 +60,51 @@ class Registry:
     settings: Mapping[str, Any] | None = None
 
 
-def _is_selection(name: str, thing: Any) -> bool:
-    return isinstance(thing, type) and issubclass(thing, Selection) and thing.kind == name and _frozen(thing)
+def _frozen(base: type, called: Callable[[Any], str | None] | None = None) -> Callable[[str, Any], bool]:
+    """What tells a frozen dataclass of `base`, which is called so itself, from anything else."""
+
+    def fits(name: str, thing: Any) -> bool:
+        own = isinstance(thing, type) and issubclass(thing, base) and dataclasses.is_dataclass(thing)
+        frozen = own and thing.__dataclass_params__.frozen
+        return bool(frozen) and (called is None or called(thing) == name)
+
+    return fits
 
 
-def _is_synthesizer(name: str, thing: Any) -> bool:
-    return isinstance(thing, type) and issubclass(thing, Synthesizer) and _frozen(thing)
+def _kind(thing: Any) -> str | None:
+    return getattr(thing, "kind", None)
 
 
-def _is_accountant(name: str, thing: Any) -> bool:
-    return isinstance(thing, type) and issubclass(thing, Accountant) and thing.kind == name and _frozen(thing)
+def _named(base: type) -> Callable[[str, Any], bool]:
+    return lambda name, thing: isinstance(thing, base) and thing.name == name  # type: ignore[attr-defined]
 
 
-def _is_noise(name: str, thing: Any) -> bool:
-    return isinstance(thing, type) and issubclass(thing, NoiseEvent) and thing.law.name == name and _frozen(thing)
+def _runs(name: str, thing: Any) -> bool:
+    return all(callable(getattr(thing, role, None)) for role in ("releases", "run_and_tell"))
 
 
-def _frozen(thing: type) -> bool:
-    return dataclasses.is_dataclass(thing) and bool(thing.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+def _callable(name: str, thing: Any) -> bool:
+    return callable(thing)
 
 
+_OF_ROWS = {"rows": None, "seed": "${seed}"}
+_SELECTION, _SYNTHESIZER, _ENGINE = _frozen(Selection, _kind), _frozen(Synthesizer), _frozen(EngineSettings)
+_NOISE = _frozen(NoiseEvent, lambda event: event.law.name)
 #: The name of the dictionary, in a module of others and of ours → the registry.
 REGISTRIES: dict[str, Registry] = {
-    "SELECTIONS": Registry("selection", SELECTIONS, _is_selection, "a frozen dataclass of Selection, its kind", {}),
-    "METRICS": Registry("metric", METRICS, lambda n, x: isinstance(x, Metric) and x.name == n, "a Metric of that name"),
-    "SYNTHESIZERS": Registry(
-        "synthesis",
-        SYNTHESIZERS,
-        _is_synthesizer,
-        "a frozen dataclass of Synthesizer",
-        {"rows": None, "seed": "${seed}"},
-    ),
-    "ACCOUNTANTS": Registry("accountant", ACCOUNTANTS, _is_accountant, "a frozen dataclass of Accountant, its kind"),
-    "NOISE_EVENTS": Registry("mechanism", NOISE_EVENTS, _is_noise, "a frozen NoiseEvent with a law of that name", {}),
-    "SAMPLERS": Registry("sampler", SAMPLERS, lambda n, x: callable(x), "a sampler of a kind in NOISE_EVENTS"),
-    "QUERIES": Registry("query", QUERIES, lambda n, x: callable(x), "what makes a query of its arrays"),
+    "SELECTIONS": Registry("selection", SELECTIONS, _SELECTION, "a frozen dataclass of Selection, its kind", {}),
+    "METRICS": Registry("metric", METRICS, _named(Metric), "a Metric of that name"),
+    "SYNTHESIZERS": Registry("synthesis", SYNTHESIZERS, _SYNTHESIZER, "a frozen dataclass of Synthesizer", _OF_ROWS),
+    "ACCOUNTANTS": Registry("accountant", ACCOUNTANTS, _frozen(Accountant, _kind), "a frozen dataclass of Accountant"),
+    "NOISE_EVENTS": Registry("mechanism", NOISE_EVENTS, _NOISE, "a frozen NoiseEvent with a law of that name", {}),
+    "SAMPLERS": Registry("sampler", SAMPLERS, _callable, "a sampler of a kind in NOISE_EVENTS"),
+    "QUERIES": Registry("query", QUERIES, _callable, "what makes a query of its arrays"),
+    "ENGINES": Registry("engine", ENGINES, _ENGINE, "a frozen dataclass of EngineSettings", {}),
+    "EXPERIMENTS": Registry("experiment", EXPERIMENTS, _runs, "what has releases and run_and_tell", {}),
+    "FORMATS": Registry("format", FORMATS, _named(TableFormat), "a TableFormat of that name"),
 }
+#: Kind and name of each choice of the command line → its settings, as a file of conf/ has them.
+_texts: dict[tuple[str, str], str] = {}
 
 
 def offered(module: ModuleType, kind: str) -> tuple[str, ...]:
@@ -107,7 +120,7 @@ def register(module: ModuleType, where: str) -> None:
     Raises:
         UserError: it offers nothing; a name that is taken; something that is not what the registry holds.
     """
-    offers = {name: getattr(module, name) for name in REGISTRIES if hasattr(module, name)}
+    offers = {name: _things(module, name, where) for name in REGISTRIES if hasattr(module, name)}
     if not offers:
         fix = f"in that module one of: {', '.join(REGISTRIES)}, a dictionary of names"
         raise UserError(f"the module {module.__name__} offers nothing", where=where, fix=fix)
@@ -117,24 +130,42 @@ def register(module: ModuleType, where: str) -> None:
         check_metric(metric)
     _check_methods(offers.get("SELECTIONS", {}), where)
     _check_noise(module, offers, where)
-    choices = [
-        (r.kind, thing, _choice(module, r, thing, things[thing]))
-        for (r, things) in ((REGISTRIES[n], t) for n, t in offers.items())
-        if r.settings is not None
-        for thing in things
-    ]
-    for name, things in offers.items():
-        REGISTRIES[name].things.update(things)
-        offered_by.update({(REGISTRIES[name].kind, thing): module.__name__ for thing in things})
+    choices = [(r.kind, n, _text(module, r, n, x)) for r, x, n in _each(offers) if r.settings is not None]
+    nodes = [_node(kind, name, text) for kind, name, text in choices]
+    for registry, thing, name in _each(offers):  # from here on nothing is refused
+        registry.things[name] = thing
+        offered_by[registry.kind, name] = module.__name__
     NOISE_KINDS.update({name: event.law for name, event in offers.get("NOISE_EVENTS", {}).items()})
-    for group, name, node in choices:
-        ConfigStore.instance().store(name=name, node=node, group=group, provider=module.__name__)
+    FILES.update({name: _settings_file(module, "experiment", name) for name in offers.get("EXPERIMENTS", {})})
+    for (kind, name, text), node in zip(choices, nodes, strict=True):
+        _texts[kind, name] = text
+        package = "_global_" if kind == "experiment" else None
+        ConfigStore.instance().store(name, node, group=kind, package=package, provider=module.__name__)
 
 
-def _check(module: ModuleType, registry: Registry, name: str, things: Any, where: str) -> None:
+def _each(offers: Mapping[str, Mapping[str, Any]]) -> list[tuple[Registry, Any, str]]:
+    """Registry, thing and name of all that is offered."""
+    return [(REGISTRIES[name], things[key], key) for name, things in offers.items() for key in things]
+
+
+def _things(module: ModuleType, name: str, where: str) -> dict[str, Any]:
+    """One dictionary of a module; what it gives as `module:name` is imported.
+
+    Raises:
+        UserError: it is no dictionary, or empty; a text names nothing.
+    """
+    things = getattr(module, name)
     if not isinstance(things, dict) or not things:
         fix = f"{name} = {{'my_name': …}}"
         raise UserError(f"{name} of the module {module.__name__} is no dictionary of things", where=where, fix=fix)
+    try:
+        return {key: resolve_name(x) if isinstance(x, str) else x for key, x in things.items()}
+    except (ImportError, AttributeError, ValueError) as error:
+        fix = f"{name} = {{'my_name': 'module:thing'}}"
+        raise UserError(f"{name} of the module {module.__name__}: {error}", where=where, fix=fix) from error
+
+
+def _check(module: ModuleType, registry: Registry, name: str, things: Mapping[str, Any], where: str) -> None:
     for key, thing in things.items():
         ready = registry.settings is not None and (CONF / registry.kind / f"{key}.yaml").is_file()
         if key in registry.things or ready:
@@ -169,53 +200,73 @@ def _check_noise(module: ModuleType, offers: Mapping[str, Any], where: str) -> N
         taken.add(event.__name__)
 
 
-def _choice(module: ModuleType, registry: Registry, name: str, thing: type) -> Any:
-    """The settings of a choice with their values: of conf/KIND/NAME.yaml beside the module, else the class's own."""
-    own = settings_file(module, registry.kind, name)
-    try:
-        given = OmegaConf.to_container(OmegaConf.load(own)) if own else defaults(thing, registry)
-        if not isinstance(given, dict) or given.get("kind", name) != name:
-            raise UserError(f"no settings of {registry.kind}={name}", where=str(own), fix=f"kind: {name}, and its own")
-        return OmegaConf.create({"kind": name, **(registry.settings or {}), **given})
-    except (OmegaConfBaseException, OSError, ValueError) as error:
-        fix = "settings that are numbers, words, lists or mappings"
-        raise UserError(str(error).splitlines()[0], where=str(own or f"{registry.kind} {name}"), fix=fix) from error
-
-
-def settings_file(module: ModuleType, group: str, name: str) -> Path | None:
-    """conf/GROUP/NAME.yaml beside a module; None where there is none."""
-    if module.__file__ is None:
-        return None
-    path = Path(module.__file__).parent / "conf" / group / f"{name}.yaml"
-    return path if path.is_file() else None
-
-
 def described(group: str, name: str) -> str | None:
-    """The settings of a plugin's choice as a file of conf/ has them; None where no plugin offers it.
+    """The settings of a plugin's choice as a file of conf/ has them; None where no plugin that is loaded offers it."""
+    return _texts.get((group, name))
 
-    From the file beside the module; else the fields of the class, with what its docstring says of them.
+
+def _settings_file(module: ModuleType, group: str, name: str) -> Path:
+    """conf/GROUP/NAME.yaml beside a module."""
+    return Path(module.__file__ or "").parent / "conf" / group / f"{name}.yaml"
+
+
+def _text(module: ModuleType, registry: Registry, name: str, thing: Any) -> str:
+    """The settings of a choice: of the file beside the module; else the fields of the class, and its docstring on them.
+
+    Raises:
+        UserError: an experiment without a file; a file that cannot be read.
     """
-    registry = next((r for r in REGISTRIES.values() if r.kind == group and r.settings is not None), None)
-    if registry is None or name not in registry.things:
-        return None
-    thing = registry.things[name]
-    if own := settings_file(sys.modules[thing.__module__], group, name):
-        return own.read_text(encoding="utf-8")
+    file = _settings_file(module, registry.kind, name)
+    if file.is_file():
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise UserError(str(error), where=str(file), fix="a text file in UTF-8") from error
+    if registry.kind == "experiment":
+        fix = f"{file}, with experiment: {{kind: {name}}}"
+        raise UserError(f"the experiment {name!r} of the module {module.__name__} has no settings", where=name, fix=fix)
     doc = inspect.getdoc(thing) or ""
-    descriptions = dict(re.findall(r"^    (\w+): (.*)$", doc.partition("Attributes:")[2], flags=re.MULTILINE))
-    lines = [f"# {doc.splitlines()[0]}" if doc else "#", f"# of the module {thing.__module__}"]
-    values = {**(registry.settings or {}), **defaults(thing, registry)}
-    shown = {k: "null" if v is None else json.dumps(v, ensure_ascii=False).strip('"') for k, v in values.items()}
-    return "\n".join([*lines, *(f"{k}: {v} # {descriptions.get(k, '')}" for k, v in shown.items())])
+    about = dict(re.findall(r"^    (\w+): (.*)$", doc.partition("Attributes:")[2], flags=re.MULTILINE))
+    lines = [f"# {doc.partition(chr(10))[0]}", f"# of the module {thing.__module__}", f"kind: {name}"]
+    values = {**(registry.settings or {}), **(_defaults(thing) if registry.kind != "mechanism" else {})}
+    try:
+        return "\n".join([*lines, *(f"{k}: {_spelled(v)} # {about.get(k, '')}" for k, v in values.items())])
+    except yaml.YAMLError as error:
+        fix = "settings that are numbers, words, lists or mappings"
+        raise UserError(str(error).splitlines()[0], where=f"{registry.kind} {name}", fix=fix) from error
 
 
-def defaults(thing: type, registry: Registry) -> dict[str, Any]:
-    """The fields of a class with their values; `???` where it has none. Noise has no settings."""
-    if registry.kind == "mechanism":
-        return {}
+def _defaults(thing: type) -> dict[str, Any]:
+    """The fields of a class with their values; `???` where it has none."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(thing):
         made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         value = "???" if made is dataclasses.MISSING else made
         values[field.name] = list(value) if isinstance(value, tuple) else value
     return values
+
+
+def _spelled(value: Any) -> str:
+    """A value as YAML, on one line."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return text.removesuffix("...\n").strip()
+
+
+def _node(kind: str, name: str, text: str) -> Any:
+    """The settings of a choice as Hydra composes them.
+
+    Raises:
+        UserError: they are none, or those of another choice.
+    """
+    try:
+        given = OmegaConf.to_container(OmegaConf.create(text))
+    except (OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
+        fix = "settings that are numbers, words, lists or mappings"
+        raise UserError(str(error).splitlines()[0], where=f"{kind} {name}", fix=fix) from error
+    own = given.get("experiment") if kind == "experiment" and isinstance(given, dict) else given
+    if not isinstance(given, dict) or not isinstance(own, dict) or own.get("kind", name) != name:
+        raise UserError(f"no settings of {kind}={name}", where=f"{kind} {name}", fix=f"kind: {name}, and its own")
+    if kind == "experiment":
+        return OmegaConf.create(given)
+    common = next(r.settings for r in REGISTRIES.values() if r.kind == kind)
+    return OmegaConf.create({"kind": name, **(common or {}), **given})

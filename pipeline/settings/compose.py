@@ -11,7 +11,6 @@ from pathlib import Path
 
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -180,8 +179,7 @@ def _choices(group: str, own: Sequence[str]) -> list[str]:
     """The names that a group knows: of our folder, of the user's, and of plugins."""
     paths = [str(p).removeprefix("file://") for o in own for p in yaml.safe_load(o.partition("=")[2])]
     files = {p.stem for folder in (CONF, *map(Path, paths)) for p in (folder / group).glob("*.yaml")}
-    loaded = ConfigStore.instance().list(group) if group in ConfigStore.instance().list("") else []
-    return sorted({*files, *offering(group), *(name.removesuffix(".yaml") for name in loaded)})
+    return sorted({*files, *offering(group)})
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:

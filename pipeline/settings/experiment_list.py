@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from mechanisms.public.members import Members
 from pipeline.conf_folder import CONF
+from pipeline.plugins.plugin_discovery import offering
 
 
 @dataclass
@@ -51,11 +53,18 @@ EXPERIMENTS: Members[Experiment] = Members(
 )
 
 
+#: `experiment=NAME` → the file of its settings: ours, and those of plugins that are loaded.
+FILES: dict[str, Path] = {path.stem: path for path in sorted((CONF / "experiment").glob("*.yaml"))}
+#: The experiment that runs, by its kind; the releases that it makes name it where it is not ours.
+running: ContextVar[str | None] = ContextVar("running", default=None)
+
+
 def described() -> str:
     """All experiments, each with the line that its file says about itself."""
     lines = []
-    for path in sorted((CONF / "experiment").glob("*.yaml")):
+    for name, path in FILES.items():
         comments = [x[1:].strip() for x in path.read_text(encoding="utf-8").splitlines() if x.startswith("#")]
         about = next((c for c in comments if not c.startswith(("@package", "python -m"))), "")
-        lines.append(f"    {path.stem}: {about}")
+        lines.append(f"    {name}: {about}")
+    lines += [f"    {name}: of an installed package" for name in offering("experiment") if name not in FILES]
     return "\n".join(lines)

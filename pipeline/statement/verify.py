@@ -110,7 +110,7 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
     except UserError as error:  # nothing of such a folder is opened
         return Verification((Check("files", False, error.what),))
     statement, index = (_content(release, name) for name in NAMES)
-    check_known(statement, str(release), ("mechanism", "accountant"))
+    check_known(statement, str(release), ("mechanism", "accountant", "format"))
     checks, others = [*_bound(release, statement, key)], _other_versions(release, statement)
     try:
         statement = dict(as_fields(statement))

@@ -12,11 +12,17 @@ from hydra.core.config_store import ConfigStore
 
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from pipeline.plugins import plugin_discovery
-from pipeline.plugins.registries import REGISTRIES
+from pipeline.plugins.plugin_discovery import offered_by
+from pipeline.plugins.registries import REGISTRIES, _texts
+from pipeline.settings.experiment_list import FILES
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "adding").glob("*.md"))}
 BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|toml|diff)\n(.*?)```", re.DOTALL)
+
+
+#: Kinds that are choices of the command line.
+GROUPS = tuple(r.kind for r in REGISTRIES.values() if r.settings is not None)
 
 
 def blocks(page: str) -> list[tuple[dict[str, str], str]]:
@@ -50,11 +56,12 @@ def write_modules(folder: Path) -> Path:
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """What a test loads is gone after it."""
-    every = [r.things for r in REGISTRIES.values()] + [NOISE_KINDS]
+    every = [getattr(r.things, "_given", r.things) for r in REGISTRIES.values()]  # as they are given: nothing is loaded
+    every += [NOISE_KINDS, FILES, offered_by, _texts]  # type: ignore[list-item]
     before = [dict(things) for things in every]
     loaded, path, known = set(plugin_discovery._loaded), list(sys.path), set(sys.modules)
     choices = ConfigStore.instance().repo
-    ready = {group: set(choices.get(group, {})) for group in ("selection", "synthesis", "mechanism")}
+    ready = {group: set(choices.get(group, {})) for group in GROUPS}
     plugin_discovery._declared.cache_clear()
     yield
     for things, kept in zip(every, before, strict=True):

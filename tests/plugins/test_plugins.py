@@ -249,10 +249,10 @@ COLLISIONS = {
 @pytest.mark.parametrize("what", COLLISIONS)
 def test_a_name_that_is_taken_is_refused(shelf, capsys, what):
     (shelf / "mine.py").write_text(COLLISIONS[what])
-    before = {name: dict(r.things) for name, r in REGISTRIES.items()}
+    before = {name: list(r.things) for name, r in REGISTRIES.items()}
     error = refused(capsys, "plan", *TOWN, "plugins=[mine]")
     assert "already" in error or "declares it otherwise" in error
-    assert {name: dict(r.things) for name, r in REGISTRIES.items()} == before
+    assert {name: list(r.things) for name, r in REGISTRIES.items()} == before
 
 
 @pytest.mark.parametrize(

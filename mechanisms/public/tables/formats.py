@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.members import Members
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,15 @@ _CSV = (f"{READ}:open_csv", f"{WRITE}:write_csv", f"{HEADS}:csv_head")
 _GZIPPED = (f"{READ}:open_csv", f"{WRITE}:write_gzipped_csv", f"{HEADS}:gzipped_csv_head")
 _PARQUET = (f"{READ}:open_parquet", f"{WRITE}:write_parquet", f"{HEADS}:parquet_head")
 CSV = TableFormat("csv", (".csv",), "text/csv", *_CSV, compressed=False)
-#: Format by name, as `release.format` may ask for it.
-FORMATS: dict[str, TableFormat] = {
+_OWN: dict[str, TableFormat | str] = {
     "csv": CSV,
     "csv.gz": TableFormat("csv.gz", (".csv.gz",), "application/gzip", *_GZIPPED, compressed=True),
     "parquet": TableFormat(
         "parquet", (".parquet", ".pq"), "application/x-parquet", *_PARQUET, compressed=True, magic=b"PAR1"
     ),
 }
+#: Format by name, as `release.format` may ask for it: an entry, or `module:name` of it.
+FORMATS: Members[TableFormat] = Members("release.format", _OWN)
 
 
 def format_of_name(name: str) -> TableFormat | None:

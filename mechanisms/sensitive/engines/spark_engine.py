@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.engineering import refuse_conflicts
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
-from mechanisms.public.tables.codec import EncodingReport, refuse_marked, report_of
-from mechanisms.public.tables.encode import MARKS
+from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
@@ -36,7 +34,14 @@ from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep
 from mechanisms.sensitive.engines.spark_parts import made_parts
 from mechanisms.sensitive.engines.spark_scores import scored_rows
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
-from mechanisms.sensitive.engines.spark_tasks import WEIGHT, EncodeSlices, ReadTexts, SliceTask, code_fields
+from mechanisms.sensitive.engines.spark_tasks import (
+    WEIGHT,
+    EncodeSlices,
+    ReadTexts,
+    SliceTask,
+    code_fields,
+    report_of_slices,
+)
 
 #: Up to so many units above the bound are sent to every executor; more meet their rows in a shuffle.
 BROADCAST = 500_000
@@ -128,8 +133,7 @@ class SparkEngine:
     ) -> EncodedRows:
         """As of `Engine`; codes are kept once as Parquet in the engine's folder."""
         rows = self.keep(EncodeSlices(source, unit, contents, self.memory_of(source), schema), "codes")
-        marks = np.array(rows.marks, np.int64).reshape(len(rows.marks), -1 if rows.marks else 1)
-        return EncodedRows(self, source, schema, unit, rows, _report(schema, marks), workdir)
+        return EncodedRows(self, source, schema, unit, rows, report_of_slices(schema, rows.marks), workdir)
 
     def values(
         self,
@@ -174,23 +178,6 @@ class SparkEngine:
     def new_place(self, name: str) -> str:
         """A path in the engine's folder that nothing has used."""
         return f"{self.folder}/{name}-{next(self.places)}"
-
-
-def _report(schema: Schema, facts: NDArray[np.int64]) -> EncodingReport:
-    """What encoding could not take, from the notes of all batches.
-
-    Raises:
-        UserError: a value that a column refuses, or a row that a rule refuses.
-    """
-    columns, rules = len(schema.columns), [step.rule for step in schema.engineering.steps]
-    texts = sum(c.value_codes for c in schema.columns if c.listed)
-    total = facts.sum(axis=0) if facts.size else np.zeros(1 + len(MARKS) * columns + len(rules) + texts, np.int64)
-    rows, flat, against, held = np.split(total, np.cumsum([1, len(MARKS) * columns, len(rules)]))
-    marks = flat.reshape(columns, len(MARKS))
-    refuse_marked(schema, marks)
-    conflicts: Mapping[str, int] = dict(zip(rules, map(int, against), strict=True))
-    refuse_conflicts(schema.engineering, conflicts)
-    return replace(report_of(int(rows[0]), schema, marks, held), conflicts=conflicts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +21,11 @@ import pyarrow as pa
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.engineering import Engineering, engineer
+from mechanisms.public.rules.engineering import Engineering, engineer, refuse_conflicts
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import coded_batch, rows_per_text
+from mechanisms.public.tables.codec import EncodingReport, coded_batch, refuse_marked, report_of, rows_per_text
+from mechanisms.public.tables.encode import MARKS as ENCODING_MARKS
 from mechanisms.public.tables.encode import encoding
 from mechanisms.public.tables.scan import Source, stream
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms
@@ -149,6 +150,24 @@ class EncodeSlices(SliceTask):
         noted = pa.array([facts, *[None] * (batch.num_rows - 1)], pa.list_(pa.int64()))
         codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
         return pa.RecordBatch.from_arrays([*codes, noted, *self.beside_of(batch)], schema=self.fields)
+
+
+def report_of_slices(schema: Schema, notes: Sequence[Sequence[int]]) -> EncodingReport:
+    """What encoding could not take, from the notes (`MARKS`) of all batches.
+
+    Raises:
+        UserError: a value that a column refuses, or a row that a rule refuses.
+    """
+    columns, rules = len(schema.columns), [step.rule for step in schema.engineering.steps]
+    texts = sum(c.value_codes for c in schema.columns if c.listed)
+    parts = [1, len(ENCODING_MARKS) * columns, len(rules), texts]
+    total = np.array(notes, np.int64).sum(axis=0) if notes else np.zeros(sum(parts), np.int64)
+    rows, flat, against, held = np.split(total, np.cumsum(parts[:-1]))
+    marks = flat.reshape(columns, len(ENCODING_MARKS))
+    refuse_marked(schema, marks)
+    conflicts: Mapping[str, int] = dict(zip(rules, map(int, against), strict=True))
+    refuse_conflicts(schema.engineering, conflicts)
+    return replace(report_of(int(rows[0]), schema, marks, held), conflicts=conflicts)
 
 
 def fault_of(error: UserError) -> str:
