@@ -1,4 +1,4 @@
-"""All pictures of a report that read rows: computed from samples of declared size, and bounded; NOT private."""
+"""All that a report draws of two tables, as JSON values; of rows, samples of declared size; NOT private."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.dependence import Dependence
 from evaluation.metric import Options
 from evaluation.outcome import plain
 from evaluation.pictures.densities import densities
 from evaluation.pictures.pair_maps import chosen_pairs, pair_maps
+from evaluation.pictures.place_map import map_of_places
 from evaluation.pictures.principal_axes import principal_axes
 from evaluation.pictures.sequence_look import sequence_look
 from evaluation.pictures.validity import broken_rules, valid_columns
+from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+
+#: Bars of one column, at most.
+BARS = 16
 
 
 def pictures(
@@ -28,27 +37,106 @@ def pictures(
     options: Options,
     *,
     declared: Schema,
+    places: tuple[str, str] | None = None,
     names: Sequence[str] = (),
     values: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> dict[str, Any]:
     """What there is to draw of the two tables, by the name of the picture.
 
     Args:
-        card: the scores, which tell the pairs.
+        card: the scores; what was not computed is not drawn.
         tables: real and synthetic, over the schema's domain.
         declared: the schema before codes for values outside joined it, with its rules.
+        places: the columns of longitude and latitude, which place the segments of the map.
         names, values: columns of numbers and dates, and values of some records of both tables.
     """
     real, synthetic = tables
-    parts: dict[str, Any] = {
+    whole, distances = options.whole or real, _distances(card)
+    own: dict[str, Any] = {}
+    for outcome in card.outcomes.values():
+        if outcome.metric.figures is not None and outcome.result is not None:
+            own |= outcome.metric.figures(outcome.result, schema, options)
+    given = own.pop("map", None)
+    parts = {
+        "columns": [_distribution(c, whole, synthetic) for c in schema.columns],
+        "pairs": _matrix(distances, schema.domain.names),
+        "dependence": _dependence(card),
+        "map": map_of_places(given, real, synthetic, schema, options, places),
         "axes": _axes(real, synthetic, options),
-        "pair_maps": _pairs(card, options.whole or real, synthetic, schema, options.pairs),
+        "pair_maps": _pair_maps(card, distances, whole, synthetic, schema, options.pairs),
         "densities": None if values is None else densities(names, values),
         "valid": None if options.values is None else valid_columns(options.values),
         "rules": broken_rules(declared.rules, declared.domain, real, synthetic),
         "sequences": _sequences(real, synthetic, options),
     }
-    return dict(plain({name: part for name, part in parts.items() if part}))
+    drawn = {name: part for name, part in own.items() if part is not None}
+    return dict(plain(drawn | {name: part for name, part in parts.items() if part}))
+
+
+def _distances(card: Scorecard) -> Sequence[tuple[tuple[str, ...], float]]:
+    """The distance of each marginal that was compared."""
+    outcome = card.outcomes.get("tvd")
+    return outcome.result.marginals if outcome is not None and isinstance(outcome.result, Tvd) else ()
+
+
+def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> dict[str, Any]:
+    labels = [*code_names(column)]
+    counts = np.stack([count_cliques(t, [(column.name,)])[0] for t in (real, synthetic)])
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
+    expected = expected_tvd(shares[0], max(real.rows, 1), max(synthetic.rows, 1))
+    names, values = _merged(labels, shares, column.on_a_line, column.value_codes)
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "tvd": distance if min(real.rows, synthetic.rows) else None,
+        "expected": expected if min(real.rows, synthetic.rows) else None,
+        "values": column.size,
+        "labels": names,
+        "real": values[0].tolist(),
+        "synthetic": values[1].tolist(),
+    }
+
+
+def _merged(
+    labels: list[str], shares: NDArray[np.float64], ordered: bool, values: int
+) -> tuple[list[str], NDArray[np.float64]]:
+    """At most BARS bars: neighbours of an ordered column together, the rare values of another one as one."""
+    size = len(labels)
+    if size <= BARS:
+        return labels, shares
+    if ordered:
+        width = -(-values // (BARS - (size - values)))
+        starts = [*range(0, values, width), *range(values, size)]
+        ends = [*starts[1:], size]
+        names = [
+            labels[a] if b - a == 1 else labels[a].split(" to ")[0] + " … " + labels[b - 1].split(" to ")[-1]
+            for a, b in zip(starts, ends, strict=True)
+        ]
+        return names, np.add.reduceat(shares, starts, axis=1)
+    order = np.argsort(-shares[0], kind="stable")
+    top, rest = order[: BARS - 1], order[BARS - 1 :]
+    names = [*(labels[i] for i in top), f"{len(rest)} others"]
+    return names, np.concatenate([shares[:, top], shares[:, rest].sum(axis=1, keepdims=True)], axis=1)
+
+
+def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[str]) -> dict[str, Any] | None:
+    """The distances of columns and pairs."""
+    if not distances:
+        return None
+    matrix: list[list[float | None]] = [[None] * len(names) for _ in names]
+    for clique, value in distances:
+        if len(clique) < 3:
+            i, j = names.index(clique[0]), names.index(clique[-1])
+            matrix[i][j] = matrix[j][i] = value
+    return {"names": list(names), "tvd": matrix}
+
+
+def _dependence(card: Scorecard) -> dict[str, Any] | None:
+    outcome = card.outcomes.get("dependence")
+    if outcome is None or not isinstance(outcome.result, Dependence) or outcome.result.reason:
+        return None
+    return outcome.result.to_json()
 
 
 def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> dict[str, Any] | None:
@@ -60,11 +148,14 @@ def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> dict[str
     return principal_axes(same, seed=options.seed)
 
 
-def _pairs(
-    card: Scorecard, real: Any, synthetic: CodedTable, schema: Schema, asked: Sequence[tuple[str, str]]
+def _pair_maps(
+    card: Scorecard,
+    distances: Sequence[tuple[tuple[str, ...], float]],
+    real: AnyTable,
+    synthetic: CodedTable,
+    schema: Schema,
+    asked: Sequence[tuple[str, str]],
 ) -> list[dict[str, Any]]:
-    outcome = card.outcomes.get("tvd")
-    distances = outcome.result.marginals if outcome is not None and isinstance(outcome.result, Tvd) else ()
     strong = card.correlations.get("cramers_v", {"names": [], "real": []})
     return pair_maps(chosen_pairs(distances, strong["names"], strong["real"], asked), real, synthetic, schema)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
 from pipeline.comparison.several_tables import Comparison, rank, with_one_reference
-from pipeline.report.comparison_page import write_comparison
+from pipeline.report.comparison_page import comparison_page
 from pipeline.scores import two_tables
 from pipeline.scores.file_facts import shown_name
 from pipeline.scores.release_beside import with_own_schema
@@ -43,7 +44,7 @@ def score_several(config: ScoreConfig, tables: Mapping[str, str], *, quiet: bool
         shown_name(Path(str(config.real))), {name: cards[name] for name in sorted(cards, key=lambda n: rank(cards[n]))}
     )
     if config.report:
-        write_comparison(found, tables, Path(config.report))
+        write_whole(Path(config.report), comparison_page(found, tables).as_html(), mode=0o600)
     return found
 
 

@@ -92,12 +92,12 @@ class Place:
         return [*([self.point] if self.point else []), *(p for ring in self.rings for p in ring)]
 
 
-def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float], *, width: int = 340) -> Drawing:
+def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float]) -> Drawing:
     """Two bars per value, one below the other, with their shares of records in their colours behind them.
 
     A last value of "others" is written, not drawn: on the scale of the others it would run out of the picture.
     """
-    left, row, right = 122, 21, 92
+    width, left, row, right = 340, 122, 21, 92
     shown = slice(0, -1) if labels and labels[-1].endswith(" others") else slice(None)
     scale = Scale(0.0, max([*real[shown], *made[shown], 1e-12]), 0.0, width - left - right)
     root = svg(width, row * len(labels) + 2, "Shares of records per value")
@@ -157,11 +157,10 @@ def _in_cell(value: float) -> str:
     return text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 else text
 
 
-def histogram(
-    labels: Sequence[str], values: Sequence[float], *, label: str, width: int = 340, height: int = 200
-) -> Drawing:
+def histogram(labels: Sequence[str], values: Sequence[float], *, label: str) -> Drawing:
     """Upright bars with their names below, as many as there is room for."""
-    left, bottom, most = 8, height - 24, max([*values, 1e-12])
+    width, height, left, most = 340, 200, 8, max([*values, 1e-12])
+    bottom = height - 24
     step, every = (width - left - 8) / max(len(values), 1), max(1, math.ceil(len(values) / 12))
     scale = Scale(0.0, most, bottom, 20.0)
     root = svg(width, height, label)
@@ -282,38 +281,6 @@ def _ring(points: Sequence[Point]) -> str:
     """A closed line, without the points that fall on the one before them."""
     fine = [p for i, p in enumerate(points) if i == 0 or p != points[i - 1]]
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in fine) + "Z"
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A picture among others, with a title and a note."""
-
-    title: str
-    note: str
-    drawing: Drawing
-
-
-def panels(parts: Sequence[Panel], legend: Sequence[tuple[str, str]], *, across: int, label: str) -> Drawing:
-    """Several pictures of one size in one, `across` in a row, below the (class, name) of every line."""
-    wide, tall = parts[0].drawing.size
-    width, head, title = wide * min(across, len(parts)), 8.0, 34.0
-    root = svg(width, 0, label)
-    x = width
-    for style, name in legend:
-        room = 30 + 6.5 * len(short(name, 40))
-        if x + room > width:
-            x, head = 10.0, head + 18
-        add(add(root, "g", class_=style), "circle", class_="mark", cx=x + 4, cy=head - 8, r=4)
-        add(root, "text", short(name, 40), x=x + 13, y=head - 4)
-        x += room
-    for i, part in enumerate(parts):
-        left, top = wide * (i % across), head + (tall + title) * (i // across)
-        add(root, "text", short(part.title, int(wide / 6.6)), class_="t", x=left + 12, y=top + 18)
-        add(root, "text", part.note, class_="s", x=left + 12, y=top + 32)
-        add(root, "svg", x=left, y=top + title, width=wide, height=tall).extend(part.drawing.root)
-    height = head + (tall + title) * math.ceil(len(parts) / across)
-    root.attrib |= {"height": f"{height:g}", "viewBox": f"0 0 {width:g} {height:g}"}
-    return Drawing(root)
 
 
 def svg(width: float, height: float, label: str) -> Element:

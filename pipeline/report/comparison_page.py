@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from evaluation.metrics import METRICS
 from evaluation.score import Scorecard
-from mechanisms.public.files import write_whole
 from pipeline.comparison.several_tables import HONEST, Comparison, accuracy, epsilon_of, honest_accuracy, promise_of
 from pipeline.report.header_cards import LABELS, STYLES
 from pipeline.report.page import Card, Cell, Page, Section, Table, Words
@@ -22,25 +20,18 @@ from pipeline.sweeps.figures import curves, method_colours
 DRAWN = 20
 
 
-def write_comparison(compared: Comparison, paths: Mapping[str, str], output: Path) -> None:
-    """Write the page.
+def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
+    """The page of several scored tables.
 
     Args:
         paths: of the tables, by name.
     """
-    write_whole(output, comparison_page(compared, paths).as_html(), mode=0o600)
-
-
-def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
-    """The page of several scored tables."""
     frame = compared.frame()
     sections = [tables_section(compared, frame), ranked_section(frame)]
     known = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
     if known["epsilon"].nunique() > 1:
         told = known.assign(data=compared.real, method="ε per " + known["per"], floor=known["honest"])
-        panels = curves(told, method_colours(told))
-        cards = [Card(p.title, p.drawing, p.note) for p in panels]
-        sections.append(Section("over-epsilon", "Scores over ε", {"cards": cards}))
+        sections.append(Section("over-epsilon", "Scores over ε", {"cards": curves(told, method_colours(told))}))
     now = datetime.datetime.now(datetime.UTC)
     real = next(iter(compared.cards.values())).rows["real"]
     files: list[tuple[Cell, ...]] = [("real", compared.real, real)]

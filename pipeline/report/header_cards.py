@@ -75,34 +75,22 @@ def _mean(parts: Sequence[float | None]) -> float | None:
 
 def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
     """Whether a model tells synthetic from real records (Lopez-Paz & Oquab 2017); else how much dependence is kept."""
-    if "two_sample_auc" in metrics:
-        metric = metrics["two_sample_auc"]
-        own, reading = metric["score"], metric.get("reading") or {}
-        honest = reading.get("honest")
+    name = next((name for name in ("two_sample_auc", "dependence") if name in metrics), None)
+    if name is None:
+        return HeadCard("Similarity", *NOT_COMPUTED)
+    own, reading = metrics[name]["score"], metrics[name].get("reading") or {}
+    honest, label = reading.get("honest"), reading.get("label") or ""
+    if name == "two_sample_auc":
+        value, ends = f"{own:.3f}", [2 * (1 - v) for v in (own, *([honest["value"]] if honest else []))]
         words = "AUC of a model that tells synthetic from real records: 0.5 is guessing, 1 always told apart"
-        beneath = "" if honest is None else f"{honest['note']}: {honest['value']:.3f}"
-        gauge = Gauge(_alike(own), None if honest is None else _alike(honest["value"]))
-        return HeadCard("Similarity", f"{own:.3f}", _style(reading), words, beneath, gauge, reading.get("label") or "")
-    if "dependence" in metrics:
-        metric = metrics["dependence"]
-        kept, reading = metric["score"], metric.get("reading") or {}
-        honest = reading.get("honest")
+        beneath = f"{honest['note']}: {honest['value']:.3f}" if honest else ""
+    else:
+        value, ends = f"{own:.0%}", [own, *([honest["value"]] if honest else [])]
         words = "of the dependence between pairs of columns is kept"
         beneath = "all of it is perfect; independent columns keep none"
-        beneath = beneath if honest is None else f"{honest['note']} would keep {honest['value']:.0%}"
-        mark = None if honest is None else min(max(honest["value"], 0.0), 1.0)
-        gauge = Gauge(min(max(kept, 0.0), 1.0), mark)
-        return HeadCard("Similarity", f"{kept:.0%}", _style(reading), words, beneath, gauge, reading.get("label") or "")
-    return HeadCard("Similarity", *NOT_COMPUTED)
-
-
-def _alike(auc: float) -> float:
-    """1 at an AUC of ½, 0 where all are told apart."""
-    return min(max(2 * (1 - auc), 0.0), 1.0)
-
-
-def _style(reading: Mapping[str, Any]) -> str:
-    return LABELS.get(reading.get("label") or "", "")
+        beneath = f"{honest['note']} would keep {honest['value']:.0%}" if honest else beneath
+    gauge = Gauge(*(min(max(end, 0.0), 1.0) for end in ends))
+    return HeadCard("Similarity", value, LABELS.get(label, ""), words, beneath, gauge, label)
 
 
 def privacy_card(scores: Mapping[str, Any]) -> HeadCard:

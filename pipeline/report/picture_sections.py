@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.values.value_tables import shown
 from pipeline.report.charts import Drawing, Line, Place, heat, lines, place_map
 from pipeline.report.page import BOTH, Card, Section, Table, number
 from pipeline.report.scale import ChartAxis
@@ -35,13 +35,13 @@ def axes_section(axes: Mapping[str, Any]) -> Section:
     ]
     both = [(STYLES[name], points[name]) for name in ("real", "synthetic")]
     cards = [*alone[:2], Card("Real and synthetic", cloud(both, label="Records: real and synthetic")), *alone[2:]]
-    shown = {
+    parts = {
         "legend": [(STYLES[name], name) for name in points],
         "cards": cards,
         "rows": ", ".join(f"{n:,} {name}" for name, n in axes["rows"].items()),
         "explained": [f"{share:.0%}" for share in axes["explained"]],
     }
-    return Section("axes", "Records over two axes", shown | {n: axes[n] for n in ("fitted", "columns", "of")})
+    return Section("axes", "Records over two axes", parts | {n: axes[n] for n in ("fitted", "columns", "of")})
 
 
 def pair_maps_section(pairs: Sequence[Mapping[str, Any]]) -> Section:
@@ -99,10 +99,7 @@ def _axis(low: float, high: float, seconds: float | None) -> ChartAxis:
 
 def _said(value: float, seconds: float | None) -> str:
     """A number, or a date of so many seconds a unit."""
-    if seconds is None:
-        return number(value)
-    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=round(value * seconds))
-    return moment.isoformat(sep=" ") if value * seconds % 86_400 else moment.date().isoformat()
+    return number(value) if seconds is None else shown("date", round(value * seconds))
 
 
 def sequence_section(drawn: Mapping[str, Any]) -> Section:
@@ -116,14 +113,14 @@ def sequence_section(drawn: Mapping[str, Any]) -> Section:
         0.0, max(len(labels) - 1, 1), tuple((i, labels[i]) for i in range(0, len(labels), every)), "events"
     )
     up = ChartAxis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
-    shown = {
+    parts = {
         "legend": BOTH,
         "figures": Table(("1 − total variation distance", "synthetic", "two halves of the real subjects"), rows),
         "lengths": lines(
             series, across, up, label="Shares of subjects by their number of events", width=460, height=220
         ),
     }
-    return Section("sequences", "Sequences", shown | {n: drawn[n] for n in ("subjects", "mean_length", "columns")})
+    return Section("sequences", "Sequences", parts | {n: drawn[n] for n in ("subjects", "mean_length", "columns")})
 
 
 def _share(value: float | None) -> str:
@@ -149,7 +146,7 @@ def map_section(figure: Mapping[str, Any]) -> Section:
     spread = (min(means, default=0.0), max(means, default=1.0))
     whole = _drawn(figure, means, *spread, 420, "Mean score of each place", titles=True)
     note = f"from {spread[0]:.3g} (pale) to {spread[1]:.3g} (strong)"
-    shown = {
+    parts = {
         "low": low,
         "high": high,
         "all_times": None if whole is None else Card("All times", whole, note),
@@ -160,7 +157,7 @@ def map_section(figure: Mapping[str, Any]) -> Section:
         "losses": [(style, name) for name, style in LOSSES.items()],
         "types": _types(figure["types"]) if figure.get("types") else None,
     }
-    return Section("map", "Places over time", shown | {n: figure[n] for n in ("score", "segment", "time")})
+    return Section("map", "Places over time", parts | {n: figure[n] for n in ("score", "segment", "time")})
 
 
 def _course(course: Mapping[str, Any], times: Sequence[str]) -> Card:

@@ -14,7 +14,6 @@ from rich.table import Table
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import in_records
-from mechanisms.public.domain import Clique
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
@@ -22,7 +21,7 @@ from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_theory import theory, theory_in_words
-from pipeline.report.plan_words import expectations, in_words
+from pipeline.report.plan_words import candidate_noise, expectations, in_words
 from pipeline.settings.build import said_limit
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
@@ -100,20 +99,6 @@ def _candidates(config: Config, schema: Schema, plan: Plan) -> list[dict[str, An
     `lost`: more than the rows in all, so that the candidate tells nothing at `plan.rows`.
     """
     domain, rows = schema.measured, config.plan.rows
-    candidates: list[tuple[Clique, float, float]] = []
-    if not plan.method:
-        for m in plan.measurements:
-            mean = m.event.mean_abs
-            candidates.append(
-                (m.clique, m.query.rows * (mean * plan.accountant.strength(m.share)), m.query.rows * mean)
-            )
-    elif (cliques := method_of(plan.method).reported) and plan.reserve is not None:
-        noise = plan.reserve_event.mean_abs
-        loads = [domain.cells(c) ** plan.power for c in cliques]
-        total = math.fsum(loads)
-        for clique, load in zip(cliques, loads, strict=True):
-            part, alone = load / total, domain.cells(clique) * noise
-            candidates.append((clique, alone, alone / plan.accountant.strength(part)))
     return [
         {
             "clique": list(clique),
@@ -122,7 +107,7 @@ def _candidates(config: Config, schema: Schema, plan: Plan) -> list[dict[str, An
             "error_all": together,
             "lost": None if rows is None else together >= 2 * rows,
         }
-        for clique, alone, together in candidates
+        for clique, alone, together in candidate_noise(plan, domain)
     ]
 
 

@@ -37,32 +37,40 @@ def expected_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[
     Args:
         halved: as if two neighbouring bins of every ordered column were one.
     """
+    known: list[Noise] = []
+    if plan.method:
+        for m in (s.measurement for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique):
+            own = _cells(domain, m.clique, halved) * m.event.mean_abs
+            known.append((m.clique, own, own))
+    return known + candidate_noise(plan, domain, halved=halved)
 
-    def cells(clique: Clique) -> int:
-        return math.prod(coarse_size(domain, n) if halved else domain[n].size for n in clique)
 
+def candidate_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[Noise]:
+    """The same of every marginal that may be chosen, or is planned where none is chosen.
+
+    Args:
+        halved: as of `expected_noise`.
+    """
     strength = plan.accountant.strength
     if not plan.method:
         planned = plan.measurements
-        part = [cells(m.clique) / domain.cells(m.clique) for m in planned]
+        part = [_cells(domain, m.clique, halved) / domain.cells(m.clique) for m in planned]
         loads = [m.share * p**POWER for m, p in zip(planned, part, strict=True)]
         left = math.fsum(m.share for m in planned) / math.fsum(loads)
         alone = [m.query.rows * p * m.event.mean_abs * strength(m.share) for m, p in zip(planned, part, strict=True)]
         shares = [load * left for load in loads]
         return [(m.clique, a, a / strength(s)) for m, a, s in zip(planned, alone, shares, strict=True)]
-    noise: list[Noise] = []
-    for m in (s.measurement for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique):
-        own = cells(m.clique) * m.event.mean_abs
-        noise.append((m.clique, own, own))
-    if (cliques := method_of(plan.method).reported) and plan.reserve is not None:
-        each = plan.reserve_event.mean_abs
-        loads = [cells(c) ** plan.power for c in cliques]
-        whole = math.fsum(loads)
-        noise += [
-            (c, cells(c) * each, cells(c) * each / strength(load / whole))
-            for c, load in zip(cliques, loads, strict=True)
-        ]
-    return noise
+    cliques = method_of(plan.method).reported
+    if not cliques or plan.reserve is None:
+        return []
+    sizes = [_cells(domain, c, halved) for c in cliques]
+    loads = [size**plan.power for size in sizes]
+    whole, errors = math.fsum(loads), [size * plan.reserve_event.mean_abs for size in sizes]
+    return [(c, e, e / strength(load / whole)) for c, e, load in zip(cliques, errors, loads, strict=True)]
+
+
+def _cells(domain: Domain, clique: Clique, halved: bool) -> int:
+    return math.prod(coarse_size(domain, n) if halved else domain[n].size for n in clique)
 
 
 def coarse_size(domain: Domain, name: str) -> int:

@@ -119,8 +119,8 @@ def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTa
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
     worst, rest = Table(head, rows).parted(SHOWN)
-    shown = {"decided": decided(measurements).in_words, "related": table.attrs["related"], "notes": notes}
-    return Section("bounds", "How wrong a marginal is at most", shown | {"worst": worst, "rest": rest})
+    words = {"decided": decided(measurements).in_words, "related": table.attrs["related"], "notes": notes}
+    return Section("bounds", "How wrong a marginal is at most", words | {"worst": worst, "rest": rest})
 
 
 def convergence_section(record: Mapping[str, Any]) -> Section:

@@ -54,10 +54,13 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     schema, statement, measurements = read_release(folder.release)
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
-    first: list[Section] = [promise_section(statement), noise_section(measurements, schema, statement)]
-    first.append(bounds_section(folder.release, measurements, synthetic))
+    first = [
+        promise_section(statement),
+        noise_section(measurements, schema, statement),
+        bounds_section(folder.release, measurements, synthetic),
+    ]
     record = report_files(folder.convergence)
-    last: list[Section] = [convergence_section(record)] if record else []
+    last = [convergence_section(record)] if record else []
     last += [units_section(units)] if units else []
     promise = statement.get("guarantee", statement["budget"])
     facts = [
@@ -68,7 +71,8 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     ]
     title = f"Synthetic {schema.name}"
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
-    text = _whole(title, f"the run in {folder.root.name}", facts, first, scores, drawn, last, lost)
+    what = f"the run in {folder.root.name}"
+    text = _whole(title, what, facts, scores, drawn, first=first, last=last, warnings=lost)
     target = output or folder.report
     if output is not None:
         check_output(output, "output", own=PAGES)
@@ -90,7 +94,7 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
 
 def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
     """The report of any two tables: what is known of them without a run."""
-    return _whole(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), [], scores, drawn, [])
+    return _whole(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), scores, drawn)
 
 
 def _facts(scores: Mapping[str, Any], named: object) -> list[tuple[str, str]]:
@@ -111,45 +115,19 @@ def _whole(
     title: str,
     what: str,
     facts: list[tuple[str, str]],
-    first: list[Section],
     scores: Mapping[str, Any],
     drawn: Mapping[str, Any],
-    last: list[Section],
+    *,
+    first: Sequence[Section] = (),
+    last: Sequence[Section] = (),
     warnings: Sequence[str] = (),
 ) -> str:
-    makers: dict[str, Callable[[Any], Section]] = {
-        "pair_maps": pair_maps_section,
-        "dependence": dependence_section,
-        "densities": densities_section,
-        "columns": columns_section,
-        "pairs": pairs_section,
-        "sequences": sequence_section,
-        "map": map_section,
-        "distances": distances_section,
-    }
-    sections: list[Section] = [privacy_section(scores["privacy"])] if scores.get("privacy") else []
-    sections += [attacks] if (attacks := attacks_section(scores["metrics"])) else []
-    sections += [scores_section(scores), *first]
-    board = scores["metrics"].get("sdnist_kmarginal", {})
-    sections += [sdnist_section(board)] if board.get("score") is not None else []
-    sections += [axes_section(drawn["axes"])] if drawn.get("axes") else []
-    accuracies = accuracy_section(drawn.get("columns", ()), drawn.get("pairs"))
-    sections += [accuracies] if accuracies else []
-    sections += [valid] if (valid := validity_section(drawn)) else []
-    numbers = scores.get("numbers") or drawn.get("numbers")
-    sections += [numbers_section(numbers, scores.get("groups", ()))] if numbers else []
-    sections += [correlation_section(maps)] if (maps := scores.get("correlations")) else []
-    for name, make in makers.items():
-        if drawn.get(name):
-            sections.append(make(drawn[name]))
-        if name == "pairs" and scores.get("mgd", {}).get("marginals"):
-            sections.append(mgd_section(scores))
     files, first_lines = drawn.get("files"), list(scores.get("first", ()))
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
     page = Page(
         title,
         subtitle(files, what),
-        [*sections, *last],
+        [*_sections(scores, drawn, first), *last],
         header_cards(scores),
         facts,
         files_table(files),
@@ -158,3 +136,39 @@ def _whole(
         not_computed(scores["metrics"]),
     )
     return page.as_html()
+
+
+def _sections(scores: Mapping[str, Any], drawn: Mapping[str, Any], first: Sequence[Section]) -> list[Section]:
+    """The sections in their order; none where there is nothing to show.
+
+    Args:
+        first: what a run adds behind its scores.
+    """
+
+    def of(make: Callable[[Any], Section], part: Any) -> Section | None:
+        return make(part) if part else None
+
+    metrics, numbers = scores["metrics"], scores.get("numbers") or drawn.get("numbers")
+    board = metrics.get("sdnist_kmarginal", {})
+    made = [
+        of(privacy_section, scores.get("privacy")),
+        attacks_section(metrics),
+        scores_section(scores),
+        *first,
+        sdnist_section(board) if board.get("score") is not None else None,
+        of(axes_section, drawn.get("axes")),
+        accuracy_section(drawn.get("columns", ()), drawn.get("pairs")),
+        validity_section(drawn),
+        numbers_section(numbers, scores.get("groups", ())) if numbers else None,
+        of(correlation_section, scores.get("correlations")),
+        of(pair_maps_section, drawn.get("pair_maps")),
+        of(dependence_section, drawn.get("dependence")),
+        of(densities_section, drawn.get("densities")),
+        of(columns_section, drawn.get("columns")),
+        of(pairs_section, drawn.get("pairs")),
+        mgd_section(scores) if scores.get("mgd", {}).get("marginals") else None,
+        of(sequence_section, drawn.get("sequences")),
+        of(map_section, drawn.get("map")),
+        of(distances_section, drawn.get("distances")),
+    ]
+    return [section for section in made if section is not None]

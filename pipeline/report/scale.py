@@ -69,13 +69,13 @@ class ChartAxis:
         return cls(first * step, last * step, ticks, title)
 
     @classmethod
-    def decades(cls, values: Iterable[float], title: str = "") -> ChartAxis:
+    def decades(cls, values: Iterable[float]) -> ChartAxis:
         """Powers of ten that hold all values above 0, at most DECADES of them: the highest."""
         positive = [v for v in values if v > 0] or [1.0]
         low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
         high, low = max(high, low + 1), max(low, high - DECADES)
         powers = range(low, high + 1, max(1, (high - low) // 5))
-        return cls(10.0**low, 10.0**high, tuple((10.0**p, _power(p)) for p in powers), title, logarithmic=True)
+        return cls(10.0**low, 10.0**high, tuple((10.0**p, _power(p)) for p in powers), logarithmic=True)
 
     @classmethod
     def logarithmic_over(cls, values: Iterable[float], title: str = "", *, ticks: Sequence[float] = ()) -> ChartAxis:

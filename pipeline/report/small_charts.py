@@ -9,13 +9,13 @@ from pipeline.report.charts import CELL, Drawing, add, svg, titled
 from pipeline.report.scale import Scale, short
 
 
-def cloud(series: Sequence[tuple[str, str]], *, label: str, size: int = 250) -> Drawing:
+def cloud(series: Sequence[tuple[str, str]], *, label: str) -> Drawing:
     """Points over two axes without ticks, each series as one path.
 
     Args:
         series: (class, points as "x,y x,y …" in thousandths of the picture).
     """
-    edge, wide = 6.0, size - 12.0
+    size, edge, wide = 250, 6.0, 238.0
     root = svg(size, size, label)
     add(root, "rect", class_="frame", x=0.5, y=0.5, width=size - 1, height=size - 1, rx=4)
     for style, points in series:
@@ -32,21 +32,18 @@ def cells(
     *,
     high: float,
     label: str,
-    named: bool = True,
 ) -> Drawing:
     """A matrix of shares, the stronger the farther from 0, of another colour below.
 
     Args:
         high: the value of the strongest colour.
-        named: whether the rows have their names on the left.
     """
-    left, top, wide, tall = (112 if named else 4), 4, 22, 17
+    left, top, wide, tall = 112, 4, 22, 17
     below = 16 + 5.2 * max((len(short(name, 15)) for name in columns), default=0)
     strength = Scale(0.0, high or 1.0, *CELL)
     root = svg(left + wide * len(columns) + 2, top + tall * len(rows) + below, label)
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
-        if named:
-            add(root, "text", short(name, 16), class_="s", x=left - 5, y=top + j * tall + 12, text_anchor="end")
+        add(root, "text", short(name, 16), class_="s", x=left - 5, y=top + j * tall + 12, text_anchor="end")
         for i, value in enumerate(line):
             place: dict[str, Any] = {"x": left + i * wide, "y": top + j * tall, "width": wide - 1, "height": tall - 1}
             box = add(
@@ -67,7 +64,6 @@ def marks(
     label: str,
     low: float,
     high: float,
-    width: int = 520,
 ) -> Drawing:
     """A row per name: a mark of each style on one scale, and the first value as a text.
 
@@ -75,7 +71,7 @@ def marks(
         styles: (class, what it is), one for each of a name's values.
         low, high: the ends of the scale, as shares.
     """
-    left, right, row = 150, 56, 19
+    width, left, right, row = 520, 150, 56, 19
     scale = Scale(low, high, left, width - right)
     root = svg(width, row * len(names) + 18, label)
     for j, (name, own) in enumerate(zip(names, values, strict=True)):
@@ -102,7 +98,6 @@ def ranked(
     level: float | None,
     low: float,
     high: float,
-    width: int = 340,
 ) -> Drawing:
     """A row per name: its value as a mark, its interval as a line, and a dotted line for what all are read against.
 
@@ -110,7 +105,7 @@ def ranked(
         values: (value, ends of its interval).
         low, high: the ends of the scale.
     """
-    row, top, left, right = 32, 4, 4, 62
+    width, row, top, left, right = 340, 32, 4, 4, 62
     scale = Scale(low, high, left + 4, width - right)
     bottom = top + row * len(names)
     root = svg(width, bottom + 16, label)

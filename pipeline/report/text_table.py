@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def lined_up(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> list[str]:
+def lined_up(rows: Sequence[Sequence[str]]) -> list[str]:
     """One line per row: the first column stands left, the others right; what ends a line is no space."""
-    return [gap.join(cells).rstrip() for cells in _padded(rows)]
+    return ["  ".join(cells).rstrip() for cells in _padded(rows)]
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

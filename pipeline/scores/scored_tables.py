@@ -13,7 +13,6 @@ from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.metric import Options
 from evaluation.metrics import ScoreSpec
 from evaluation.pictures.pictures import pictures
-from evaluation.report_data import figures
 from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, CountedTable
@@ -100,11 +99,11 @@ class ScoredTables:
             places: columns of longitude and latitude.
         """
         options, look = self.options(spec.options), self.look
-        about = {"declared": self.declared, "names": look.names, "values": look.values}
-        found = pictures(card, self.both, self.schema, options, **about)  # type: ignore[arg-type]
+        about: dict[str, Any] = {"declared": self.declared, "names": look.names, "values": look.values}
+        found = pictures(card, self.both, self.schema, options, places=places, **about)
         for column in found.get("densities", ()):
             column |= {"seconds": look.moments[column["column"]]} if column["column"] in look.moments else {}
-        return {"format": "figures/1", **figures(card, *self.both, self.schema, options, places), **found}
+        return {"format": "figures/1", **found}
 
 
 def over_one_schema(schema: Schema, tables: Mapping[str, Any], look: FirstLook, **more: Any) -> ScoredTables:

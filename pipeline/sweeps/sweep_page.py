@@ -11,10 +11,9 @@ import pandas as pd
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, check_output
-from pipeline.report.charts import panels
-from pipeline.report.page import Card, Page, Section, Table, chart_style
+from pipeline.report.page import Page, Section, Table, chart_style
 from pipeline.scores.kept_scores import damaged
-from pipeline.sweeps.figures import curves, method_colours, method_seconds, tradeoff
+from pipeline.sweeps.figures import curves, method_colours, method_seconds, panels, tradeoff
 from pipeline.sweeps.results import choice_warning, total
 
 #: Panels in a row of a figure.
@@ -128,8 +127,8 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
     sections: list[Section] = []
     if not over_epsilon.empty:
         colours = method_colours(over_epsilon)
-        cards = [Card(panel.title, panel.drawing, panel.note) for panel in curves(over_epsilon, colours)]
-        curved = {"legend": _legend(colours), "cards": cards, "floors": bool(over_epsilon["floor"].notna().any())}
+        curved = {"legend": _legend(colours), "cards": curves(over_epsilon, colours)}
+        curved["floors"] = bool(over_epsilon["floor"].notna().any())
         sections.append(Section("curves", "Scores over ε", curved))
         sections.append(table_section("best", "Best method", _table(best_methods(shown))))
         metric, chart = tradeoff(over_epsilon, colours)

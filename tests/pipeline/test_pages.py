@@ -16,11 +16,12 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
-from pipeline.report.charts import Line, Panel, Place, bars, heat, histogram, lines, panels, place_map
+from pipeline.report.charts import Line, Place, bars, heat, histogram, lines, place_map
 from pipeline.report.page import Card, Gauge, Page, Table, chart_style, number, rendered
 from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.table_sections import columns_section
 from pipeline.report.text_table import lined_up, markdown
+from pipeline.sweeps.figures import panels
 from pipeline.sweeps.sweep_page import render, table_section
 from tests.pipeline.conftest import command, people
 
@@ -55,7 +56,7 @@ def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
               ChartAxis.linear([1]), label=HOSTILE),
         place_map([Place(HOSTILE, 1.0, point=(0, 0)), Place(HOSTILE, None, rings=[[(1, 1), (2, 2), (1, 2)]])],
                   low=0, high=1, label=HOSTILE),
-        panels([Panel(HOSTILE, HOSTILE, bars(["a"], [1.0], [1.0]))], [("c0", HOSTILE)], across=1, label=HOSTILE),
+        panels([Card(HOSTILE, bars(["a"], [1.0], [1.0]), HOSTILE)], [("c0", HOSTILE)], across=1, label=HOSTILE),
     ],
     ids=["bars", "heat", "histogram", "lines", "map", "panels"],
 )  # fmt: skip

@@ -86,7 +86,7 @@ def _losses(inputs: Inputs) -> Ncript:
 
 def _figures(result: Ncript, schema: Schema, options: Options) -> dict[str, Any]:
     """The loss of each place and time, the six losses of some places, and what the worst record types add."""
-    from evaluation.report_data import named
+    from evaluation.pictures.place_map import named
 
     own, prepared_before = options.own(NcriptSettings), options.ready.get(NCRIPT.name)
     if own.time is None or own.segment is None or own.kind is None:

@@ -1,4 +1,4 @@
-"""What a report draws, as JSON values: distributions, pairs, the map, distances; NOT private."""
+"""The scores of places over time, with coordinates or areas where they are known; NOT private."""
 
 from __future__ import annotations
 
@@ -9,115 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cube import map_cubes
-from evaluation.dependence import Dependence
 from evaluation.map_columns import MapColumns
 from evaluation.metric import Options
-from evaluation.outcome import plain
-from evaluation.readings.distance_ends import expected_tvd
-from evaluation.score import Scorecard
-from evaluation.tvd import Tvd
-from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.code_labels import code_names, code_values
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.places import Places, Point, Ring
 from mechanisms.public.schema.table_schema import Schema
 
-#: Bars of one column, at most.
-BARS = 16
 #: Larger maps are not counted for a picture alone.
 MAP_CELLS = 20_000_000
 
 
-def figures(
-    card: Scorecard,
-    real: CodedTable,
-    synthetic: CodedTable,
-    schema: Schema,
-    options: Options,
-    places: tuple[str, str] | None = None,
-) -> dict[str, Any]:
-    """Everything that the report draws from the two tables.
-
-    Args:
-        card: the scores; what was not computed is not drawn.
-        places: the columns of longitude and latitude, which place the segments of the map.
-    """
-    own: dict[str, Any] = {}
-    for outcome in card.outcomes.values():
-        if outcome.metric.figures is not None and outcome.result is not None:
-            own |= outcome.metric.figures(outcome.result, schema, options)
-    parts = own | {
-        "columns": [_distribution(c, options.whole or real, synthetic) for c in schema.columns],
-        "pairs": _pairs(card, schema),
-        "dependence": _dependence(card),
-        "map": _map(own.get("map"), real, synthetic, schema, options, places),
-    }
-    return dict(plain({k: v for k, v in parts.items() if v is not None}))
-
-
-def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> dict[str, Any]:
-    labels = [*code_names(column)]
-    counts = np.stack([count_cliques(t, [(column.name,)])[0] for t in (real, synthetic)])
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
-    expected = expected_tvd(shares[0], max(real.rows, 1), max(synthetic.rows, 1))
-    names, values = _merged(labels, shares, column.on_a_line, column.value_codes)
-    return {
-        "name": column.name,
-        "kind": column.kind,
-        "tvd": distance if min(real.rows, synthetic.rows) else None,
-        "expected": expected if min(real.rows, synthetic.rows) else None,
-        "values": column.size,
-        "labels": names,
-        "real": values[0].tolist(),
-        "synthetic": values[1].tolist(),
-    }
-
-
-def _merged(
-    labels: list[str], shares: NDArray[np.float64], ordered: bool, values: int
-) -> tuple[list[str], NDArray[np.float64]]:
-    """At most BARS bars: neighbours of an ordered column together, the rare values of another one as one."""
-    size = len(labels)
-    if size <= BARS:
-        return labels, shares
-    if ordered:
-        width = -(-values // (BARS - (size - values)))
-        starts = [*range(0, values, width), *range(values, size)]
-        ends = [*starts[1:], size]
-        names = [
-            labels[a] if b - a == 1 else labels[a].split(" to ")[0] + " … " + labels[b - 1].split(" to ")[-1]
-            for a, b in zip(starts, ends, strict=True)
-        ]
-        return names, np.add.reduceat(shares, starts, axis=1)
-    order = np.argsort(-shares[0], kind="stable")
-    top, rest = order[: BARS - 1], order[BARS - 1 :]
-    names = [*(labels[i] for i in top), f"{len(rest)} others"]
-    return names, np.concatenate([shares[:, top], shares[:, rest].sum(axis=1, keepdims=True)], axis=1)
-
-
-def _pairs(card: Scorecard, schema: Schema) -> dict[str, Any] | None:
-    outcome = card.outcomes.get("tvd")
-    if outcome is None or not isinstance(outcome.result, Tvd) or not outcome.result.marginals:
-        return None
-    names = schema.domain.names
-    matrix: list[list[float | None]] = [[None] * len(names) for _ in names]
-    for clique, value in outcome.result.marginals:
-        if len(clique) < 3:
-            i, j = names.index(clique[0]), names.index(clique[-1])
-            matrix[i][j] = matrix[j][i] = value
-    return {"names": list(names), "tvd": matrix}
-
-
-def _dependence(card: Scorecard) -> dict[str, Any] | None:
-    outcome = card.outcomes.get("dependence")
-    if outcome is None or not isinstance(outcome.result, Dependence) or outcome.result.reason:
-        return None
-    return outcome.result.to_json()
-
-
-def _map(
+def map_of_places(
     given: Mapping[str, Any] | None,
     real: CodedTable,
     synthetic: CodedTable,
@@ -130,6 +35,7 @@ def _map(
     Args:
         given: of the metric: score (its name), times, segments, losses (segments × times), regions (segment → region),
             and what else is drawn of it.
+        places: the columns of longitude and latitude, which place the segments of the map.
     """
     columns = options.own(MapColumns)
     time, segment, kind = columns.time, columns.segment, columns.kind
