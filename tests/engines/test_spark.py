@@ -18,6 +18,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import spark_engine
 from mechanisms.sensitive.engines.spark_parts import made_parts
+from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
 from tests.engines.test_engines import PLACE, refused, with_ids, write
 from tests.pipeline.conftest import PAIRS, TOWN, command
@@ -210,6 +211,10 @@ def test_a_part_that_is_gone_when_it_is_read_is_named(spark, tmp_path) -> None:
             with pytest.raises(UserError) as caught:
                 loaded(table, SETTINGS[0], home / "rows", **engine)
             assert f"b.{form}" in str(caught.value) and caught.value.fix
+
+
+def test_no_record_counts_twice_because_rows_move_among_parts_that_tasks_read(spark, tmp_path) -> None:
+    check_rewritten(spark, tmp_path)
 
 
 def test_a_private_copy_that_is_gone_when_it_is_counted_ends_the_run(spark, tmp_path) -> None:
