@@ -15,7 +15,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.parts import table_parts
+from mechanisms.public.tables.parts import check_unchanged, table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
@@ -109,7 +109,8 @@ def load_private(
         With the embedded engine: rows in the order of the file.
 
     Raises:
-        UserError: as of `Engine.encode` and `check_sizes`; a unit column that the table has not.
+        UserError: as of `Engine.encode` and `check_sizes`; a unit column that the table has not; a table that changed
+            since it was opened.
     """
     if len(key) < 16:
         raise ValueError("the key of the truncation needs at least 16 bytes")
@@ -126,6 +127,7 @@ def load_private(
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
     clipped = encoded.clipped(key, aside)
+    check_unchanged(source.parts, source.states)
     return PrivateTable(
         clipped.rows,
         unit,

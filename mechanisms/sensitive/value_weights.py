@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.schema.column import Column
+from mechanisms.public.tables.parts import check_unchanged
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Norm
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit
@@ -59,11 +60,12 @@ def value_weights(
         workdir: for a copy of ids and texts, deleted again; a folder with mode 0700.
         engine: who reads the rows.
     Raises:
-        UserError: a malformed file.
+        UserError: a malformed file; one that changed since it was opened.
     """
     aside = None if holdout is None else Aside(key, holdout)
     weights = {}
     counts = engine.values(source, columns, unit, key=key, aside=aside, workdir=workdir)
+    check_unchanged(source.parts, source.states)
     for name, counted in counts.items():
         sums: dict[str, int] = {}
         for text, values, count in counted:

@@ -99,6 +99,7 @@ POINTS = {
     "coins of rows": "mechanisms.sensitive.engines.coins:of_row_aside",
     "coins of units": "mechanisms.sensitive.engines.coins:of_unit_aside",
     "kept slices": "mechanisms.sensitive.engines.spark_files:keep",
+    "unchanged table": "mechanisms.public.tables.parts:check_unchanged",
     "kept by tasks": "mechanisms.sensitive.engines.spark_files:KeepRows",
     "counted by tasks": "mechanisms.sensitive.engines.spark_counts:CountCodes",
     "counted on Spark": "mechanisms.sensitive.engines.spark_counts:counted",

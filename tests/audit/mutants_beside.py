@@ -267,6 +267,12 @@ def rows_of_lost_tasks_count_too(original: Any) -> Any:
     return keep
 
 
+@_with_spark(mutant("spark", "unchanged table"))
+def tables_that_change_while_they_are_read(original: Any) -> Any:
+    """The files are read as they come: a row that moves to a part that is not read yet counts twice."""
+    return lambda parts, before: None
+
+
 @_with_spark(mutant("spark", "counted on Spark"))
 def noise_drawn_by_tasks(original: Any) -> Any:
     """Counts come with noise of the tasks' own: one that runs again draws again."""

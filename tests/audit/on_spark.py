@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.scan import open_table
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.spark_counts import CountCodes
 from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
 from mechanisms.sensitive.engines.spark_files import KeepRows
 from mechanisms.sensitive.engines.spark_session import check_java
+from mechanisms.sensitive.private_table import load_private
 from pipeline.settings.config import EngineConfig
 from tests.audit import replay
 from tests.audit.cases import Case, config_of
@@ -69,6 +78,45 @@ class LostCounter(CountCodes):
         yield from counted
 
 
+@dataclass(frozen=True)
+class RewritesBetween(KeepRows):
+    """The rows of a part move to the other part after they are read, and before the other is."""
+
+    def __call__(self, parts: Iterable[Any]) -> Iterator[Any]:
+        mark = Path(self.folder).parent / "moved"
+        for part in parts:
+            first, second = (Path(part[0]).with_name(name) for name in ("a.csv", "b.csv"))
+            while Path(part[0]) == second and not mark.exists():
+                time.sleep(0.01)
+            yield from super().__call__([part])
+            if Path(part[0]) == first:
+                shutil.copy(first, second)
+                mark.touch()
+
+
+def check_rewritten(engine: Any, folder: Path) -> None:
+    """No record counts twice because somebody moves rows among the parts while tasks read them.
+
+    Raises:
+        Broken: one does.
+    """
+    parts = folder / "parts"
+    parts.mkdir(parents=True)
+    for name, digit in (("a.csv", 1), ("b.csv", 2)):
+        (parts / name).write_text(f"n\n{digit}\n", encoding="utf-8")
+    schema = parse_schema({"name": "t", "columns": {"n": {"kind": "integer", "min": 0, "max": 9}}}, where="t.yaml")
+    table = open_table(parts, workdir=folder / "scan", memory_limit_bytes=1 << 30, threads=1)
+    with swapped("kept by tasks", lambda _: RewritesBetween):
+        try:
+            private = load_private(table, schema, PrivacyUnit(), workdir=folder / "w", key=bytes(16), engine=engine)
+        except UserError as error:
+            if "the table changed while it was read" in error.what:
+                return
+            raise
+    most = max(int(c.max()) >> WEIGHT_BITS for c in exact_marginals(private, [("n",)], batch_cells=100))
+    raise Broken(f"a table that changed while it was read was counted, and a record {most} times")
+
+
 def _lose(folder: Path, what: str) -> None:
     """The first time in a folder the worker dies, as one that is out of memory does."""
     mark = folder.parent / f".{folder.name}.{what}"
@@ -103,7 +151,8 @@ def check_spark(folder: Path, *cases: Case) -> int:
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}))
-        stack.enter_context(spark_engine(SparkSettings("local[2,4]", settings=SMALL), work))
+        engine = stack.enter_context(spark_engine(SparkSettings("local[2,4]", settings=SMALL), work))
+        check_rewritten(engine, Path(stack.enter_context(TemporaryDirectory(dir=folder))))
         for case in cases or (CASE,):
             world = make_world(case.settings, case.seed)
             table = write_table(home / "d" / "t.csv", world.table)

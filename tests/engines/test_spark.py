@@ -18,6 +18,8 @@ from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import spark_engine
 from mechanisms.sensitive.engines.spark_parts import made_parts
+from mechanisms.sensitive.engines.spark_session import NEEDED
+from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
 from tests.engines.test_engines import PLACE, refused, with_ids, write
 from tests.pipeline.conftest import PAIRS, TOWN, command
@@ -212,12 +214,47 @@ def test_a_part_that_is_gone_when_it_is_read_is_named(spark, tmp_path) -> None:
             assert f"b.{form}" in str(caught.value) and caught.value.fix
 
 
+def test_no_record_counts_twice_because_rows_move_among_parts_that_tasks_read(spark, tmp_path) -> None:
+    check_rewritten(spark, tmp_path)
+
+
 def test_a_private_copy_that_is_gone_when_it_is_counted_ends_the_run(spark, tmp_path) -> None:
     private = loaded(write(tmp_path / "t.csv", mixed(20)), SETTINGS[0], tmp_path / "rows", engine=spark)
     for copy in Path(spark.folder.removeprefix("file:")).glob("codes-*/part-*"):
         copy.unlink()
     with pytest.raises(UserError, match="is gone"):
         seen(private)
+
+
+def test_no_setting_makes_spark_skip_rows_of_a_unit_while_its_records_are_counted(spark, tmp_path, monkeypatch) -> None:
+    """Rows that cannot be read for a moment, and are there again when the weights are known, would weigh too much."""
+    sizes, skip = spark_engine.EncodedRows._sizes, "spark.sql.files.ignoreCorruptFiles"
+
+    def for_a_moment(rows: Any, aside: Any) -> Any:
+        held = {Path(file): Path(file).read_bytes() for file in rows.rows.files[1:]}
+        try:
+            for file, content in held.items():
+                file.write_bytes(bytes(len(content)))
+            return sizes(rows, aside)
+        finally:
+            for file, content in held.items():
+                file.write_bytes(content)
+
+    monkeypatch.setattr(spark_engine.EncodedRows, "_sizes", for_a_moment)
+    monkeypatch.setattr("mechanisms.sensitive.engines.slices.SLICE_ROWS", 7)
+    table = write(tmp_path / "t.parquet", [("ann", "rome", "1", "0.5", "", "")] * 28)
+    before = {name: spark.session.conf.get(name) for name in NEEDED}
+    for name in before:
+        spark.session.conf.unset(name)
+    spark.session.conf.set(skip, "true")
+    try:
+        mine = spark_engine.spark_engine(spark_engine.SparkSettings(), tmp_path)
+        with mine as engine, pytest.raises((UserError, RuntimeError)):
+            loaded(table, Setting(PrivacyUnit("id", 10)), tmp_path / "rows", engine=engine)
+        assert spark.session.conf.get(skip) == "true", "the session is as it was"
+    finally:
+        for name, value in before.items():
+            spark.session.conf.set(name, value)
 
 
 @pytest.mark.slow

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +16,9 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.private_table import fingerprint, load_private
+from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
 
 KEY = bytes(32)
@@ -104,3 +110,55 @@ def test_the_fingerprint_tells_one_file_from_another(tmp_path: Path) -> None:
     assert len(fingerprint(first)) == 32
     with pytest.raises(UserError, match="cannot be read"):
         fingerprint(tmp_path / "none.csv")
+
+
+@dataclass(frozen=True)
+class Meanwhile(DuckdbEngine):
+    """Somebody works on the table while it is read."""
+
+    change: Callable[[], object]
+
+    def encode(self, *given: Any, **named: Any) -> Any:
+        self.change()
+        return super().encode(*given, **named)
+
+    def values(self, *given: Any, **named: Any) -> Any:
+        self.change()
+        return super().values(*given, **named)
+
+
+def read_meanwhile(parts: Path, change: Callable[[], object]) -> None:
+    """A table of two parts is opened, and then read for its counts and its values."""
+    parts.mkdir()
+    for name, rows in (("a.csv", "x,1\ny,2\n"), ("b.csv", "x,3\n")):
+        csv(parts, "city,n\n" + rows, name)
+    table, engine, work = source(parts), Meanwhile(change), parts.parent / "w"
+    columns, rest = FACTS.columns[:1], {"norm": "l1", "holdout": None, "key": KEY, "workdir": work, "engine": engine}
+    load_private(table, FACTS, RECORD, workdir=work, key=KEY, engine=engine)
+    value_weights(table, columns, RECORD, **rest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("read", ["load", "values"])
+def test_a_table_that_is_written_while_it_is_read_is_refused(read: str, tmp_path: Path) -> None:
+    """A row that moves from a part that is read yet to one that is not counts twice."""
+    parts, seen = tmp_path / "parts", []
+
+    def at(change: Callable[[], object]) -> Callable[[], object]:
+        return lambda: seen.append(read) or (change() if len(seen) == (1 if read == "load" else 2) else None)
+
+    def moved() -> None:
+        csv(parts, "city,n\nx,3\n", "a.csv")
+        csv(parts, "city,n\nx,1\ny,2\n", "b.csv")
+
+    for name, change in (
+        ("a.csv", moved),
+        ("a.csv", lambda: csv(parts, "city,n\ny,2\nx,1\n", "a.csv")),  # as many bytes as before
+        ("b.csv", lambda: csv(parts, "city,n\nx,3\nx,3\n", "b.csv")),
+    ):
+        with pytest.raises(UserError, match=f"{name}: the table changed while it was read"):
+            read_meanwhile(parts, at(change))
+        assert len(seen) == (1 if read == "load" else 2)
+        shutil.rmtree(parts)
+        seen.clear()
+    read_meanwhile(parts, at(lambda: csv(parts, "city,n\nx,3\n", "later.csv")))
+    assert len(seen) == 2, "a part that comes later is none of the table's"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables import inspect_file
 
 WILD = frozenset("*?[")
+#: The bytes of a file, and when it was written last (ns).
+State = tuple[int, int]
 FIX = "parts of one table, of one format and with the same columns in the same order"
 
 
@@ -53,3 +56,32 @@ def check_same(parts: Sequence[Path], said: Sequence[object], what: str) -> None
     for part, words in zip(parts, said, strict=True):
         if words != said[0]:
             raise UserError(f"its {what} not agree with {parts[0].name}", where=str(part), fix=FIX)
+
+
+def states(parts: Sequence[Path]) -> tuple[State, ...]:
+    """How each file stands now; each is opened, since shared folders tell old sizes and times of files that are not.
+
+    Raises:
+        UserError: names one that cannot be read.
+    """
+    found = []
+    for part in parts:
+        try:
+            with part.open("rb") as file:
+                state = os.fstat(file.fileno())
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
+        found.append((state.st_size, state.st_mtime_ns))
+    return tuple(found)
+
+
+def check_unchanged(parts: Sequence[Path], before: Sequence[State]) -> None:
+    """Nobody wrote the files since: a row that moves while they are read may count twice.
+
+    Raises:
+        UserError: names the first that is another now, or is gone.
+    """
+    for part, old in zip(parts, before, strict=True):
+        if states([part]) != (old,):
+            fix = "leave the table alone while it is read, or read a copy of it"
+            raise UserError("the table changed while it was read", where=str(part), fix=fix)

@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import format_of_file
-from mechanisms.public.tables.parts import check_same, table_parts
+from mechanisms.public.tables.parts import State, check_same, states, table_parts
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.
@@ -52,6 +52,7 @@ class Source:
         setting: the name of the delimiter's setting, for messages.
         header: the raw header line of a CSV file.
         parts: the files, by name.
+        states: how each of the table's files stood when it was opened.
     """
 
     path: Path
@@ -64,6 +65,7 @@ class Source:
     setting: str = "data.delimiter"
     header: str = field(default="", repr=False)
     parts: tuple[Path, ...] = ()
+    states: tuple[State, ...] = ()
 
     def index(self, name: str, *, where: str) -> int:
         """Position of a column.
@@ -253,11 +255,12 @@ def open_table(
     parts = table_parts(path)
     for part in parts:
         inspect_file.check_file(part)
+    before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
     opened = Opening(path, parts, delimiter, workdir, memory_limit_bytes, threads, setting)
     source: Source = forms[0].function("reader")(opened)
-    return source
+    return replace(source, states=before)
 
 
 def by_column(source: Source, workdir: Path) -> Source:

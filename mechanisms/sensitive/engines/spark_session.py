@@ -33,8 +33,11 @@ QUIET = {
     "spark.python.worker.reuse": "true",
     "spark.driver.memory": "2g",
 }
-#: What our queries need of any session while they run: batches that fit in memory.
+#: What our queries need of any session while they run: batches that fit in memory, and every row of every file. A unit
+#: of which some rows are skipped while its records are counted would weigh more than C once they are read.
 NEEDED = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
     "spark.sql.adaptive.enabled": "true",
