@@ -1,4 +1,4 @@
-"""What every engine owes: what the embedded engine learns of a table, and with it the same answers and the same rows."""
+"""What every engine owes: all that the embedded engine learns of a table, the same answers and the same rows."""
 
 from __future__ import annotations
 

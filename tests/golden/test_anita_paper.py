@@ -107,7 +107,7 @@ def test_3_the_distance_on_buckets_by_hand():
     train, made = bucket_tables(REAL, [MADE], m=6)
     a, b = (np.stack([c.astype(int) for c in t.columns]) for t in (train, made))
     nearest = (a[:, None, :] != b[:, :, None]).sum(axis=0).min(axis=1)
-    found = METRICS["anita_privacy"].run(
+    found = METRICS["anita_privacy"].computed(
         Inputs(METRICS["anita_privacy"], REAL, MADE, None, Options(settings={"distance_buckets": 6}, holdout=HELD))
     )[1]
     assert np.sort(found.dcr.synthetic).tolist() == np.sort(nearest).astype(float).tolist()

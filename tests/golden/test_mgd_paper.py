@@ -66,7 +66,7 @@ def test_3_3_the_preset_puts_random_samples_in_the_order_of_the_three_scores():
         assert len(set(zip(*drawn[0].columns, strict=True))) <= share * real.rows
         for name, scores in found.items():
             inputs = [Inputs(METRICS[name], real, made, SCHEMA, options) for made in drawn]
-            scores.append(float(np.mean([METRICS[name].run(given)[0] for given in inputs])))
+            scores.append(float(np.mean([METRICS[name].computed(given)[0] for given in inputs])))
     distances = found.pop("mgd")
     assert distances == sorted(distances, reverse=True), distances
     assert all(scores == sorted(scores) for scores in found.values()), found

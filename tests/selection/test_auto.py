@@ -96,7 +96,7 @@ def test_a_second_look_costs_its_part_of_the_reserve(distances, part, settings):
     schema = build.build_schema(specs)
     plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
     event, whole = plan.scores_event(7, part, distances), plan.reserve_event
-    assert plan.budget.max_records == (3 if settings else 20)
+    assert plan.budget.max_records == (3 if settings else 5)
     assert event.id == f"purse:0007:distances-{distances}" and not plan.buys_answers(event)
     assert event.sensitivity == pytest.approx(plan.budget.max_records * np.sqrt(distances), rel=1e-9)
     cost = (event.sensitivity / event.scale) ** 2 / (whole.sensitivity / whole.scale) ** 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mechanisms.public.tables import inspect_file
+from mechanisms.public.tables.open_quotes import check_quotes
 from mechanisms.public.tables.parts import check_same
 from mechanisms.public.tables.scan import DURATION, Opening, Source, listed, literal
 
@@ -16,6 +17,8 @@ def open_csv(opening: Opening) -> Source:
     check_same(parts, pressed, "compression does")
     headers = [inspect_file.read_header(part, pressed[0], delimiter, setting=opening.setting) for part in parts]
     check_same(parts, [names for names, _ in headers], "columns do")
+    for part in parts:
+        check_quotes(part, pressed[0], delimiter)
     names, header = headers[0]
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     # parallel: readers that begin within a quoted text take its lines for rows, and then give up on the file
