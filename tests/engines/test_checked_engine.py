@@ -1,4 +1,4 @@
-"""What an engine of others says of units is not asked for, and what it says of rows is refused where it cannot be so."""
+"""An engine of others is not asked about units, and what it says of rows is refused where it cannot be so."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_a_run_of_ours_says_nothing_of_others(shelf):
 
 @pytest.fixture
 def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package `shop-of-others` 1.2 on the path that declares all of them, and one that raises where it is imported."""
+    """A package `shop-of-others` 1.2 on the path that declares all of them, and one that raises when imported."""
     site = install(shelf / "site", "shop-of-others", {**OFFERS, "selection.broken": "raises"})
     for name in plugin_modules():
         (shelf / f"{name}.py").rename(site / f"{name}.py")
