@@ -113,7 +113,7 @@ def with_definitions(block: str, module: str, names: list[str]) -> str:
     lines, rest = block.splitlines(), []
     while lines and not re.match(r"from |import |\"\"\"", lines[-1]):
         rest.insert(0, lines.pop())
-    taken = [""]
+    taken = ["", ""]
     for node in ast.parse(module).body:
         named = {getattr(node, "name", None), *(t.id for t in getattr(node, "targets", ()) if isinstance(t, ast.Name))}
         if named & set(names):
