@@ -103,6 +103,8 @@ REGISTRIES: dict[str, Registry] = {
     "EXPERIMENTS": Registry("experiment", EXPERIMENTS, _runs, "what has releases and run_and_tell", {}),
     "FORMATS": Registry("format", FORMATS, _named(TableFormat), "a TableFormat of that name"),
 }
+#: In a file of settings: they are not of their group alone, as those of most experiments.
+_GLOBAL = "@package _global_"
 #: Kind and name of each choice of the command line → its settings, as a file of conf/ has them.
 _texts: dict[tuple[str, str], str] = {}
 
@@ -139,7 +141,7 @@ def register(module: ModuleType, where: str) -> None:
     FILES.update({name: _settings_file(module, "experiment", name) for name in offers.get("EXPERIMENTS", {})})
     for (kind, name, text), node in zip(choices, nodes, strict=True):
         _texts[kind, name] = text
-        package = "_global_" if kind == "experiment" else None
+        package = "_global_" if _GLOBAL in text else None
         ConfigStore.instance().store(name, node, group=kind, package=package, provider=module.__name__)
 
 
@@ -263,10 +265,10 @@ def _node(kind: str, name: str, text: str) -> Any:
     except (OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
         fix = "settings that are numbers, words, lists or mappings"
         raise UserError(str(error).splitlines()[0], where=f"{kind} {name}", fix=fix) from error
-    own = given.get("experiment") if kind == "experiment" and isinstance(given, dict) else given
+    own = given.get("experiment") if _GLOBAL in text and isinstance(given, dict) else given
     if not isinstance(given, dict) or not isinstance(own, dict) or own.get("kind", name) != name:
         raise UserError(f"no settings of {kind}={name}", where=f"{kind} {name}", fix=f"kind: {name}, and its own")
-    if kind == "experiment":
+    if own is not given:
         return OmegaConf.create(given)
     common = next(r.settings for r in REGISTRIES.values() if r.kind == kind)
     return OmegaConf.create({"kind": name, **(common or {}), **given})

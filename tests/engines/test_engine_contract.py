@@ -1,4 +1,4 @@
-"""What every engine owes: all that the embedded engine learns of a table, the same answers and the same rows."""
+"""What every engine owes: it learns what the embedded engine learns, and a run makes the same answers and rows."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from mechanisms.sensitive.engines.spark_parts import made_parts
 from mechanisms.sensitive.engines.spark_session import NEEDED
 from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
+from tests.engines.test_engine_contract import mixed
 from tests.engines.test_engines import PLACE, refused, with_ids, write
 from tests.pipeline.conftest import PAIRS, TOWN, command
 from tests.pipeline.test_papers import OPEN, QUICK, TABLE, read_papers
@@ -42,33 +42,6 @@ def same_release(home: Path, *settings: str) -> None:
     assert not any((home / "other" / "internal" / "tmp").glob("*"))
     shutil.rmtree(home / "one")
     shutil.rmtree(home / "other")
-
-
-def mixed(rows: int) -> list[Any]:
-    """Rows of the contract's kinds, of units with one record and with a tenth of all."""
-    rng = np.random.default_rng(8)
-    units = ["big", "", "NA", *(f"u{i}" for i in range(max(rows // 3, 1)))]
-    share = [0.1, 0.02, 0.01, *[0.87 / (len(units) - 3)] * (len(units) - 3)]
-    pick = lambda values: rng.choice(values, rows).tolist()  # noqa: E731
-    return list(
-        zip(
-            rng.choice(units, rows, p=share).tolist(),
-            pick(["rome", "ça va", 'a"b', "two\nlines", "", "paris"]),
-            pick(["0", "3", "03", "30", "31", "x", ""]),
-            pick(["-2", "0.5", "1.999", "nan", "5"]),
-            pick(["2020-01-01", "2020-02-29", "2021-01-01", "soon"]),
-            pick(["", "x,y"]),
-            strict=True,
-        )
-    )
-
-
-@pytest.mark.slow
-def test_spark_learns_what_the_embedded_engine_learns(spark, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("mechanisms.sensitive.engines.slices.SLICE_ROWS", 100)
-    table = write(tmp_path / "t.parquet", mixed(400))
-    here = seen(loaded(table, SETTINGS[5], tmp_path / "a"))
-    assert seen(loaded(table, SETTINGS[5], tmp_path / "b", engine=spark)) == here
 
 
 @pytest.mark.parametrize("missing", ["drop", "own"])

@@ -33,7 +33,7 @@ def blocks(page: str) -> list[tuple[dict[str, str], str]]:
 def plugin_modules() -> dict[str, str]:
     """Name → text of each module that the pages write: a whole one, or a file of the project with its plugin's line."""
     written: dict[str, str] = {}
-    for page in PAGES.keys() - {"format"}:  # not a plugin: tests/public/test_table_formats.py
+    for page in PAGES:
         last = ""
         for marks, text in blocks(page):
             if "file" in marks and marks["file"].endswith(".py"):
@@ -46,8 +46,11 @@ def plugin_modules() -> dict[str, str]:
 
 
 def write_modules(folder: Path) -> Path:
-    """All of them, as files of a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """All of them, as files of a folder, and the file that an experiment has beside its module."""
+    (folder / "conf" / "experiment").mkdir(parents=True, exist_ok=True)
+    for marks, text in blocks("experiment"):
+        if marks.get("file", "").endswith(".yaml"):
+            (folder / marks["file"]).write_text(text, encoding="utf-8")
     for name, text in plugin_modules().items():
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     return folder

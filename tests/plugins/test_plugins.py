@@ -27,6 +27,9 @@ OFFERS = {
     "selection.top_pairs": "top_pairs",
     "mechanism.logistic": "logistic_noise",
     "accountant.tight_zcdp": "tight_zcdp",
+    "engine.pool": "pool_engine",
+    "experiment.budget_halves": "budget_halves",
+    "format.feather": "feather",
 }
 
 
@@ -92,6 +95,58 @@ def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, ca
     assert "statement.html says what privacy.json says" in verdict
 
 
+def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys):
+    given = ["plugins=[pool_engine,feather,budget_halves]", "experiment=budget_halves", "engine=pool"]
+    given += ["release.format=feather", "hydra.run.dir=out", "experiment.part=0.25", *TOWN]
+    assert command("run", *given) == 0
+    assert re.search(r"whole: epsilon 1,.*\npart: epsilon 0.25,", capsys.readouterr().out)
+    for home in ("out/whole", "out/part"):
+        said = statement(home)
+        named = {(p["kind"], p["name"], p["module"]) for p in said["not_ours"]}
+        assert named == {
+            ("engine", "pool", "pool_engine"),
+            ("format", "feather", "feather"),
+            ("experiment", "budget_halves", "budget_halves"),
+        }
+        assert said["private"] and Path(home, "release", "synthetic.feather").is_file()
+    assert command("run", *TOWN, *QUIET, given[0], "hydra.run.dir=plain", "selection=oneway") == 0
+    assert "not_ours" not in statement("plain"), "an experiment is named while it runs"
+    given = ["plugins=[feather]", f"data.path={home}/release/synthetic.feather", "hydra.run.dir=again"]
+    assert command("run", *TOWN, *given, *QUIET, "selection=oneway") == 0
+    assert [(p["kind"], p["name"]) for p in statement("again")["not_ours"]] == [("reader", "feather")]
+
+
+def test_a_booking_says_that_an_engine_of_others_read_the_rows(shelf):
+    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 4, delta: 1e-6}", "privacy.delta=1e-8", *QUIET]
+    given = ["plugins=[pool_engine]", "engine=pool", "selection=oneway", "hydra.run.dir=out"]
+    assert command("run", *TOWN, *given, *shared) == 0
+    assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True]
+
+
+def test_a_release_in_a_format_of_others_is_read_when_its_module_is_named(shelf, capsys):
+    given = ["plugins=[feather]", "release.format=feather", "selection=oneway", "hydra.run.dir=out"]
+    assert command("run", *TOWN, *given, *QUIET) == 0
+    del REGISTRIES["FORMATS"].things["feather"]
+    plugin_discovery._loaded.discard("feather")
+    assert "format 'feather'" in (said := refused(capsys, "verify", "out/release")) and "plugins=[feather]" in said
+    assert command("verify", "out/release", "plugins=[feather]") == 0
+
+
+def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
+    assert command("run", "--help", "all") == 0
+    printed = capsys.readouterr().out
+    for line in ("engine=duckdb|spark|pool", "logistic", "best_pair", "top_pairs", "budget_halves"):
+        assert line in printed
+    assert "did you mean 'pool'" in refused(capsys, "plan", *TOWN, "engine=pol")
+    assert "budget_halves: of an installed package" in refused(capsys, "run", "experiment=nothing_like_it")
+    assert command("run", "--help", "engine=pool") == 0
+    assert re.search(r"^  engine.workers=2 +how many slices", capsys.readouterr().out, flags=re.MULTILINE)
+    assert command("run", "--help", "experiment=budget_halves") == 0
+    assert re.search(r"experiment.part=0.5 +of the budget", capsys.readouterr().out)
+    assert "did you mean 'engine.workers'" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.worker=3")
+    assert "engine.workers" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.workers=0")
+
+
 def test_a_run_of_ours_says_nothing_of_others(shelf):
     assert command("run", *TOWN, *QUIET, "selection=oneway", "plugins=[largest_cell]", "hydra.run.dir=out") == 0
     assert "not_ours" not in statement("out")
@@ -100,10 +155,11 @@ def test_a_run_of_ours_says_nothing_of_others(shelf):
 
 @pytest.fixture
 def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package `shop-of-others` 1.2 on the path that declares all five, and one that raises where it is imported."""
+    """A package `shop-of-others` 1.2 on the path that declares all of them, and one that raises when imported."""
     site = install(shelf / "site", "shop-of-others", {**OFFERS, "selection.broken": "raises"})
     for name in plugin_modules():
         (shelf / f"{name}.py").rename(site / f"{name}.py")
+    (shelf / "conf").rename(site / "conf")
     (site / "raises.py").write_text(RAISES)
     monkeypatch.syspath_prepend(str(site))
     return shelf
@@ -197,6 +253,11 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
         ("ACCOUNTANTS = {'mine': dict}\n", "is no accountant"),
         ("from logistic_noise import Logistic\nNOISE_EVENTS = {'logistic': Logistic}\n", "has no sampler"),
         ("SAMPLERS = {'mine': print}\n", "has no event"),
+        ("ENGINES = {'mine': dict}\n", "is no engine"),
+        ("EXPERIMENTS = {'mine': print}\n", "is no experiment"),
+        ("EXPERIMENTS = {'mine': 'budget_halves'}\n", "the experiment 'mine' of the module mine has no settings"),
+        ("METRICS = {'largest_cell': 'largest_cell:NO_SUCH'}\n", "NO_SUCH"),
+        ("FORMATS = {'mine': 3}\n", "is no format"),
     ],
 )
 def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, capsys, text, said):
@@ -224,6 +285,10 @@ COLLISIONS = {
     "SYNTHESIZERS": "from best_pair import BestPairSpec\nSYNTHESIZERS = {'gum': BestPairSpec}\n",
     "ACCOUNTANTS": "from mechanisms.accounting.accountants.gdp import Gdp\nACCOUNTANTS = {'gdp': Gdp}\n",
     "SAMPLERS": "SAMPLERS = {'laplace': print}\n",
+    "ENGINES": "from pool_engine import PoolSettings\nENGINES = {'spark': PoolSettings}\n",
+    "EXPERIMENTS": "EXPERIMENTS = {'crc': 'budget_halves'}\n",
+    "a file of an experiment": "EXPERIMENTS = {'nist_crc': 'budget_halves'}\n",
+    "FORMATS": "from mechanisms.public.tables.formats import CSV\nFORMATS = {'csv': CSV}\n",
     "a method's kind": (
         "from dataclasses import dataclass\nfrom typing import ClassVar\n"
         "from top_pairs import TopPairs, TopPairsSettings\n"

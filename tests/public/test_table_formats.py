@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -29,16 +30,19 @@ from tests.pipeline.formats import departures
 from tests.public.table_worlds import codes, schema, source
 
 PAGE = (Path(__file__).parents[2] / "docs" / "adding" / "format.md").read_text(encoding="utf-8")
-(EXAMPLE,) = re.findall(r"<!-- module: feather -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+(EXAMPLE,) = re.findall(r"<!-- file: .*?/feather.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture
 def feather(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The example of the page, as a module beside the project."""
+    """The example of the page, as a module beside the project, where it is not added yet."""
+    if "feather" in FORMATS:
+        yield "feather"
+        return
     place = tmp_path_factory.mktemp("module")
     (place / "feather.py").write_text(EXAMPLE, encoding="utf-8")
     monkeypatch.syspath_prepend(place)
-    __import__("feather")
+    FORMATS["feather"] = importlib.import_module("feather").FEATHER
     yield "feather"
     del FORMATS["feather"], sys.modules["feather"]
 
