@@ -714,7 +714,8 @@ def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys
         + text.replace("@dataclass(frozen=True)\nclass TurnedS", UNPAID + "@dataclass(frozen=True)\nclass TurnedS", 1)
     )
     assert command("run", *TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out") == 1
-    assert "has no attribute 'append'" in capsys.readouterr().err and not Path("out/release").exists()
+    assert "AttributeError in mine.py" in capsys.readouterr().err and not Path("out/release").exists()
+    assert "has no attribute 'append'" in Path("out/internal/run.log").read_text(), "its words are kept back"
 
 
 #: A metric that looks a text of the rows up in a table of its own, which lacks it.
