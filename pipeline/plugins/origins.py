@@ -96,7 +96,8 @@ def origin(module: str, offered_by: str | None = None) -> dict[str, Any]:
     """
     top = sys.modules.get(module.partition(".")[0])
     entry = declaring(module)
-    package = entry.dist.name if entry is not None and entry.dist is not None else _package(module)
+    listed = _distributions().get(module.partition(".")[0], ())
+    package = entry.dist.name if entry is not None and entry.dist is not None else next(iter(listed), None)
     try:
         number = None if package is None else version(package)
     except PackageNotFoundError:
@@ -163,10 +164,6 @@ def _imported_names(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
     return names
-
-
-def _package(module: str) -> str | None:
-    return next(iter(_distributions().get(module.partition(".")[0], ())), None)
 
 
 def _distributions() -> Mapping[str, list[str]]:

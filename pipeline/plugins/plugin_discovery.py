@@ -92,12 +92,11 @@ def _named(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield kind, name
 
 
-def load_module(name: str, *, offers: tuple[str, str] | None = None, by: EntryPoint | None = None) -> None:
+def load_module(name: str, by: EntryPoint | None = None) -> None:
     """Import a module and register what it offers; once.
 
     Args:
-        offers: kind and name that it must offer.
-        by: the entry point that named it.
+        by: the entry point that named it: the module must offer what it is called after.
     Raises:
         UserError: no such module, or it cannot be imported; it offers nothing, or what cannot be registered.
     """
@@ -106,14 +105,15 @@ def load_module(name: str, *, offers: tuple[str, str] | None = None, by: EntryPo
         fix = f"{SETTING}=[my_module]: a module's name, without .py and folders"
         raise UserError(f"{name!r} is no name of a module", where=where, fix=fix)
     module = _imported(name, where)
-    from pipeline.plugins.registries import offered, register
+    from pipeline.plugins.registries import register
 
     if name not in _loaded:
         register(module, where)
         _loaded.add(name)
-    if offers is not None and offers[1] not in offered(module, offers[0]):
-        fix = "mend or uninstall the package"
-        raise UserError(f"the module {name} offers no {offers[0]} called {offers[1]!r}", where=where, fix=fix)
+    kind, _, thing = ("", "", "") if by is None else by.name.partition(".")
+    if by is not None and offered_by.get((kind, thing)) != name:
+        what = f"the module {name} offers no {kind} called {thing!r}"
+        raise UserError(what, where=where, fix="mend or uninstall the package")
 
 
 def is_module_name(name: str) -> bool:
@@ -138,7 +138,7 @@ def _load_offering(kind: str, name: str) -> None:
         packages = ", ".join(sorted(e.dist.name for e in entries if e.dist))
         raise UserError(f"several packages offer a {kind} called {name!r}: {packages}", where=kind, fix="uninstall one")
     if entries:
-        load_module(entries[0].module, offers=(kind, name), by=entries[0])
+        load_module(entries[0].module, entries[0])
 
 
 @cache

@@ -109,11 +109,6 @@ _GLOBAL = "@package _global_"
 _texts: dict[tuple[str, str], str] = {}
 
 
-def offered(module: ModuleType, kind: str) -> tuple[str, ...]:
-    """The names of that kind that a module offers."""
-    return tuple(n for name, r in REGISTRIES.items() if r.kind == kind for n in getattr(module, name, {}))
-
-
 def register(module: ModuleType, where: str) -> None:
     """Add all that a module offers to the registries, and to the choices of the command line.
 

@@ -86,15 +86,15 @@ def test_units_count_the_same_values(engine: Engine, unit: PrivacyUnit, tmp_path
 @pytest.mark.parametrize("name", EVERY)
 def test_a_run_makes_the_same_answers_and_the_same_rows(name: str, town: Path) -> None:
     fixed = ["seed=5", "evaluation.enabled=false", "privacy.unit=person", "privacy.max_records=2"]
-    for engine in ("duckdb", name):
-        assert command("run", *TOWN, *PAIRS, *fixed, f"engine={engine}", f"hydra.run.dir={engine}-run") == 0
-    made = [_digests(town / f"{engine}-run" / "release") for engine in ("duckdb", name)]
+    for home, engine in (("one", "duckdb"), ("other", name)):
+        assert command("run", *TOWN, *PAIRS, *fixed, f"engine={engine}", f"hydra.run.dir={home}") == 0
+    made = [_digests(town / home / "release") for home in ("one", "other")]
     assert made[0] == made[1] and len(made[0]) > 2
 
 
 def _digests(release: Path) -> dict[str, str]:
     """Of the rows and of the answers; the papers name an engine of others."""
-    files = [release / "synthetic.csv", *sorted((release / "marginals").rglob("*.csv"))]
+    files = [release / "synthetic.csv", *sorted(f for f in (release / "marginals").rglob("*") if f.is_file())]
     return {str(f.relative_to(release)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
 
 

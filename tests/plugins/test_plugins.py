@@ -715,7 +715,7 @@ def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys
     )
     assert command("run", *TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out") == 1
     assert "AttributeError in mine.py" in capsys.readouterr().err and not Path("out/release").exists()
-    assert "has no attribute 'append'" in Path("out/internal/run.log").read_text()
+    assert "has no attribute 'append'" in Path("out/internal/run.log").read_text(), "its words are kept back"
 
 
 #: A metric that looks a text of the rows up in a table of its own, which lacks it.
