@@ -14,8 +14,8 @@ from pipeline.look.column_look import listed
 
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
 DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
-#: One of them is asked about where so many times the rows of a mean day hold it.
-MUCH_MORE = 10
+#: One of them, or an end apart from so many days, is asked about where so many times the rows of a mean day hold it.
+FEWEST_DAYS, MUCH_MORE = 20, 10
 #: Two digits of a year are of 1969 to 2068.
 LAST_YEAR = 2068
 
@@ -34,16 +34,18 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
 
 
 def _days_of_gaps(source: Source, column: Column) -> list[str]:
-    """Days such as 1900-01-01 that many more rows hold than any other day."""
+    """Days that many more rows hold than others: 1900-01-01, or an end that lies half the range of the rest away."""
     index = source.names.index(column.name)
     text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
     known = ", ".join(map(literal, DAYS_OF_GAPS))
     cells = f"SELECT {text} AS t, CAST({moment_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
     days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
-    mean = "(SELECT avg(n) FROM days WHERE d IS NOT NULL)"
-    many = f"n >= {OFTEN} AND n >= {MUCH_MORE} * {mean}"
+    ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
+    first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
+    apart = f"CAST(d AS VARCHAR) IN ({known}) OR (k >= {FEWEST_DAYS} AND ({first} OR {last}))"
+    many = f"n >= {OFTEN} AND n >= {MUCH_MORE} * mean"
     with source.connect() as engine:
-        sql = f"WITH days AS ({days}) SELECT t, n FROM days WHERE CAST(d AS VARCHAR) IN ({known}) AND {many} ORDER BY t"
+        sql = f"WITH days AS ({days}) SELECT t, n FROM days, ({ends}) WHERE ({apart}) AND {many} ORDER BY t"
         found = engine.execute(sql).fetchall()
     if not found:
         return []

@@ -23,6 +23,7 @@ def folder(tmp_path, monkeypatch):
 def drafted(cells: dict[str, list[str]]) -> tuple[dict, str]:
     """The columns of a draft of these cells, and its text."""
     pd.DataFrame(cells).to_csv("t.csv", index=False)
+    Path("s.yaml").unlink(missing_ok=True)
     assert command("schema", "t.csv", "output=s.yaml") == 0
     text = Path("s.yaml").read_text()
     return yaml.safe_load(text)["columns"], text
@@ -49,3 +50,15 @@ def test_addresses_among_other_words_are_not_drafted_and_are_warned_of_where_the
     assert "smith" not in text and "NWBK" not in text and "or that hold e-mail addresses" in text
     look = checked(capsys, cells, f"note: {{kind: categorical, values: {json.dumps(notes)}}}")["columns"]["note"]
     assert look["status"] == "warning" and look["hints"][0].startswith("2 of the 5 listed texts hold e-mail addresses")
+
+
+@pytest.mark.parametrize(
+    ("odd", "every", "asked"), [("31.12.99", 30, True), ("01.01.00", 30, True), ("31.12.99", 300, False)]
+)
+def test_an_end_of_the_days_that_lies_apart_and_that_many_rows_hold_is_asked_about(odd, every, asked, capsys):
+    """31.12.99 of payments of 2024 is 1999: it was called ok, and the draft's bounds went back 25 years."""
+    days = [f"{d:%d.%m.%y}" for d in pd.date_range("2024-01-01", periods=360)] * 4
+    cells = {"paid": [odd if i % every == 0 else day for i, day in enumerate(days)]}
+    hints = checked(capsys, cells)["columns"]["paid"]["hints"]
+    n = sum(day == odd for day in cells["paid"])
+    assert ([h for h in hints if "a gap?" in h] == [f'{odd} ({n} times): a gap? missing: ["{odd}"]']) is asked, hints
