@@ -19,6 +19,8 @@ from pipeline.look.number_look import compact_days
 
 #: Of so many ids, those with the most records, texts that look like none are told.
 LOOKED_AT = 1000
+#: Ids hold digits where so large a share of them does.
+NUMBERED = 0.9
 
 
 def units_look(
@@ -72,13 +74,18 @@ def units_look(
     warned = [
         f"unit {unit.column!r}: {text!r} is the id of {texts[text]:,} records, as of one person: is it none? "
         f"privacy.missing_unit_values={listed([*unit.missing_values, text])}"
-        for text in gap_words(texts, numbers=False)
+        for text in gap_words(texts, numbers=_numbered(texts))
     ]
     warned += _one_person(counted.field("values"), unit)
     lost = beyond + (without if unit.missing == "drop" else 0)
     if lost > at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
+
+
+def _numbered(ids: Mapping[str, int]) -> bool:
+    """Whether nearly all ids hold digits, so that a word among them is none."""
+    return sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
 
 
 def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, known: list[str]) -> list[str]:

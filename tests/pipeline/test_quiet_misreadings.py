@@ -62,3 +62,13 @@ def test_an_end_of_the_days_that_lies_apart_and_that_many_rows_hold_is_asked_abo
     hints = checked(capsys, cells)["columns"]["paid"]["hints"]
     n = sum(day == odd for day in cells["paid"])
     assert ([h for h in hints if "a gap?" in h] == [f'{odd} ({n} times): a gap? missing: ["{odd}"]']) is asked, hints
+
+
+def test_a_word_among_ids_of_digits_is_asked_about_as_no_id(capsys):
+    """220 owners called TBC were one person, of whom 12 records count; 9999999 was asked about."""
+    cells = {"who": [f"7{i % 90:09}" for i in range(300)] + ["TBC"] * 40, "sex": ["F", "M"] * 170}
+    own = ("privacy.unit=who", "privacy.max_records=5")
+    said = "\n".join(checked(capsys, cells, "sex: {kind: categorical, values: [F, M]}", *own)["hints"])
+    assert "'tbc' is the id of 40 records" in said
+    names = cells | {"who": [("anna", "bob", "a1")[i % 3] for i in range(340)]}
+    assert "is it none?" not in str(checked(capsys, names, "sex: {kind: categorical, values: [F, M]}", *own)["hints"])
