@@ -24,8 +24,8 @@ BRACKETS = ("(", ")", "[", "]")
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 #: An end of so many different numbers is asked about, where at least this share of the rows holds it.
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
-#: Whole numbers are cents where their median is so many times that of numbers with decimals, and either are so many.
-CENTS, EITHER = (50, 200), 0.02
+#: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
+UNITS, EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02
 
 
 def what_is_stripped(source: Source, column: Column) -> list[str]:
@@ -80,7 +80,7 @@ def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
 
 
 def mixed_units(source: Source, column: Column) -> list[str]:
-    """That numbers without decimals are about a hundred times those with: cents beside euros."""
+    """That numbers without decimals are about 100 or 1000 times those with: cents beside euros, 31.5 for 31500."""
     if column.kind not in {"integer", "float"} or column.width is not None:
         return []
     if source.typed(index := source.names.index(column.name)):
@@ -91,10 +91,11 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, 0.5) {w}" for w in (whole, parts))
     with source.connect() as engine:
         n, median, others, of_others = engine.execute(f"SELECT {sql} FROM {source.relation}").fetchall()[0]
-    if min(n, others) <= EITHER * (n + others) or not CENTS[0] <= median / of_others <= CENTS[1]:
+    if min(n, others) <= EITHER * (n + others):
         return []
+    units = [words for (least, most), words in UNITS.items() if least <= median / of_others <= most]
     how = f"{n:,} numbers without decimals are about {median / of_others:.0f} times the {others:,} with"
-    return [f"{how}: two units, cents beside euros? One unit in the table"]
+    return [f"{how}: two units, {words}? One unit in the table" for words in units]
 
 
 def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
@@ -115,10 +116,11 @@ def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
         return []
     gaps = []
     known = [NumberForm().number(t) for t in column.missing_texts]
+    answers = seen.low == seen.high == 0  # 0 and -1: no and yes, as databases of offices write them
     for code, n in sorted(seen.codes.items()):
         text = f"{code:g}" if column.width is None or code < 0 else f"{code:0{column.width}g}"
         apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
-        if apart and n >= OFTEN and code not in known:
+        if apart and n >= OFTEN and code not in known and not (answers and code == -1):
             gaps.append((text, n))
     return gaps
 

@@ -52,6 +52,14 @@ def test_addresses_among_other_words_are_not_drafted_and_are_warned_of_where_the
     assert look["status"] == "warning" and look["hints"][0].startswith("2 of the 5 listed texts hold e-mail addresses")
 
 
+def test_thousands_beside_ones_are_warned_of(capsys):
+    """31.5 beside 31500: the mean income was wrong by a tenth, and the column was called ok."""
+    cells = {"income": [f"{20 + i % 20}.5" if i % 9 == 0 else f"{20000 + 7 * i}" for i in range(900)]}
+    declared = "income: {kind: float, min: 0, max: 50000, bins: {count: 5}}"
+    look = checked(capsys, cells, declared)["columns"]["income"]
+    assert look["status"] == "warning" and "two units, thousands beside ones?" in look["hints"][0]
+
+
 @pytest.mark.parametrize(
     ("odd", "every", "asked"), [("31.12.99", 30, True), ("01.01.00", 30, True), ("31.12.99", 300, False)]
 )

@@ -53,7 +53,8 @@ class Numbers:
             return ()
         low, high = self.low, self.high
         apart = {c: n for c, n in self.codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
-        return tuple(sorted(c for c, n in apart.items() if n >= OFTEN))
+        answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
+        return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
 
     def bounds(self) -> tuple[float, float] | None:
         """The least and the largest number that is no gap."""
