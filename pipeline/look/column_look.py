@@ -18,6 +18,7 @@ from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     GAPS,
+    ZERO,
     NumberForm,
     date_forms,
     day_and_month,
@@ -31,6 +32,10 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
+#: What boxes are ticked with.
+CROSSES = ("x", "✓", "✔")
+#: A whole number with zeros in front, or with one behind a point.
+WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Numbers of the Romans: I is no short form of III.
 ROMAN = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 #: What stands around the digits of numbers below 0 in accounts.
@@ -180,10 +185,11 @@ def _below_zero(text: str, reading: NumberForm) -> bool:
 
 
 def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
-    gaps = gap_words(rest, numbers=numbers)
-    if not gaps:
-        return []
-    return [f"{', '.join(map(repr, gaps))}: a gap? missing: {listed([*column.missing_texts, *gaps])}"]
+    zeros = ", ".join(repr(t) for t in rest if numbers and ZERO.fullmatch(t.strip()))
+    hints = [f"{zeros}: 0? Write it so in the table: as a gap it would raise the mean"] if zeros else []
+    if not (gaps := gap_words(rest, numbers=numbers)):
+        return hints
+    return [*hints, f"{', '.join(map(repr, gaps))}: a gap? missing: {listed([*column.missing_texts, *gaps])}"]
 
 
 def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
@@ -293,16 +299,19 @@ def _far_bounds(column: Column, seen: Seen) -> list[str]:
 def _listed_gaps(column: Column) -> list[str]:
     if column.kind != "categorical" or column.constant:
         return []
-    codes = {str(c) for c in CODES_OF_GAPS if c < 0 or c >= 999}
+    others = {v.strip().casefold() for v in column.values} - {"-1"}
+    yes = "0" in others and "1" not in others and others <= {*YES, *NO}  # databases of offices write yes as -1
+    codes = {str(c) for c in CODES_OF_GAPS if (c < 0 or c >= 999) and not (yes and c == -1)}
     gaps = [v for v in column.values if v in GAPS or (v in codes and len(column.values) > 1)]
     return [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
 
 
 def _alike(column: Column) -> list[str]:
-    """Listed values that may be one: they differ in capitals and spaces alone, or one is the other's first letter."""
+    """Listed values that may be one: but for capitals, spaces and zeros about a number, or a word and its letter."""
     by_key: dict[str, list[str]] = {}
     for value in column.values:
-        by_key.setdefault(value.strip().casefold(), []).append(value)
+        number = WHOLE.fullmatch(text := value.strip().casefold())
+        by_key.setdefault(number[1] if number else text, []).append(value)
     for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
         words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not ROMAN.fullmatch(k)]
         if len(words) == 1:
@@ -312,10 +321,18 @@ def _alike(column: Column) -> list[str]:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
     cure = "one spelling of each in the table"
-    if len(by_key) == 2:
-        yes, no = by_key.values()
+    yes, no = by_key.values() if len(by_key) == 2 else ([""], [""])
+    answers = _answer(yes), _answer(no)
+    if len(by_key) == 2 and (answers[0] != answers[1] or not answers[0]):
+        yes, no = (no, yes) if answers == (-1, 1) else (yes, no)
         cure += f'; or kind: flag, "true": {listed(yes)}, "false": {listed(no)}'
     return [f"one value in several spellings? {few}: {cure}"]
+
+
+def _answer(values: list[str]) -> int:
+    """Whether spellings mean yes (1; a cross too), no (-1), or neither (0)."""
+    words = {v.strip().casefold() for v in values}
+    return (not words.isdisjoint({*YES, *CROSSES})) - (not words.isdisjoint(NO))
 
 
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:

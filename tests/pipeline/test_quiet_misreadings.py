@@ -52,6 +52,44 @@ def test_addresses_among_other_words_are_not_drafted_and_are_warned_of_where_the
     assert look["status"] == "warning" and look["hints"][0].startswith("2 of the 5 listed texts hold e-mail addresses")
 
 
+def test_a_flag_is_proposed_where_two_answers_are_two_and_yes_is_yes(capsys):
+    """X, x and ja: the cure said "true": ["X", "x"], "false": ["ja"], and who followed it released yes as no."""
+    for texts, cure in {
+        ("X", "x", "ja"): "",
+        ("nein", "Nein", "X"): '"true": ["X"], "false": ["nein", "Nein"]',
+        ("am", "AM", "pm"): '"true": ["am", "AM"], "false": ["pm"]',
+    }.items():
+        cells = {"urgent": list(texts) * 100}
+        declared = f"urgent: {{kind: categorical, values: {json.dumps(texts)}}}"
+        (hint,) = checked(capsys, cells, declared)["columns"]["urgent"]["hints"]
+        assert "one value in several spellings?" in hint and (cure in hint if cure else "kind: flag" not in hint), hint
+
+
+def test_codes_that_zeros_alone_tell_apart_are_asked_about(capsys):
+    """A program dropped zeros of some rows: 0700 and 700 were two times of day, and the column was called ok."""
+    cells = {
+        "at": ["0700", "700", "1930", "0"] * 90,
+        "rate": ["07", "10", "100", "7.5"] * 90,
+        "n": ["4", "4.0", "x"] * 120,
+    }
+    declared = ", ".join(f"{n}: {{kind: categorical, values: {json.dumps(sorted(set(v)))}}}" for n, v in cells.items())
+    columns = checked(capsys, cells, declared)["columns"]
+    assert "several spellings? '0700', '700':" in columns["at"]["hints"][0]
+    assert not columns["rate"]["hints"] and "'4', '4.0'" in columns["n"]["hints"][0]
+
+
+def test_minus_one_beside_zero_is_yes_and_no_gap(capsys):
+    """Yes of an office's database was drafted as a gap, and the column as 0 in all rows."""
+    cells = {"paid": ["-1", "0", "-1"] * 100, "seen": ["-1", "FALSE", "True", "0"] * 75, "kids": ["-1", "0", "2"] * 100}
+    columns, text = drafted(cells)
+    assert (columns["paid"]["min"], columns["paid"]["max"], columns["paid"]["missing"]) == (-1, 0, False), text
+    assert columns["kids"]["missing"] == ["-1"]
+    listed = {"seen": ["-1", "0", "FALSE", "True"], "kids": ["-1", "0", "2"]}
+    declared = [f"{n}: {{kind: categorical, values: {json.dumps(v)}}}" for n, v in listed.items()]
+    look = checked(capsys, cells, ", ".join([*declared, "paid: {kind: integer, min: -1, max: 0}"]))["columns"]
+    assert ["a gap?" in str(look[n]["hints"]) for n in ("seen", "kids", "paid")] == [False, True, False]
+
+
 def test_thousands_beside_ones_are_warned_of(capsys):
     """31.5 beside 31500: the mean income was wrong by a tenth, and the column was called ok."""
     cells = {"income": [f"{20 + i % 20}.5" if i % 9 == 0 else f"{20000 + 7 * i}" for i in range(900)]}
@@ -70,6 +108,22 @@ def test_an_end_of_the_days_that_lies_apart_and_that_many_rows_hold_is_asked_abo
     hints = checked(capsys, cells)["columns"]["paid"]["hints"]
     n = sum(day == odd for day in cells["paid"])
     assert ([h for h in hints if "a gap?" in h] == [f'{odd} ({n} times): a gap? missing: ["{odd}"]']) is asked, hints
+
+
+def test_words_for_zero_are_no_gaps_and_words_that_a_draft_takes_for_gaps_are_asked_about(capsys):
+    """An income of NIL became a gap without a word, and the mean rose."""
+    cells = {"pay": ["NIL" if i % 9 == 0 else f"£{50 + i % 70}.50" for i in range(900)]}
+    cells |= {"days": ["zero" if i % 9 == 0 else str(i % 70) for i in range(900)]}
+    cells |= {"fee": ["waived" if i % 9 == 0 else f"£{50 + i % 70}.50" for i in range(900)]}
+    cells |= {"due": ["open" if i % 9 == 0 else f"{1 + i % 28:02}.05.2024" for i in range(900)]}
+    columns, text = drafted(cells)
+    assert [columns[n]["missing"] for n in cells] == [True, True, ["waived"], ["open"]]
+    assert (
+        "such as 'NIL': they become" in text and "do 'waived' mean a gap?" in text and "do 'open' mean a gap?" in text
+    )
+    look = checked(capsys, cells)["columns"]
+    assert look["pay"]["lost"] == look["days"]["lost"] == 100
+    assert "'NIL': 0? Write it so in the table: as a gap it would raise the mean" in look["pay"]["hints"]
 
 
 def test_a_word_among_ids_of_digits_is_asked_about_as_no_id(capsys):

@@ -131,14 +131,18 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
         gaps = gap_words(words, numbers=True, told=look.told(index, words))
         unread = odd - sum(words[g] for g in gaps)
-        doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
-        return _of_numbers(
-            facts.plain, NumberForm(), facts, gaps, doubt + (_unread(unread, facts, []) if unread else ""), shapes
-        )
+        told = [t for t in look.told(index, words) if t not in gaps]
+        doubt = _gaps_taken(gaps) + (_unread(unread, facts, told) if unread else "")
+        return _of_numbers(facts.plain, NumberForm(), facts, gaps, doubt, shapes)
     if facts.distinct <= MAX_VALUES:
         return None
     doubt = _unread(odd, facts, look.told(index, words)) + _other_way(NumberForm(), look.shapes(index))
     return _of_numbers(facts.plain, NumberForm(), facts, [], doubt, shapes)
+
+
+def _gaps_taken(gaps: Iterable[str]) -> str:
+    few = ", ".join(map(repr, gaps))
+    return f"; do {few} mean a gap?" if few else ""
 
 
 def _unread(odd: int, facts: ColumnFacts, told: Iterable[str]) -> str:
@@ -208,7 +212,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     words = gap_words(rest, numbers=True, told=told)
     gaps = sorted({*facts.gaps, *words})
     odd = facts.filled - n
-    doubt = _unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else ""
+    doubt = _gaps_taken(words) + (_unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else "")
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
@@ -261,7 +265,7 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     told, odd = look.told(index, rest), facts.filled - seen.count
     gaps = gap_words(rest, numbers=True, told=told)
-    doubt = _unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else ""
+    doubt = _gaps_taken(gaps) + (_unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else "")
     doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []

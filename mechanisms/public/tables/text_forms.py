@@ -19,6 +19,8 @@ from mechanisms.public.schema.readings import ISO, NO, YES
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
 NO_VALUE = re.compile(r"(?i:unknown|not known|none|missing)|([0-9])\1{5,}")
+#: Words that forms write for 0.
+ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 #: How dates and times are written: strftime formats, and ISO for 2016-12-31, with or without a time behind it.
@@ -354,7 +356,7 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
 
 
 def gap_words(texts: Texts, *, numbers: bool, told: Collection[str] | None = None) -> list[str]:
-    """Texts among the given that may mean that a value is missing: well-known ones, or up to three words.
+    """Texts among the given that may mean that a value is missing: well-known ones, or up to three words; none for 0.
 
     Args:
         told: a word that is not well known is one of these; None: any may be.
@@ -362,6 +364,7 @@ def gap_words(texts: Texts, *, numbers: bool, told: Collection[str] | None = Non
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
     known = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip())]
     words = [t for t in texts if (told is None or t in told) and not re.search(r"\d", t)]
-    if numbers and words and len(words) <= 3:
+    words = [t for t in words if not ZERO.fullmatch(t.strip())]
+    if numbers and len(words) <= 3:
         return sorted({*known, *words})
     return sorted(known)
