@@ -160,7 +160,7 @@ def mgd(
         tables,
     ):
         how = {"alpha": own["alpha"], "solver": own["solver"]}
-        return score_mgd(tables["real"], tables["synthetic"], coded, marginals, **how)  # type: ignore[arg-type]
+        return score_mgd(tables["real"], tables["synthetic"], coded, marginals, **how)
 
 
 def deep_dive(

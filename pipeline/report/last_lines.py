@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.metrics import ON_TOP
 from evaluation.outcome import Outcome
+from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import noisy_figure
@@ -50,7 +51,7 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
     scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
     plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
-    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
+    figures = [f"{name} {figure(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
     few = [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
     lines = [
         *([] if card.privacy is None else card.privacy.lines),
@@ -59,10 +60,11 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
         *(few if listed else ()),
     ]
     if "mgd" in card.outcomes:
-        floor = _floor(card.outcomes["mgd"])
-        lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
+        own, floor = card.mgd, _floor(card.outcomes["mgd"])
+        shown = "undefined" if own.score is None else figure(own.score)
+        lines += [f"MGD {shown} (0 is perfect{floor}) over {len(own.marginals)} marginals"]
     means = [
-        f"{name} {_shown(family['mean'])}"
+        f"{name} {figure(family['mean'])}"
         + (f" ({f[2:]})" if name == "2-way" and (f := _floor(card.outcomes["tvd"])) else "")
         for name, family in card.tvd.items()
         if isinstance(family, dict)
@@ -102,7 +104,7 @@ def _floor(outcome: Outcome) -> str:
     for name, words in (("floor", "floor"), ("expected", "a sample's is")):
         reference = outcome.references.get(name)
         if isinstance(reference, Reference):
-            return f"; {words} {_shown(reference.value)}{label}"
+            return f"; {words} {figure(reference.value)}{label}"
     return label
 
 
@@ -208,9 +210,3 @@ def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
         over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
         lines.append(f"{over}: {noisy_figure(event['noisy'], event['standard_error'], limit)}")
     return lines
-
-
-def _shown(value: float | None) -> str:
-    if value is None:
-        return "undefined"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"

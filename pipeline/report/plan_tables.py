@@ -19,9 +19,8 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
-from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_theory import theory, theory_in_words
-from pipeline.report.plan_words import candidate_noise, expectations, in_words
+from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
 from pipeline.settings.build import said_limit
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
