@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.metrics import ON_TOP
 from evaluation.outcome import Outcome
 from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
-from mechanisms.public.criterion import noisy_figure
+from mechanisms.public.criterion import answered_scores
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.console import WIDTH, at_most, folded, labelled
@@ -144,7 +143,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("", said_cells(done.schema, covered.noisy)[:1]),
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
-        ("accepted", _accepted(statement.events)),
+        ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
         ("better", _better(pairs.noise)),
@@ -200,13 +199,3 @@ def _here(path: Path) -> str:
     """A path as one names it from the current folder, where it lies inside."""
     own = path.absolute()
     return str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(path)
-
-
-def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The noisy scores that decided; they are part of the release."""
-    lines = []
-    for event in (e for e in events if "accept" in e and e["answered"]):
-        what, limit = event["accept"], event["accept"]["at_most"]
-        over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        lines.append(f"{over}: {noisy_figure(event['noisy'], event['standard_error'], limit)}")
-    return lines
