@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metric import Inputs, Metric, Options, unmet
-from evaluation.readings.reading import Ends, Reading, reading
+from evaluation.readings.reading import Ends, Reading, figure, reading
 from evaluation.references import Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -76,13 +76,6 @@ class Outcome:
                 out["as_good_as"] = part.as_good_as(self.score)
         out |= {} if self.reading is None else {"reading": self.reading.to_json()}
         return dict(plain(out | {"details": None if self.result is None else self.result.to_json()}))
-
-
-def figure(score: float | None) -> str:
-    """A score in few digits; a dash for none."""
-    if score is None:
-        return "-"
-    return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4f}"
 
 
 def plain(value: Any) -> Any:

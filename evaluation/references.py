@@ -90,14 +90,11 @@ class _Units:
         return np.asarray(self.order[np.repeat(self.starts[chosen], counts) + within])
 
 
-def independent(score: Score, real: CodedTable, rows: int, *, repeats: int = 1, seed: int = 0) -> Reference:
+def independent(score: Score, real: CodedTable, rows: int, *, seed: int = 0) -> Reference:
     """What `rows` records with the real columns, drawn independently of each other, score against the real table."""
     rng = np.random.default_rng(seed)
-    values = []
-    for _ in range(repeats):
-        columns = tuple(c[rng.integers(0, max(real.rows, 1), rows if real.rows else 0)] for c in real.columns)
-        values.append(score(real, CodedTable(real.domain, columns)))
-    return _reference(values, f"independent columns, {rows} rows")
+    columns = tuple(c[rng.integers(0, max(real.rows, 1), rows if real.rows else 0)] for c in real.columns)
+    return _reference([score(real, CodedTable(real.domain, columns))], f"independent columns, {rows} rows")
 
 
 def two_samples(

@@ -14,12 +14,14 @@ from evaluation.metric import Options
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.mgd.deep_dive import DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
-from evaluation.outcome import Outcome, compute, figure, plain
+from evaluation.outcome import Outcome, compute, plain
+from evaluation.readings.reading import figure
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.text_table import lined_up
 
 if TYPE_CHECKING:
     from evaluation.verdict.verdict import Verdict
@@ -60,9 +62,7 @@ class Scorecard:
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-        return "\n".join([*self._verdict, *self.said, self._caption, *lines])
+        return "\n".join([*self._verdict, *self.said, self._caption, *lined_up([head, *rows], left=len(head))])
 
     def _repr_html_(self) -> str:
         scored = {name: outcome for name, outcome in self.outcomes.items() if outcome.score is not None}

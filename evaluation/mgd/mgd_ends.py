@@ -42,8 +42,8 @@ class MgdEnds:
         cliques: the marginals.
     """
 
-    def __init__(self, real: AnyTable, synthetic: CodedTable, cliques: Sequence[Clique], *, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
+    def __init__(self, real: AnyTable, synthetic: CodedTable, cliques: Sequence[Clique]) -> None:
+        rng = np.random.default_rng(0)
         n, m = real.rows, synthetic.rows
         self._together = isinstance(real, CodedTable) and max(n, m) <= TOGETHER
         self._alike = abs(n - m) <= ALIKE * n

@@ -28,8 +28,8 @@ class Multipliers:
         sizes: records of the real and of the synthetic table.
     """
 
-    def __init__(self, real: CodedTable, synthetic: CodedTable, sizes: tuple[int, int], *, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
+    def __init__(self, real: CodedTable, synthetic: CodedTable, sizes: tuple[int, int]) -> None:
+        rng = np.random.default_rng(0)
         self.tables = tuple(sampled(t, rng) for t in (real, synthetic))
         self.rows = tuple(t[1] for t in self.tables)
         self._sizes = sizes

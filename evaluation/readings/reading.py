@@ -93,8 +93,8 @@ def reading(score: float, ends: Ends, says: str, *, low_is_good: bool, private: 
     """
     share = _share(score, ends)
     label = _label(score, ends, share, low_is_good=low_is_good)
-    parts = [f"{ends.honest_is}: {shown(ends.honest)}"] if ends.honest is not None else []
-    parts += [f"{ends.poor_is}: {shown(ends.poor)}"] if ends.poor is not None else []
+    parts = [f"{ends.honest_is}: {figure(ends.honest)}"] if ends.honest is not None else []
+    parts += [f"{ends.poor_is}: {figure(ends.poor)}"] if ends.poor is not None else []
     words = says + (f" ({'; '.join(parts)})" if parts else "")
     if label == "suspicious" and private:
         return Reading("good", f"{words}; closer than a second sample: what was measured allows that", ends, share)
@@ -103,9 +103,11 @@ def reading(score: float, ends: Ends, says: str, *, low_is_good: bool, private: 
     return Reading(label, words, ends, share)
 
 
-def shown(value: float) -> str:
-    """A score in few digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
+def figure(score: float | None) -> str:
+    """A score in few digits; a dash for none."""
+    if score is None:
+        return "-"
+    return f"{score:,.0f}" if abs(score) >= 1000 else f"{score:.4f}"
 
 
 def _share(score: float, ends: Ends) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -81,6 +82,19 @@ class Criterion:
 def in_records(value: float) -> str:
     """A number of records in plain digits: whole from 100 on, three digits below."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def compared(facts: Mapping[str, Any]) -> str:
+    """What a score compares, in words, of the part `accept` of its event."""
+    return f"{facts['of']} L1 distance of {facts['compared']:,} {facts['marginals']}-way marginals"
+
+
+def answered_scores(events: Sequence[Mapping[str, Any]], *, limit: str = ", at most") -> list[tuple[str, str]]:
+    """What each score compares that decided about a release, and its noisy figure; they are part of the release."""
+    scores = [(e, e["accept"]) for e in events if "accept" in e and e["answered"]]
+    return [
+        (compared(own), noisy_figure(e["noisy"], e["standard_error"], own["at_most"], limit=limit)) for e, own in scores
+    ]
 
 
 def noisy_figure(score: float, stddev: float, at_most: float | None, *, limit: str = ", at most") -> str:

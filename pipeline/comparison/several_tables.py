@@ -8,9 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.outcome import Outcome, figure
+from evaluation.outcome import Outcome
+from evaluation.readings.reading import figure
 from evaluation.score import BANNER, Scorecard
 from mechanisms.public.notebook_table import notebook_table
+from mechanisms.public.text_table import lined_up
 
 #: Accuracies whose mean sorts the tables; where they lack, the mean total variation distance does.
 ACCURACIES = ("anita_1way", "anita_2way", "anita_3way")
@@ -73,8 +75,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         rows = self.lines()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        table = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        table = lined_up(rows, left=len(rows[0]))
         said = [(line, name) for name, card in self.cards.items() for line in card.said]
         names = {line: ", ".join(n for other, n in said if other == line) for line, _ in said}
         return "\n".join([*table, *(f"{name}: {line}" for line, name in names.items())])

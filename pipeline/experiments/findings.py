@@ -18,6 +18,7 @@ from scipy.stats import t
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.text_table import lined_up, markdown
 from pipeline.console import NOT_SAID, tells
 from pipeline.experiments.gallery.published import (
     SMOKE,
@@ -30,7 +31,6 @@ from pipeline.experiments.gallery.published import (
     printed,
 )
 from pipeline.experiments.repeats import mean_rows
-from pipeline.report.text_table import lined_up, markdown
 from pipeline.settings.config import Config
 
 Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])

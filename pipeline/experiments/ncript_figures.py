@@ -21,9 +21,9 @@ from evaluation.papers.ncript.ncript_rows import heavy_hitters, jsd
 from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.text_table import markdown
 from pipeline.experiments.findings import save, shown
 from pipeline.experiments.gallery.published import Beside
-from pipeline.report.text_table import markdown
 
 Histogram = NDArray[np.float64]
 

@@ -168,21 +168,21 @@ def table_files(tables: Mapping[str, Table], schema: Schema | None = None) -> It
         yield paths
 
 
-def schema_file(schema: AnySchema, folder: Path, where: str = "schema") -> Path:
+def schema_file(schema: AnySchema, folder: Path) -> Path:
     """The file of a schema: of a path or the name of a ready one where it lies; of others in the folder.
 
     Raises:
         UserError: no such file; a mapping that is no schema.
     """
     if isinstance(schema, Path | str):
-        return schema_path(str(schema), where)
+        return schema_path(str(schema), "schema")
     if not isinstance(schema, Schema | Mapping):
         fix = "a path, the name of a ready schema, or a mapping: {'columns': {...}, 'confirmed_public': True}"
-        raise UserError(f"got {type(schema).__name__}", where=where, fix=fix)
+        raise UserError(f"got {type(schema).__name__}", where="schema", fix=fix)
     try:
-        facts = schema if isinstance(schema, Schema) else parse_schema(schema, where=where, folder=Path.cwd())
+        facts = schema if isinstance(schema, Schema) else parse_schema(schema, where="schema", folder=Path.cwd())
     except (OverflowError, RecursionError) as error:
-        raise UserError(f"a number or a nesting beyond reason: {error}", where=where, fix="mend it") from error
+        raise UserError(f"a number or a nesting beyond reason: {error}", where="schema", fix="mend it") from error
     path = folder / "schema.yaml"
     path.write_text(facts.to_yaml(), encoding="utf-8")
     return path

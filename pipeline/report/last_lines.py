@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.metrics import ON_TOP
 from evaluation.outcome import Outcome
+from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
-from mechanisms.public.criterion import noisy_figure
+from mechanisms.public.criterion import answered_scores
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from pipeline.console import WIDTH, at_most, folded, labelled
@@ -50,7 +50,7 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
     more = {name: outcome for name, outcome in card.outcomes.items() if name not in ON_TOP}
     scored = {name: outcome for name, outcome in more.items() if outcome.score is not None and name not in WAYS}
     plain = {name: outcome for name, outcome in scored.items() if not getattr(outcome.result, "words", "")}
-    figures = [f"{name} {_shown(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
+    figures = [f"{name} {figure(o.score)}" + (f" ({f[2:]})" if (f := _floor(o)) else "") for name, o in plain.items()]
     few = [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
     lines = [
         *([] if card.privacy is None else card.privacy.lines),
@@ -59,10 +59,11 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
         *(few if listed else ()),
     ]
     if "mgd" in card.outcomes:
-        floor = _floor(card.outcomes["mgd"])
-        lines += [f"MGD {_shown(card.mgd.score)} (0 is perfect{floor}) over {len(card.mgd.marginals)} marginals"]
+        own, floor = card.mgd, _floor(card.outcomes["mgd"])
+        shown = "undefined" if own.score is None else figure(own.score)
+        lines += [f"MGD {shown} (0 is perfect{floor}) over {len(own.marginals)} marginals"]
     means = [
-        f"{name} {_shown(family['mean'])}"
+        f"{name} {figure(family['mean'])}"
         + (f" ({f[2:]})" if name == "2-way" and (f := _floor(card.outcomes["tvd"])) else "")
         for name, family in card.tvd.items()
         if isinstance(family, dict)
@@ -102,7 +103,7 @@ def _floor(outcome: Outcome) -> str:
     for name, words in (("floor", "floor"), ("expected", "a sample's is")):
         reference = outcome.references.get(name)
         if isinstance(reference, Reference):
-            return f"; {words} {_shown(reference.value)}{label}"
+            return f"; {words} {figure(reference.value)}{label}"
     return label
 
 
@@ -142,7 +143,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("", said_cells(done.schema, covered.noisy)[:1]),
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
-        ("accepted", _accepted(statement.events)),
+        ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
         ("better", _better(pairs.noise)),
@@ -198,19 +199,3 @@ def _here(path: Path) -> str:
     """A path as one names it from the current folder, where it lies inside."""
     own = path.absolute()
     return str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(path)
-
-
-def _accepted(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The noisy scores that decided; they are part of the release."""
-    lines = []
-    for event in (e for e in events if "accept" in e and e["answered"]):
-        what, limit = event["accept"], event["accept"]["at_most"]
-        over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
-        lines.append(f"{over}: {noisy_figure(event['noisy'], event['standard_error'], limit)}")
-    return lines
-
-
-def _shown(value: float | None) -> str:
-    if value is None:
-        return "undefined"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"

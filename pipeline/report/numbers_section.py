@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.report.page import Cell, Section, Table, number
+from mechanisms.public.text_table import lined_up
+from pipeline.report.page import Section, Table, number
 
 FIGURES = ("values", "missing", "mean", "std. dev.", "1 %", "25 %", "50 %", "75 %", "99 %")
 HEAD = ("column", "table", *FIGURES)
@@ -18,9 +19,14 @@ LISTED = 150
 def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> Section:
     """From the parts `numbers` and `groups` of scores.json."""
     by = dict.fromkeys(each["by"] for each in groups)
-    parts = [(name, Table(GROUP_HEAD, _groups([e for e in groups if e["by"] == name][: 2 * LISTED]))) for name in by]
+    listed_groups = {name: [e for e in groups if e["by"] == name][: 2 * LISTED] for name in by}
+    parts = [(name, Table(GROUP_HEAD, _rows(own, "column", "group"))) for name, own in listed_groups.items()]
     listed = min(len(numbers), LISTED)
-    shown = {"summaries": Table(HEAD, rows_of(numbers[:LISTED])), "groups": parts, "beyond": beyond_bounds(numbers)}
+    shown = {
+        "summaries": Table(HEAD, _rows(numbers[:LISTED], "column")),
+        "groups": parts,
+        "beyond": beyond_bounds(numbers),
+    }
     return Section("numbers", "Numbers and dates", shown | {"listed": listed, "columns": len(numbers)})
 
 
@@ -35,44 +41,31 @@ def beyond_bounds(numbers: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def rows_of(numbers: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
-    """Two or three rows per column, as texts."""
-    return [row for each in numbers for row in _rows(each, (each["column"],))]
+def _rows(parts: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str, ...]]:
+    """Two or three rows of each part, as texts.
 
-
-def _groups(groups: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
-    return [row for each in groups for row in _rows(each, (each["column"], each["group"]))]
-
-
-def _rows(each: Mapping[str, Any], names: tuple[str, ...]) -> list[tuple[Cell, ...]]:
-    rows = [(*names, table, *_figures(each[table])) for table in ("real", "synthetic") if each[table] is not None]
-    mean = each["mean_standard_error"]
-    if mean is not None:
-        quantiles = each.get("quantile_standard_errors") or [None] * 5
-        rows.append((*names, NOISE, "", "", _shown(mean), "", *map(_shown, quantiles)))
+    Args:
+        names: the keys of the first cells.
+    """
+    rows: list[tuple[str, ...]] = []
+    for each in parts:
+        first = tuple(str(each[name]) for name in names)
+        rows += [(*first, side, *_figures(each[side])) for side in ("real", "synthetic") if each[side] is not None]
+        if (mean := each["mean_standard_error"]) is not None:
+            quantiles = each.get("quantile_standard_errors") or [None] * 5
+            rows.append((*first, NOISE, "", "", number(mean), "", *map(number, quantiles)))
     return rows
 
 
-def _figures(own: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _figures(own: Mapping[str, Any]) -> tuple[str, ...]:
     missing = "" if own["missing"] is None else f"{own['missing']:.1%}"
-    return (f"{own['count']:,}", missing, *map(_shown, [own["mean"], own["stddev"], *own["quantiles"]]))
-
-
-def _shown(value: float | str | None) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else number(value)
+    return (f"{own['count']:,}", missing, *map(number, [own["mean"], own["stddev"], *own["quantiles"]]))
 
 
 def as_lines(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """The same for a terminal; empty without columns of numbers."""
-    lines = [*_lined(HEAD, rows_of(numbers)), *beyond_bounds(numbers)] if numbers else []
+    lines = [*lined_up([HEAD, *_rows(numbers, "column")], left=0), *beyond_bounds(numbers)] if numbers else []
     for name in dict.fromkeys(each["by"] for each in groups):
-        lines += [f"by {name}:", *_lined(GROUP_HEAD, _groups([e for e in groups if e["by"] == name]))]
+        rows = _rows([e for e in groups if e["by"] == name], "column", "group")
+        lines += [f"by {name}:", *lined_up([GROUP_HEAD, *rows], left=0)]
     return lines
-
-
-def _lined(head: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
-    every = [head, *rows]
-    widths = [max(len(str(row[i])) for row in every) for i in range(len(head))]
-    return ["  ".join(f"{cell!s:>{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in every]

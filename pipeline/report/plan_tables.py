@@ -13,15 +13,14 @@ from rich.table import Table
 
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import RESERVE, Plan
-from mechanisms.public.criterion import in_records
+from mechanisms.public.criterion import compared, in_records
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
-from pipeline.report.number_errors import mean_errors, said_errors
 from pipeline.report.plan_theory import theory, theory_in_words
-from pipeline.report.plan_words import candidate_noise, expectations, in_words
+from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
 from pipeline.settings.build import said_limit
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
@@ -203,8 +202,7 @@ def _accepting(facts: dict[str, Any]) -> list[str]:
     """What decides whether the release is accepted, and what several tries cost, before anything is spent."""
     lines = []
     for m in facts["accept"]:
-        what, limit = m["accept"], m["accept"]["at_most"]
-        over = f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals"
+        over, limit = compared(m["accept"]), m["accept"]["at_most"]
         decides = (
             "is released with it" if limit is None else f"decides: at most {in_records(limit)} records, or withheld"
         )

@@ -10,7 +10,7 @@ from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.noise_tails import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
-from pipeline.report.text_table import lined_up
+from mechanisms.public.text_table import lined_up
 
 #: Tables so many times as large, and standard deviations of a cell as a share of the rows (section 6.1 names 10⁻⁵).
 TIMES = (0.1, 1, 10, 100)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.criterion import noisy_figure
+from mechanisms.public.criterion import answered_scores
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.decided import decided
@@ -46,10 +46,7 @@ def promise_section(statement: Mapping[str, Any]) -> Section:
         ("warnings", "; ".join(words["warnings"]) or "none"),
         ("outside of the promise", "; ".join(words["outside"]) or "nothing beyond PRIVACY.md"),
     ]
-    for event in (e for e in statement["events"] if "accept" in e and e["answered"]):
-        what, limit = event["accept"], event["accept"]["at_most"]
-        figure = noisy_figure(event["noisy"], event["standard_error"], limit, limit=", with noise; accepted: at most")
-        rows.append((f"{what['of']} L1 distance of {what['compared']:,} {what['marginals']}-way marginals", figure))
+    rows += answered_scores(statement["events"], limit=", with noise; accepted: at most")
     shown = {
         "epsilon": f"{promise['epsilon']:.4g}",
         "delta": f"{promise['delta']:.3g}",

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evaluation.values.value_buckets import bucketed
 from evaluation.values.value_kinds import declared_kind, kind_of
-from evaluation.values.value_tables import Values, value_tables
+from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress

@@ -14,11 +14,8 @@ from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.value_summaries import QUANTILES
+from mechanisms.public.tables.value_summaries import QUANTILES, side_by_side
 from pipeline.scores.first_look import FirstLook
-
-SIDES = ("real", "synthetic")
-NO_ERRORS = {"mean_standard_error": None, "quantile_standard_errors": None}
 
 
 def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], groups: Sequence[str] = ()) -> FirstLook:
@@ -29,15 +26,9 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
         groups: columns of the schema.
     """
     columns = [c for c in values.columns if c.on_a_line]
-    tables = [values.tables[name] for name in SIDES]
-    numbers = [
-        {
-            "column": c.name,
-            **{s: _summary(c, t.column(c.name)) for s, t in zip(SIDES, tables, strict=True)},
-            **NO_ERRORS,
-        }
-        for c in columns
-    ]
+    tables = [values.tables[name] for name in ("real", "synthetic")]
+    real, synthetic = ({c.name: _summary(c, t.column(c.name)) for c in columns} for t in tables)
+    numbers = side_by_side(real, synthetic)
     rows = [row for by in groups for row in _grouped(columns, tables, schema, coded, by)]
     names = tuple(c.name for c in columns)
     sample = (_sample(columns, tables[0]), _sample(columns, tables[1])) if names else None

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from mechanisms.public.files import whole_file
+from mechanisms.public.text_table import lined_up
 from pipeline.folders import RunFolder
-from pipeline.report.text_table import lined_up
 from pipeline.scores.floors import FLOORS, floors_file, metric_rows
 from pipeline.statement.words import protected
 from pipeline.sweeps.job_process import JobOutcome, load_json

@@ -310,9 +310,9 @@ def _end_workers(launcher: str, *, kill: bool) -> None:
         get_reusable_executor().shutdown(wait=True, kill_workers=kill)
 
 
-def _wait_for_locks(jobs: Sequence[Job], seconds: float = 5.0) -> None:
+def _wait_for_locks(jobs: Sequence[Job]) -> None:
     """The jobs of an interrupted sweep end by themselves; what they share is deleted after that, not before."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 5.0
     for path in (j.root / "internal" / "lock" for j in jobs):
         while path.is_file() and time.monotonic() < until and not _free(path):
             time.sleep(0.1)

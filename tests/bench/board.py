@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mechanisms.public.files import write_whole
-from pipeline.report.text_table import markdown
+from mechanisms.public.text_table import markdown
 from tests.bench.peers.tables_apart import BOARD, plots, table_under
 
 PAGE, FIGURES = Path("BENCHMARKS.md"), Path("docs/figures/grid")

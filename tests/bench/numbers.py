@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mechanisms.public.schema.fine_cells import finest, plain_edges
-from pipeline.report.number_errors import mean_errors
+from pipeline.report.plan_words import mean_errors
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.text_table import lined_up, markdown
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
 from pipeline.report.charts import Line, Place, bars, heat, histogram, lines, place_map
 from pipeline.report.page import Card, Gauge, Page, Table, chart_style, number, rendered
 from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.table_sections import columns_section
-from pipeline.report.text_table import lined_up, markdown
 from pipeline.sweeps.figures import panels
 from pipeline.sweeps.sweep_page import render, table_section
 from tests.pipeline.conftest import command, people

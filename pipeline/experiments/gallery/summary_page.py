@@ -12,8 +12,8 @@ from typing import Any
 
 from evaluation.score import BANNER
 from mechanisms.public.files import write_whole
+from mechanisms.public.text_table import markdown
 from pipeline.folders import RunFolder
-from pipeline.report.text_table import markdown
 
 #: Column of a table → its key; those without a number in any row are left out, but for ours.
 NUMBERS = {"we get": "ours", "±": "error", "floor": "floor", "published": "published", "difference": "difference"}

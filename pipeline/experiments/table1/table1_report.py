@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from evaluation.score import BANNER
+from mechanisms.public.text_table import lined_up, markdown
 from pipeline.experiments.findings import runs_in_words
 from pipeline.experiments.gallery.published import SMOKE, TOO_SMALL, Beside, of_smoke
 from pipeline.experiments.gallery.published import as_json as beside_json
 from pipeline.experiments.repeats import mean_beside, mean_of
 from pipeline.experiments.table1.claim import SCORES, Claim, check, sentence
 from pipeline.experiments.table1.paper_table1 import MARGINALS, PAPER, SOURCE
-from pipeline.report.text_table import lined_up, markdown
 
 METHODS = {
     "dpsyn": "GUM on one- and two-way marginals",
