@@ -29,6 +29,7 @@ from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     ID_NAME,
+    NAMES,
     NumberForm,
     addresses,
     may_be_id,
@@ -220,12 +221,15 @@ def _column(
 
 
 def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
-    """That addresses of persons are listed; or that ids are to be discovered, where a row is the unit.
+    """That names or addresses of persons are listed; or that ids are to be discovered, where a row is the unit.
 
     Those of persons with many rows would be released.
     """
-    if (n := len(addresses(column.texts))) and column.kind in {"categorical", "flag"}:
-        said = f"{n:,} of the {len(column.texts):,} listed texts hold e-mail addresses or accounts of persons"
+    named = len(column.texts) if NAMES.search(column.name) else len(addresses(column.texts))
+    if named and column.kind in {"categorical", "flag"}:
+        said = (
+            f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
+        )
         return [f"{said}, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):

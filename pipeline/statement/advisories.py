@@ -98,10 +98,16 @@ def ids_as_none(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any
     return None, f"affected if {own}{ids}; it does not say"
 
 
+def nan_by_others(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+    """The release does not say of which format its table was, nor how its gaps were written."""
+    return None, "affected if its table was one file of Parquet, or a data frame, with NaN in it; it does not say"
+
+
 CHECKS: dict[str, Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], tuple[bool | None, str]]] = {
     "fine_laplace": fine_laplace,
     "set_aside_by_position": set_aside_by_position,
     "ids_as_none": ids_as_none,
+    "nan_by_others": nan_by_others,
 }
 
 

@@ -78,6 +78,7 @@ POINTS = {
     "plain folder": "mechanisms.public.plain_files:check_plain",
     "plain file": "mechanisms.public.plain_files:open_plain",
     "discovery's words": "pipeline.statement.discovered_again:discovered_again",
+    "started engine": "mechanisms.public.tables.engine_instances:_started",
     "open table": "mechanisms.public.tables.scan:open_table",
     "running total's words": "pipeline.statement.stated_plan:wrong_running",
     "text of a column": "mechanisms.public.tables.scan:Source.text",

@@ -52,6 +52,18 @@ def readers_that_share_a_file_of_texts(original: Any) -> Any:
     return opened
 
 
+@mutant("beside reading", "started engine")
+def tests_for_nan_left_away_where_ends_answer_them(original: Any) -> Any:
+    """The least and the largest number of a file, which NaN is in neither of, say whether a column holds NaN."""
+
+    def started(*args: Any) -> Any:
+        engine = original(*args)
+        engine.execute("SET disabled_optimizers = ''")
+        return engine
+
+    return started
+
+
 @mutant("beside foreign", "running total's words")
 def running_total_taken_as_it_stands(original: Any) -> Any:
     """The ledger of a release is elsewhere, so that what the release says of it is believed."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 import shutil
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import FILE_FAULTS
@@ -35,7 +38,20 @@ def check_reading(folder: Path) -> int:
     home = folder / "beside"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    return _objects() + _quoted_lines(home)
+    return _objects() + _quoted_lines(home) + _gaps(home)
+
+
+def _gaps(home: Path) -> int:
+    """NaN in a Parquet file, beside numbers that are the least or the largest."""
+    others = [math.inf, -math.inf, 1e16, 0.5, 7.0]
+    for kind, value in itertools.product((pa.float32(), pa.float64()), others):
+        pq.write_table(pa.table({"a": pa.array([0.25, 2.0, math.nan, math.nan, value], kind)}), home / "t.parquet")
+        source = current("open table")(home / "t.parquet", workdir=home / "scan", memory_limit_bytes=1 << 30, threads=2)
+        with source.connect() as engine:
+            texts = engine.execute(f"SELECT {source.text(0)} FROM {source.relation}").fetchall()
+        if [text for (text,) in texts[:4]] != ["0.25", "2", "", ""]:
+            raise Broken(f"one row with {value} in it, and the others are read as {texts[:4]}")
+    return 2 * len(others)
 
 
 def _objects() -> int:

@@ -47,9 +47,27 @@ def test_addresses_among_other_words_are_not_drafted_and_are_warned_of_where_the
     cells = {"note": [*notes, *notes[2:], *notes[2:]] * 60}
     columns, text = drafted(cells)
     assert sorted(columns["note"]["values"]) == sorted(notes[2:])
-    assert "smith" not in text and "NWBK" not in text and "or that hold e-mail addresses" in text
+    assert "smith" not in text and "NWBK" not in text and "or that hold names, e-mail addresses" in text
     look = checked(capsys, cells, f"note: {{kind: categorical, values: {json.dumps(notes)}}}")["columns"]["note"]
-    assert look["status"] == "warning" and look["hints"][0].startswith("2 of the 5 listed texts hold e-mail addresses")
+    assert look["status"] == "warning" and look["hints"][0].startswith(
+        "2 of the 5 listed texts hold names, e-mail addresses"
+    )
+
+
+def test_names_of_persons_are_not_drafted_and_are_warned_of_where_they_are_listed(capsys):
+    """Landlords with many tenants and dentists were listed, called ok, and stood in a release as they are."""
+    cells = {
+        "landlord": ["John Smith", "A Patel"] * 150,
+        "Surname": ["Smith", "Patel"] * 150,
+        "seen by": ["Dr. Meier", "Mrs A. Patel"] * 150,
+        "station name": ["Mill Hill", "Dr"] * 150,
+    }
+    columns, text = drafted(cells)
+    assert set(columns) == {"station name"} and "Meier" not in text and "Patel" not in text
+    for name, texts in {k: v[:2] for k, v in cells.items()}.items():
+        look = checked(capsys, cells, f"{name}: {{kind: categorical, values: {json.dumps(texts)}}}")["columns"][name]
+        warned = any("listed texts hold names, e-mail addresses or accounts" in hint for hint in look["hints"])
+        assert warned == (name != "station name")
 
 
 def test_a_flag_is_proposed_where_two_answers_are_two_and_yes_is_yes(capsys):

@@ -26,6 +26,7 @@ from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CURRENCIES,
     ID_NAME,
+    NAMES,
     POSTAL_NAME,
     NumberForm,
     addresses,
@@ -302,8 +303,10 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
+    if NAMES.search(look.source.names[index]):
+        return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
     if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
-        return None, f"about {facts.distinct:,} distinct texts: e-mail addresses or accounts, which name persons"
+        return None, f"about {facts.distinct:,} distinct texts: names, e-mail addresses or accounts of persons"
     if not values or len(values) > MAX_VALUES:
         return _long_list(look, index, facts)
     counts = look.sample(index)
@@ -313,7 +316,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     frequent = list(look.told(index, {v: counts[v] for v in values}))
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold e-mail addresses or accounts" if addresses(values) else ""
+    rare += ", or that hold names, e-mail addresses or accounts" if addresses(values) else ""
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:

@@ -64,8 +64,17 @@ ID_NAME = re.compile(
 PERSON_NAME = re.compile(
     r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
 )
-#: What names one person, or one household: e-mail addresses, and bank accounts (IBAN).
-ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b")
+#: What names one person, or one household: e-mail addresses, bank accounts (IBAN), names after a title.
+ADDRESS = re.compile(
+    r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
+    r"|^(Mr|Mrs|Ms|Miss|Dr|Prof|Herr|Frau|Mme|Mlle|Sra?)\.? +[A-Z]"
+)
+#: What columns of names of persons are called.
+NAMES = re.compile(
+    r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
+    r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor|gp)s?[_ ]?name"
+    r"|^(landlord|tenant|next of kin)$"
+)
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
@@ -334,7 +343,7 @@ def may_be_thousands(texts: Texts) -> int:
 
 
 def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that hold an e-mail address or a bank account, alone or among other words."""
+    """The texts that hold an e-mail address or a bank account, among other words too, or begin with a person's title."""
     return [t for t in texts if ADDRESS.search(t)]
 
 
