@@ -72,7 +72,7 @@ ADDRESS = re.compile(
 #: What columns of names of persons are called.
 NAMES = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
-    r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor|gp)s?[_ ]?name"
+    r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin)$"
 )
 #: What columns of postal codes are called.
@@ -343,7 +343,7 @@ def may_be_thousands(texts: Texts) -> int:
 
 
 def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that hold an e-mail address or a bank account, among other words too, or begin with a person's title."""
+    """The texts that hold an e-mail address or a bank account, also among other words, or begin with a title."""
     return [t for t in texts if ADDRESS.search(t)]
 
 
