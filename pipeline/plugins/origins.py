@@ -22,7 +22,8 @@ from mechanisms.public.tables.parts import table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name, offered_by, used_modules
+from pipeline.plugins.offers import declaring, offered_by
+from pipeline.plugins.plugin_discovery import SETTING, is_module_name, used_modules
 from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
 
