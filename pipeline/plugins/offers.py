@@ -1,4 +1,4 @@
-"""Which module of others offers what: as installed packages declare it, and as loaded ones did; imports none of them."""
+"""Which module of others offers what, as packages declare it and as loaded modules did; imports none of them."""
 
 from __future__ import annotations
 
