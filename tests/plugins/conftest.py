@@ -12,7 +12,7 @@ from hydra.core.config_store import ConfigStore
 
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from pipeline.plugins import offers, plugin_discovery
-from pipeline.plugins.offers import offered_by
+from pipeline.plugins.offers import GROUP, offered_by
 from pipeline.plugins.registries import REGISTRIES, _texts
 from pipeline.settings.experiment_list import FILES
 
@@ -100,5 +100,5 @@ def install(folder: Path, name: str, offers: dict[str, str], version: str = "1.2
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = [f"{key} = {module}" for key, module in offers.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{offers.GROUP}]", *lines]) + "\n")
+    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]) + "\n")
     return folder
