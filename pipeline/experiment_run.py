@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
-from pipeline.plugins.plugin_discovery import load_used, offered_by
+from pipeline.plugins.offers import offered_by
+from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.experiment_list import EXPERIMENTS, described, running
 
 if TYPE_CHECKING:

@@ -127,7 +127,7 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
 
 def _choices(group: str) -> list[str]:
     """The choices of a group: ours, then those that installed packages declare or loaded modules offer."""
-    from pipeline.plugins.plugin_discovery import offering
+    from pipeline.plugins.offers import offering
 
     return [*sorted(p.stem for p in (CONF / group).glob("*.yaml")), *offering(group)]
 

@@ -18,10 +18,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.tables.formats import FORMATS, format_of_file
+from mechanisms.public.tables.parts import table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.plugin_discovery import SETTING, declaring, is_module_name, offered_by, used_modules
+from pipeline.plugins.offers import declaring, offered_by
+from pipeline.plugins.plugin_discovery import SETTING, is_module_name, used_modules
 from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
 
@@ -48,7 +50,7 @@ def not_ours(
         source: the table, as it was opened.
         maker: the class of the synthesizer.
     """
-    config, read = specs.config, format_of_file(source.parts[0])
+    config, read = specs.config, format_of_file(table_parts(source.path)[0])
     written, experiment = FORMATS[config.release.format], running.get()
     asked = [("query", type(a.query).__name__, type(a.query).__module__) for a in measurements.answers]
     parts = [*_planned(specs, plan), *asked, ("synthesis", config.synthesis.kind, maker.__module__)]

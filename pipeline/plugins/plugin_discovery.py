@@ -10,16 +10,14 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from mechanisms.public.errors import UserError
+from pipeline.plugins.offers import declared, offered_by
 
-#: The group of entry points that a package declares what it offers in.
-GROUP = "dp_synthesis_pipeline.plugins"
 #: The setting that names modules.
 SETTING = "plugins"
 #: Setting on the command line → the kind of what it names, as entry points and releases spell it.
@@ -41,8 +39,6 @@ NAMING = {
 }
 #: What stands between the names of a list, or of a sweep's values.
 _BETWEEN = re.compile(r"[\s,\[\]()\"']+")
-#: Kind and name of each thing → the module that offered it, which need not be the one that holds its class.
-offered_by: dict[tuple[str, str], str] = {}
 _loaded: set[str] = set()
 
 
@@ -77,8 +73,8 @@ def load_used(settings: Mapping[str, Any]) -> None:
 
 def used_modules(settings: Mapping[str, Any]) -> list[str]:
     """The modules that composed settings ask for, by their own name or by an entry point, each once."""
-    declared = [e.module for kind, name in _named(settings) for e in _declared().get(f"{kind}.{name}", ())]
-    return list(dict.fromkeys([*map(str, settings.get(SETTING) or ()), *declared]))
+    named = [e.module for kind, name in _named(settings) for e in declared().get(f"{kind}.{name}", ())]
+    return list(dict.fromkeys([*map(str, settings.get(SETTING) or ()), *named]))
 
 
 def _named(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -121,32 +117,13 @@ def is_module_name(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def offering(kind: str) -> tuple[str, ...]:
-    """The names of that kind that installed packages declare, or loaded modules offer; imports nothing."""
-    declared = (name.removeprefix(f"{kind}.") for name in _declared() if name.startswith(f"{kind}."))
-    return tuple(sorted({*declared, *(name for of, name in offered_by if of == kind)}))
-
-
-def declaring(module: str) -> EntryPoint | None:
-    """An entry point that names the module; None where no installed package does."""
-    return next((e for entries in _declared().values() for e in entries if e.module == module), None)
-
-
 def _load_offering(kind: str, name: str) -> None:
-    entries = _declared().get(f"{kind}.{name}", ())
+    entries = declared().get(f"{kind}.{name}", ())
     if len({e.value for e in entries}) > 1:
         packages = ", ".join(sorted(e.dist.name for e in entries if e.dist))
         raise UserError(f"several packages offer a {kind} called {name!r}: {packages}", where=kind, fix="uninstall one")
     if entries:
         load_module(entries[0].module, entries[0])
-
-
-@cache
-def _declared() -> dict[str, tuple[EntryPoint, ...]]:
-    by_name: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=GROUP):
-        by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
-    return by_name
 
 
 def _imported(name: str, where: str) -> ModuleType:

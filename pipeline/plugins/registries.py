@@ -35,7 +35,7 @@ from mechanisms.sensitive.engines.engine import EngineSettings
 from mechanisms.sensitive.engines.engines import ENGINES
 from mechanisms.sensitive.noise import SAMPLERS
 from pipeline.conf_folder import CONF
-from pipeline.plugins.plugin_discovery import offered_by
+from pipeline.plugins.offers import offered_by
 from pipeline.settings.experiment_list import EXPERIMENTS, FILES
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS

@@ -20,7 +20,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
-from pipeline.plugins.plugin_discovery import load_asked, offering
+from pipeline.plugins.offers import offering
+from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings.experiment_list import described
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled

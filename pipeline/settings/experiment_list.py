@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from mechanisms.public.members import Members
 from pipeline.conf_folder import CONF
-from pipeline.plugins.plugin_discovery import offering
+from pipeline.plugins.offers import offering
 
 
 @dataclass

@@ -11,8 +11,8 @@ import pytest
 from hydra.core.config_store import ConfigStore
 
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from pipeline.plugins import plugin_discovery
-from pipeline.plugins.plugin_discovery import offered_by
+from pipeline.plugins import offers, plugin_discovery
+from pipeline.plugins.offers import GROUP, offered_by
 from pipeline.plugins.registries import REGISTRIES, _texts
 from pipeline.settings.experiment_list import FILES
 
@@ -65,7 +65,7 @@ def forgetful() -> Iterator[None]:
     loaded, path, known = set(plugin_discovery._loaded), list(sys.path), set(sys.modules)
     choices = ConfigStore.instance().repo
     ready = {group: set(choices.get(group, {})) for group in GROUPS}
-    plugin_discovery._declared.cache_clear()
+    offers.declared.cache_clear()
     yield
     for things, kept in zip(every, before, strict=True):
         things.clear()
@@ -79,7 +79,7 @@ def forgetful() -> Iterator[None]:
     for group, names in ready.items():
         for name in set(choices.get(group, {})) - names:
             del choices[group][name]
-    plugin_discovery._declared.cache_clear()
+    offers.declared.cache_clear()
 
 
 @pytest.fixture
@@ -100,5 +100,5 @@ def install(folder: Path, name: str, offers: dict[str, str], version: str = "1.2
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = [f"{key} = {module}" for key, module in offers.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{plugin_discovery.GROUP}]", *lines]) + "\n")
+    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]) + "\n")
     return folder

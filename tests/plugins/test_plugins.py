@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting.events import noise_event
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
-from pipeline.plugins import plugin_discovery
+from pipeline.plugins import offers, plugin_discovery
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from tests.pipeline.conftest import TOWN, command, rebound, worded
@@ -197,7 +197,7 @@ def test_a_package_that_cannot_be_imported_is_named_before_anything_is_charged(s
 def test_two_packages_with_one_name_and_a_package_without_its_thing_are_refused(shop, monkeypatch, capsys):
     other = install(shop / "more", "another-shop", {"selection.top_pairs": "other", "selection.absent": "largest_cell"})
     monkeypatch.syspath_prepend(str(other))
-    plugin_discovery._declared.cache_clear()
+    offers.declared.cache_clear()
     assert "another-shop, shop-of-others" in refused(capsys, "plan", *TOWN, "selection=top_pairs")
     assert "offers no selection called 'absent'" in refused(capsys, "plan", *TOWN, "selection=absent")
 
@@ -509,7 +509,7 @@ def test_reading_a_release_imports_nothing_that_it_names(noisy_release, shelf, m
         assert "imported" not in error
         assert "cannot be imported: RuntimeError" in refused(capsys, *reader, "plugins=[logistic_noise]"), "asked for"
     monkeypatch.syspath_prepend(str(install(shelf / "site", "shop", OFFERS)))
-    plugin_discovery._declared.cache_clear()
+    offers.declared.cache_clear()
     for reader in READERS:
         assert "plugins=[" in refused(capsys, *reader), "nor what an installed package calls so"
 
