@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, delta, epsilon, round_down, round_up
+from mechanisms.public.units import MIN_DELTA, MOST_TRIES, Delta, Epsilon, delta, epsilon, round_down, round_up
 
-#: The largest expected number of tries.
-MOST_TRIES = 1000
 #: Coins drawn from the noise source at a time.
 COINS = 256
 

@@ -24,6 +24,15 @@ MAX_UNITS = 2.0**54
 MAX_SCALE = 2.0**28
 #: Texts of a unit id that mean that there is none.
 NO_UNIT = ("", "nan", "NaN", "NA", "N/A", "NULL", "null", "None", "<NA>", "NaT")
+#: What stands in the place of a fact that noise is to find out.
+WORD = "discover"
+#: What becomes of records beyond C, and of records without an id.
+Clip = Literal["weight", "truncate", "none"]
+MissingUnit = Literal["drop", "own", "refuse"]
+#: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
+MAX_RECORDS = 2**32
+#: The largest C that may be discovered, and the largest expected number of tries.
+MOST_CAP, MOST_TRIES = 2**20, 1000
 #: The smallest δ above 0: so far the conversions are tested against 80 digits.
 MIN_DELTA = 1e-30
 

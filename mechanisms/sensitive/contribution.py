@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal, stream
-from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS
+from mechanisms.public.units import ID_RULES, MAX_RECORDS, NO_UNIT, WEIGHT_BITS, Clip, MissingUnit
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
 
-Clip = Literal["weight", "truncate", "none"]
-MissingUnit = Literal["drop", "own", "refuse"]
-#: The largest C: the weights of one unit, in units of 2**-WEIGHT_BITS records, stay exact in 63 bits.
-MAX_RECORDS = 2**32
 #: Types of which equal values have one text, which is empty for none of them but an empty text.
 OF_IDS = INTEGERS | DATES | {UTC, UTC_NS, "TIME", "TIME_NS", "TIME WITH TIME ZONE", "BOOLEAN", "UUID", '"NULL"'}
 OF_IDS |= {"VARCHAR", "BLOB", "FLOAT", "DOUBLE", "DECIMAL", "HUGEINT", "UHUGEINT", DURATION}

@@ -11,7 +11,8 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import MAX_RECORDS, PrivacyUnit
+from mechanisms.public.units import MAX_RECORDS
+from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import Engine
 
 

@@ -127,7 +127,7 @@ def load_private(
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
     clipped = encoded.clipped(key, aside)
-    check_unchanged(source.parts, source.states)
+    check_unchanged(source.states)
     return PrivateTable(
         clipped.rows,
         unit,

@@ -65,7 +65,7 @@ def value_weights(
     aside = None if holdout is None else Aside(key, holdout)
     weights = {}
     counts = engine.values(source, columns, unit, key=key, aside=aside, workdir=workdir)
-    check_unchanged(source.parts, source.states)
+    check_unchanged(source.states)
     for name, counted in counts.items():
         sums: dict[str, int] = {}
         for text, values, count in counted:

@@ -321,8 +321,10 @@ def _alike(column: Column) -> list[str]:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
     cure = "one spelling of each in the table"
-    yes, *_, no = sorted(by_key.values(), key=_answer, reverse=True) if len(by_key) == 2 else ([], [])
-    if _answer(yes) != _answer(no) or (yes and not _answer(yes)):
+    yes, no = by_key.values() if len(by_key) == 2 else ([""], [""])
+    answers = _answer(yes), _answer(no)
+    if len(by_key) == 2 and (answers[0] != answers[1] or not answers[0]):
+        yes, no = (no, yes) if answers == (-1, 1) else (yes, no)
         cure += f'; or kind: flag, "true": {listed(yes)}, "false": {listed(no)}'
     return [f"one value in several spellings? {few}: {cure}"]
 

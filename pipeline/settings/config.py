@@ -12,13 +12,20 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mechanisms.accounting.private_selection import MOST_TRIES
-from mechanisms.public.discovery.unit_sizes import MOST_CAP
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.settings import BoundedSettings, setting
-from mechanisms.public.units import ID_RULES, MIN_DELTA, NO_UNIT, Neighbouring
-from mechanisms.sensitive.contribution import MAX_RECORDS, Clip, MissingUnit
+from mechanisms.public.units import (
+    ID_RULES,
+    MAX_RECORDS,
+    MIN_DELTA,
+    MOST_CAP,
+    MOST_TRIES,
+    NO_UNIT,
+    WORD,
+    Clip,
+    MissingUnit,
+    Neighbouring,
+)
 from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
 from pipeline.plugins.plugin_discovery import load_used
@@ -29,7 +36,6 @@ from pipeline.settings.own_settings import form_of
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
-
 #: How `plan`, `check` and `budget` print, and what messages say of a bound on records.
 PRINTED, KNOWN = ("text", "json"), "from what is publicly known, as in privacy.max_records=20"
 

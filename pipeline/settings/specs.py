@@ -11,9 +11,8 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.discover_fields import WORD
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import WORD, Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import EngineSettings

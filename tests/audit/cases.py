@@ -20,11 +20,9 @@ from mechanisms.accounting.events import NOISE_EVENTS, Exponential
 from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO
-from mechanisms.public.schema.discover_fields import WORD
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import WORD, Clip, MissingUnit, Neighbouring
 from mechanisms.selection.base import SLOT_STAGES
 from mechanisms.selection.selections import SELECTIONS, registered_methods
-from mechanisms.sensitive.contribution import Clip, MissingUnit
 from mechanisms.sensitive.exit import Question
 from pipeline.conf_folder import CONF
 from pipeline.settings import build

@@ -54,8 +54,8 @@ def test_a_resumed_run_refuses_a_release_that_was_changed(town, capsys):
 def test_a_run_goes_on_with_the_version_that_measured(town, capsys, monkeypatch):
     """Its statement names one version, by which advisories are looked up: another one's answers are not its own."""
     with monkeypatch.context() as older:
-        for module in ("pipeline.stages", "pipeline.statement.statement"):
-            older.setattr(f"{module}.__version__", "0.1.0", raising=False)
+        for module in ("pipeline.load_stage", "pipeline.statement.papers"):
+            older.setattr(f"{module}.__version__", "0.1.0")
         assert command("run", *UNIT, "hydra.run.dir=out") == 0
     shutil.rmtree(town / "out" / "release")
     assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1

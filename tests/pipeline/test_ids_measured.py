@@ -106,13 +106,11 @@ def test_a_list_that_a_run_discovers_is_not_said_to_place_nothing(library, capsy
 def test_a_left_out_column_of_texts_that_may_name_persons_is_asked_about(tmp_path, monkeypatch, capsys):
     """One visitor's remark stands in forty rows, and no column is called an id: rows are counted, and it is listed."""
     monkeypatch.chdir(tmp_path)
-    lines = [f"V-{i * 7 % 800:04},{('', 'ok', 'late')[i % 3]}" for i in range(2400)] + [
-        "V-0077,Mrs Kaya: epilepsy"
-    ] * 40
+    lines = [f"V-{i * 7 % 800:04},{('', 'ok', 'late')[i % 3]}" for i in range(2400)] + ["V-0077,Kaya: epilepsy"] * 40
     (tmp_path / "t.csv").write_text("\n".join(["Visitor,Remark", *lines, ""]))
     assert command("schema", "t.csv", "output=t.yaml") == 0
     draft = (tmp_path / "t.yaml").read_text()
-    assert "Mrs Kaya" in draft and "no column is called a person's id" in draft
+    assert "Kaya" in draft and "no column is called a person's id" in draft
     (visitor,) = [line for line in draft.splitlines() if line.startswith('  - "Visitor"')]
     assert "3.1 rows each: does it name persons? then draft with privacy.unit=Visitor" in visitor
     assert "where a list is wanted, and privacy.unit names the person" in visitor

@@ -146,17 +146,12 @@ def test_a_weight_of_aim_is_the_overlap_with_the_whole_workload():
 
 
 @pytest.mark.parametrize(
-    ("settings", "where"),
-    [
-        (MstSettings(view_cells=-1), "view_cells"),
-        (AimSettings(penalty="capt"), "penalty"),
-        (AimSettings(per_round=0), "per_round"),
-    ],
+    ("settings", "given"),
+    [(MstSettings, {"view_cells": -1}), (AimSettings, {"penalty": "capt"}), (AimSettings, {"per_round": 0})],
 )
-def test_settings_out_of_range_are_refused(settings, where):
-    facts = facts_of([2, 2, 2, 2])
-    with pytest.raises(UserError, match=rf"selection\.{where}"):
-        settings.schedule(facts, settings.workload(facts))
+def test_settings_out_of_range_are_refused(settings, given):
+    with pytest.raises(UserError, match=rf"selection\.{next(iter(given))}"):
+        settings(**given)
 
 
 def test_wide_tables_are_looked_at_in_turns_by_order():

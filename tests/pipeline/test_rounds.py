@@ -24,7 +24,7 @@ from mechanisms.selection.auto import Auto
 from mechanisms.selection.base import Schedule
 from mechanisms.selection.fixed import Merge
 from mechanisms.selection.given import given_slots
-from mechanisms.selection.mst import Mst
+from mechanisms.selection.mst import Mst, MstSettings
 from mechanisms.selection.papers.adagrid import Adagrid
 from mechanisms.selection.papers.covering import covering
 from mechanisms.selection.papers.indif import Indif
@@ -286,7 +286,7 @@ def test_two_columns_have_one_tree_which_costs_nothing_to_find(tmp_path):
 
 def test_a_round_without_a_budget_is_refused():
     with pytest.raises(UserError, match=r"selection\.split"):
-        reserving(Mst(EVERY), TOWN, [1, 0, 1])
+        MstSettings(split=[1, 0, 1])
     with pytest.raises(UserError, match="a round has no budget"):
         plan_of(Adagrid(1.0), [Reservation("given", ("a",), 6, 0.0)])
     with pytest.raises(UserError, match="no marginals"):

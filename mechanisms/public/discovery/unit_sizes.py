@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.public.units import MOST_CAP, Neighbouring, Norm
 
 #: What is discovered, and what stands for a column's name in plans, ledgers and statements.
 RECORDS = "max_records"
 OF_UNITS = "(records per unit)"
 #: C of everything else that is discovered beside it, and of the plan until it is known.
 ASSUMED = 1
-#: The largest number of records that is looked for.
-MOST_CAP = 2**20
 #: The chance, at most, that Gaussian noise alone is taken for units above any bucket.
 FOUND_IN_NOISE = 0.001
 

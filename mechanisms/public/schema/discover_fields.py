@@ -9,8 +9,8 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.fields import text_list, whole_number
+from mechanisms.public.units import WORD
 
-WORD = "discover"
 WHAT = ("bounds", "bins", "values")
 #: The public ranges of kinds whose declaration names none.
 WITHIN: dict[str, tuple[object, object]] = {

@@ -10,8 +10,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables import inspect_file
 
 WILD = frozenset("*?[")
-#: The bytes of a file, and when it was written last (ns).
-State = tuple[int, int]
+#: A file, its bytes, and when it was written last (ns).
+State = tuple[Path, int, int]
 FIX = "parts of one table, of one format and with the same columns in the same order"
 
 
@@ -71,17 +71,17 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
                 state = os.fstat(file.fileno())
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
-        found.append((state.st_size, state.st_mtime_ns))
+        found.append((part, state.st_size, state.st_mtime_ns))
     return tuple(found)
 
 
-def check_unchanged(parts: Sequence[Path], before: Sequence[State]) -> None:
+def check_unchanged(before: Sequence[State]) -> None:
     """Nobody wrote the files since: a row that moves while they are read may count twice.
 
     Raises:
         UserError: names the first that is another now, or is gone.
     """
-    for part, old in zip(parts, before, strict=True):
-        if states([part]) != (old,):
+    for old in before:
+        if states([old[0]]) != (old,):
             fix = "leave the table alone while it is read, or read a copy of it"
-            raise UserError("the table changed while it was read", where=str(part), fix=fix)
+            raise UserError("the table changed while it was read", where=str(old[0]), fix=fix)

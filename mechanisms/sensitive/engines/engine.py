@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings
-from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes
+
+if TYPE_CHECKING:  # loaded by the first table: a plan reads none
+    from mechanisms.public.tables.codec import EncodingReport
 
 #: A text, t, and how many units count it among t values of theirs.
 ValueCount = tuple[str, int, int]
