@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mechanisms.public.members import Members
-from mechanisms.sensitive.engines.checked_engine import CheckedEngine
 from mechanisms.sensitive.engines.engine import Engine, EngineSettings
 
 #: A contract test runs over all of them.
@@ -31,4 +30,9 @@ def opened_engine(settings: EngineSettings, workdir: Path) -> Iterator[Engine]:
     """
     module = type(settings).__module__
     with settings.opened(workdir) as engine:
-        yield engine if module.partition(".")[0] == "mechanisms" else CheckedEngine(engine, module)
+        if module.partition(".")[0] == "mechanisms":
+            yield engine
+        else:
+            from mechanisms.sensitive.engines.checked_engine import CheckedEngine  # loads Arrow
+
+            yield CheckedEngine(engine, module)
