@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from mechanisms.sensitive.contribution import (
     unit_sizes,
 )
 from mechanisms.sensitive.engines import coins
-from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
 
 CHUNK = 1 << 22
 #: Of the copy of ids and contents; both are texts.
@@ -107,15 +107,6 @@ class DuckdbEngine:
         """As of `Engine`: one after the other, in this process."""
         for number in numbers:
             yield make(number).columns
-
-
-@dataclass(frozen=True)
-class DuckdbSettings(EngineSettings):
-    """The embedded engine has no settings."""
-
-    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
-        """As of `EngineSettings`."""
-        return nullcontext(DuckdbEngine())
 
 
 def row_names(source: Source, unit: PrivacyUnit, *, contents: bytes | None) -> dict[str, str]:
