@@ -56,11 +56,11 @@ class Metric:
         name: in settings and files.
         title: for readers.
         goal: whether low or high scores are good.
-        low, high: the range; None where it has no end.
         perfect: the score of the truth itself.
         reference: what to compare a score with.
         source: where it is defined.
         run: what makes the result, which has `to_json()`; or `module:name` of it, which is loaded when it runs.
+        low, high: the range; None where it has no end.
         settings: the class of its own settings.
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
         prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; or its
@@ -82,12 +82,12 @@ class Metric:
     name: str
     title: str
     goal: Goal
-    low: float | None
-    high: float | None
     perfect: float
     reference: str
     source: str
     run: Callable[[Inputs], Any] | str
+    low: float | None = 0
+    high: float | None = 1
     score: str = "score"
     settings: type[MetricSettings] = MetricSettings
     needs: tuple[str, ...] = ()

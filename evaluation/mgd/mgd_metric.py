@@ -63,7 +63,6 @@ MGD = Metric(
     title="MGD: cost of moving records between the cells of marginals",
     says="moving, adding and removing records until marginals agree costs {score:.1%} of the real records",
     goal="low",
-    low=0,
     high=None,
     perfect=0,
     reference="its floor: what two samples of the real table score",

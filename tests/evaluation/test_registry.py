@@ -193,7 +193,7 @@ def shades(inputs: Inputs) -> Shades:
 
 
 SHADES = Metric(
-    "shades", "Shades", "high", 0, 1, 1, "none", "here", shades, settings=ShadeSettings, needs=("colour", "time")
+    "shades", "Shades", "high", 1, "none", "here", shades, settings=ShadeSettings, needs=("colour", "time")
 )  # fmt: skip
 
 

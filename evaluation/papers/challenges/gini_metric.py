@@ -71,7 +71,6 @@ GINI = Metric(
     title="2018: Gini index and rank of the gender pay gap",
     says="{score:,.0f} of 1,000,000 points for the Gini indices and the order of the cities' pay gaps",
     goal="high",
-    low=0,
     high=1_000_000,
     perfect=1_000_000,
     reference="its floor",

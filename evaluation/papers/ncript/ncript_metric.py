@@ -112,8 +112,6 @@ NCRIPT = Metric(
     title="N-CRiPT: mean loss of a place and time",
     says="a place and time lose {score:.1%} on average",
     goal="low",
-    low=0,
-    high=1,
     perfect=0,
     reference="rows of Table 2: 0.10 to 0.38 at ε = 4",
     source="N-CRiPT 2021, 2.2 to 2.4",
