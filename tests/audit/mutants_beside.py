@@ -282,7 +282,7 @@ def rows_of_lost_tasks_count_too(original: Any) -> Any:
 @_with_spark(mutant("spark", "unchanged table"))
 def tables_that_change_while_they_are_read(original: Any) -> Any:
     """The files are read as they come: a row that moves to a part that is not read yet counts twice."""
-    return lambda parts, before: None
+    return lambda states: None
 
 
 @_with_spark(mutant("spark", "counted on Spark"))

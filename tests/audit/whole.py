@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.audit.beside import check_beside
 from tests.audit.cases import CHOICES, check_registry, registered, write_public
-from tests.audit.catch import Survived, all_caught
+from tests.audit.catch import all_caught
 from tests.audit.choosing import (
     check_booked,
     check_hidden,
@@ -238,9 +238,9 @@ def _all_sections(start: float) -> tuple[list[tuple[str, Rows]], int, float]:
             (title, part), done = jobs[job], done + 1
             try:
                 found[title][part], seconds = job.result()
-            except (Broken, Survived) as error:
+            except Exception as error:  # also the audit's own mistakes: the other parts go on and are told
                 broken.add(title)
-                print(f"{title}: {error}", file=sys.stderr, flush=True)
+                print(f"{title}, part {part + 1}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 continue
             spent += seconds
             where = f"[{done:2}/{every}] {title}, part {part + 1} of {len(found[title])}"
