@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +17,32 @@ from synthesis.consistency.agree import Target
 from synthesis.impossible import Zeros
 from synthesis.xorshift import following
 
-#: Rows per block: copied out row by row, changed, copied back, so that memory does not grow with the table.
-BLOCK = 1 << 15
+#: Rows per block: copied out row by row, changed, copied back. The rows stay in a fast cache while the marginals of one
+#: attribute after the other pass through it: on 305,118 rows × 31 columns and 392 marginals that is twice as fast as
+#: blocks of one row.
+BLOCK = 1 << 13
 #: The gap of an impossible cell: no change of a count moves it, and with its weight no row gains by entering.
 GUARD = 1e25
 
 
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """Where each attribute sits in the flat array of all marginals' cells.
+class _Entries(NamedTuple):
+    """The marginals that contain one attribute, in the flat array of all marginals' cells.
 
-    Marginal m starts at `offset`, and has the `members` from members_first[m] on, each with its `member_stride`.
-    Attribute a has the entries first[a] … first[a + 1] − 1, one per marginal that contains it: `marginal`, a's own
-    `stride` there, and the marginal's `weight`. Places are unsigned, as a loop need not ask of these if they count from
-    the end.
+    Places are unsigned, as a loop need not ask of these if they count from the end.
+
+    Attributes:
+        start, stride: where each marginal starts, and the stride of the attribute there, one per marginal.
+        weight: of each marginal.
+        entry, other, other_stride: the other attributes of these marginals, one behind the other: the marginal's place
+            in `start`, the attribute and its stride.
     """
 
-    weight: NDArray[np.float64]
-    offset: NDArray[np.uint64]
-    members_first: NDArray[np.uint64]
-    members: NDArray[np.uint64]
-    member_stride: NDArray[np.uint64]
-    first: NDArray[np.uint64]
-    marginal: NDArray[np.uint64]
+    start: NDArray[np.uint64]
     stride: NDArray[np.uint64]
+    weight: NDArray[np.float64]
+    entry: NDArray[np.uint64]
+    other: NDArray[np.uint64]
+    other_stride: NDArray[np.uint64]
 
 
 def descend(
@@ -48,9 +50,9 @@ def descend(
 ) -> tuple[CodedTable, list[int]]:
     """Lower Σ (n − n_t)² / σ² over all cells of all marginals, by single codes; the codes changed in each sweep.
 
-    In a sweep every code of every row is offered the code that a random row nearby has there, and takes it if the sum
-    falls; the error never rises, and no row takes an impossible combination
-    (`zeros`). Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
+    In a sweep every code of every row, attribute by attribute in blocks of rows, is offered the code that a random row
+    of the block has there, and takes it if the sum falls; the error never rises, and no row takes an impossible
+    combination (`zeros`). Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
     """
     if not (table.rows and targets and sweeps):
         return table, []
@@ -59,7 +61,7 @@ def descend(
     gaps += [np.where(cells.ravel(), GUARD, 0.0) for _, cells in zeros]
     smallest = min(t.stddev for t in targets)
     laid = [(t.clique, (smallest / t.stddev) ** 2) for t in targets] + [(c, 1 / GUARD**0.6) for c, _ in zeros]
-    gap, places = np.concatenate(gaps), _places(table.domain, laid)
+    gap, entries = np.concatenate(gaps), _entries(table.domain, laid)
     state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
     columns = [np.array(c) for c in table.columns]
     block = np.empty((min(BLOCK, table.rows), len(columns)), np.int32)
@@ -70,19 +72,8 @@ def descend(
             part = block[: min(BLOCK, table.rows - start)]
             for axis, column in enumerate(columns):
                 part[:, axis] = column[start : start + len(part)]
-            moves += _sweep(
-                part,
-                gap,
-                places.offset,
-                places.members_first,
-                places.members,
-                places.member_stride,
-                places.first,
-                places.marginal,
-                places.stride,
-                places.weight,
-                state,
-            )
+            for axis, own in enumerate(entries):
+                moves += _sweep(part, axis, gap, *own, state)
             for axis, column in enumerate(columns):
                 column[start : start + len(part)] = part[:, axis]
         changed.append(int(moves))
@@ -91,69 +82,68 @@ def descend(
     return CodedTable(table.domain, tuple(columns)), changed
 
 
-def _places(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> _Places:
-    """The layout of marginals one behind the other, each with its weight."""
-    members_first, members, member_stride = [0], [], []
-    of: list[list[tuple[int, int, float]]] = [[] for _ in domain.names]
-    for marginal, (clique, own) in enumerate(laid):
+def _entries(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> list[_Entries]:
+    """The layout of marginals one behind the other, each with its weight: the entries of each attribute."""
+    own: list[list[tuple[int, int, float]]] = [[] for _ in domain.names]
+    others: list[list[tuple[int, int, int]]] = [[] for _ in domain.names]
+    start = 0
+    for clique, weight in laid:
         shape = domain.shape(clique)
-        for i, name in enumerate(clique):
-            members.append(domain.index(name))
-            member_stride.append(math.prod(shape[i + 1 :]))
-            of[members[-1]].append((marginal, member_stride[-1], own))
-        members_first.append(len(members))
-    entries = [e for each in of for e in each]
-    offset, first = np.cumsum([0, *(domain.cells(c) for c, _ in laid)]), np.cumsum([0, *map(len, of)])
-    marginal_of, stride, weight = ([e[i] for e in entries] for i in range(3))
-    whole = (offset, members_first, members, member_stride, first, marginal_of, stride)
-    return _Places(np.array(weight, np.float64), *(np.array(v, np.uint64) for v in whole))
+        strides = [(domain.index(name), math.prod(shape[i + 1 :])) for i, name in enumerate(clique)]
+        for axis, stride in strides:
+            others[axis] += [(len(own[axis]), *member) for member in strides if member[0] != axis]
+            own[axis].append((start, stride, weight))
+        start += math.prod(shape)
+    entries = []
+    for mine, beside in zip(own, others, strict=True):
+        places = np.array([entry[:2] for entry in mine], np.uint64).reshape(-1, 2).T.copy()
+        weights = np.array([entry[2] for entry in mine], np.float64)
+        members = np.array(beside, np.uint64).reshape(-1, 3).T.copy()
+        entries.append(_Entries(places[0], places[1], weights, members[0], members[1], members[2]))
+    return entries
 
 
 @compiled
 def _sweep(
     rows: NDArray[np.int32],
+    axis: int,
     gap: NDArray[np.float64],
-    offset: NDArray[np.uint64],
-    members_first: NDArray[np.uint64],
-    members: NDArray[np.uint64],
-    member_stride: NDArray[np.uint64],
-    first: NDArray[np.uint64],
-    marginal: NDArray[np.uint64],
+    start: NDArray[np.uint64],
     stride: NDArray[np.uint64],
     weight: NDArray[np.float64],
+    entry: NDArray[np.uint64],
+    other: NDArray[np.uint64],
+    other_stride: NDArray[np.uint64],
     state: NDArray[np.uint64],
 ) -> int:
-    """One pass over a block of rows; a code that changes lowers its old cells' gaps and raises its new ones' by 1.
+    """One pass over the codes of one attribute in a block of rows; how many change.
 
-    The weighted squared error then changes by 2 Σ w (gap_new − gap_old + 1).
+    A code that changes lowers its old cells' gaps and raises its new ones' by 1: the weighted squared error changes by
+    2 Σ w (gap_new − gap_old + 1).
     """
     seed = state[0]
     moves = 0
-    cells = np.empty(len(offset), np.uint64)  # where the row lies in each marginal
+    whole = weight.sum()
+    cells = np.empty(len(start), np.uint64)  # where the row lies in each marginal
     for r in range(rows.shape[0]):
-        for m in range(len(offset) - 1):
-            cell = offset[m]
-            for j in range(members_first[m], members_first[m + 1]):
-                cell += member_stride[j] * np.uint64(rows[r, members[j]])
-            cells[m] = cell
-        for a in range(rows.shape[1]):
-            seed = following(seed)
-            old = rows[r, a]
-            new = rows[np.int64((seed >> np.uint64(11)) % np.uint64(rows.shape[0])), a]
-            if new == old:
-                continue
-            step = np.uint64(np.int64(new) - np.int64(old))  # downwards it wraps around, and so does the sum
-            change = 0.0
-            for k in range(first[a], first[a + 1]):
-                cell = cells[marginal[k]]
-                change += weight[k] * (gap[cell + stride[k] * step] - gap[cell] + 1.0)
-            if change < -1e-9:
-                for k in range(first[a], first[a + 1]):
-                    cell = cells[marginal[k]]
-                    gap[cell] -= 1.0
-                    gap[cell + stride[k] * step] += 1.0
-                    cells[marginal[k]] = cell + stride[k] * step
-                rows[r, a] = new
-                moves += 1
+        seed = following(seed)
+        old = rows[r, axis]
+        new = rows[np.int64((seed >> np.uint64(11)) % np.uint64(rows.shape[0])), axis]
+        if new == old:
+            continue
+        for k in range(len(start)):
+            cells[k] = start[k] + stride[k] * np.uint64(old)
+        for j in range(len(other)):
+            cells[entry[j]] += other_stride[j] * np.uint64(rows[r, other[j]])
+        step = np.uint64(np.int64(new) - np.int64(old))  # downwards it wraps around, and so does the sum
+        change = whole
+        for k in range(len(start)):
+            change += weight[k] * (gap[cells[k] + stride[k] * step] - gap[cells[k]])
+        if change < -1e-9:
+            for k in range(len(start)):
+                gap[cells[k]] -= 1.0
+                gap[cells[k] + stride[k] * step] += 1.0
+            rows[r, axis] = new
+            moves += 1
     state[0] = seed
     return moves
