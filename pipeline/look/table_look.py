@@ -199,7 +199,8 @@ def _column(
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         unread = replace(loss, lost=loss.unread, clipped=0)
         shapes = _shapes(source, column) if unread.lost and column.numeric and column.width is None else {}
-        hints += cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
+        cures = cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
+        hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
         hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
     else:

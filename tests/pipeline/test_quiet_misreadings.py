@@ -152,3 +152,27 @@ def test_a_word_among_ids_of_digits_is_asked_about_as_no_id(capsys):
     assert "'tbc' is the id of 40 records" in said
     names = cells | {"who": [("anna", "bob", "a1")[i % 3] for i in range(340)]}
     assert "is it none?" not in str(checked(capsys, names, "sex: {kind: categorical, values: [F, M]}", *own)["hints"])
+
+
+def test_a_year_of_two_digits_is_none_of_four(capsys):
+    """The engine took 06.07.65 for a day of the year 65: a draft failed, and a run clipped it to the first day."""
+    cells = {"born": [f"{i % 28 + 1:02}.05.{1975 + i % 30 if i % 6 else 80 + i % 10}" for i in range(420)]}
+    columns, text = drafted(cells)
+    assert (columns["born"]["formats"], columns["born"]["min"]) == (["%d.%m.%Y", "%d.%m.%y"], "1976-01-01"), text
+    declared = 'born: {kind: date, min: 1930-01-01, max: 2020-12-31, bins: year, formats: ["%d.%m.%Y"%s]}'
+    assert checked(capsys, cells, declared.replace("%s", ""))["columns"]["born"]["lost"] == 70
+    assert checked(capsys, cells, declared.replace("%s", ', "%d.%m.%y"'))["columns"]["born"]["lost"] == 0
+
+
+def test_a_last_day_of_the_calendar_is_no_bound_however_few_days_there_are(capsys):
+    """Contracts end on twelve days of a year, or on 31.12.9999: it was the bound, of other columns too, and ok."""
+    ends = [f"28.{i % 12 + 1:02}.24" if i % 3 else "31.12.9999" for i in range(360)]
+    cells = {"begin": [f"0{i % 9 + 1}.01.2023" for i in range(360)], "end": ends}
+    columns, text = drafted(cells)
+    assert columns["end"]["missing"] == ["31.12.9999"] and columns["end"]["max"] == "2024-12-31", text
+    assert columns["begin"]["max"] == "2023-01-31" and "31.12.9999 taken for a gap: is it?" in text
+    assert not any("too late" in hint for hint in checked(capsys, cells)["columns"]["end"]["hints"])
+    declared = 'end: {kind: date, min: 2023-01-01, max: 9999-12-31, bins: year, formats: ["%d.%m.%Y", "%d.%m.%y"]}'
+    look = checked(capsys, cells, declared)["columns"]["end"]
+    assert look["status"] == "warning"
+    assert look["hints"][0] == '31.12.9999 (120 times): a gap? missing: ["31.12.9999"]', look["hints"]

@@ -201,19 +201,21 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         forms = [ISO]
     if not forms:
         return None
-    read, low, high, days = look.moments(index, forms)
-    n = read[-1]
-    if n < MOSTLY * facts.filled or low is None:
+    seen = look.moments(index, forms)
+    read, n = seen.read, seen.read[-1]
+    if n < MOSTLY * facts.filled or seen.low is None:
         return None
-    low, high = _outwards(str(low), str(high))
-    fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": low, "max": high}
+    low, high = _outwards(str(seen.low), str(seen.high))
+    fields: dict[str, Any] = {"kind": "date" if seen.days else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
     words = gap_words(rest, numbers=True, told=told)
-    gaps = sorted({*facts.gaps, *words})
+    taken = [t for t in texts if seen.gaps and any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
+    gaps = sorted({*facts.gaps, *words, *taken})
     odd = facts.filled - n
-    doubt = _gaps_taken(words) + (_unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else "")
+    doubt = _gaps_taken(words) + (f"; {', '.join(taken)} taken for a gap: is it?" if taken else "")
+    doubt += _unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)

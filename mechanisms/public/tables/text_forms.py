@@ -23,6 +23,8 @@ NO_VALUE = re.compile(r"(?i:unknown|not known|none|missing)|([0-9])\1{5,}")
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+#: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
+DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
 #: How dates and times are written: strftime formats, and ISO for 2016-12-31, with or without a time behind it.
 DATE_FORMS = (
     ISO,
