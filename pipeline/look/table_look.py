@@ -29,7 +29,7 @@ from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     ID_NAME,
-    NAMES,
+    NAME_COLUMN,
     NumberForm,
     addresses,
     may_be_id,
@@ -226,7 +226,7 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
 
     Those of persons with many rows would be released.
     """
-    named = len(column.texts) if NAMES.search(column.name) else len(addresses(column.texts))
+    named = len(column.texts) if NAME_COLUMN.search(column.name) else len(addresses(column.texts))
     if named and column.kind in {"categorical", "flag"}:
         said = (
             f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
@@ -340,7 +340,9 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     if left := [n for n in schema.leave_out if n in source.names]:
         hints.append(f"left out by the schema, and not released: {', '.join(map(repr, left))}")
     if absent := [n for n in schema.leave_out if n not in source.names]:
-        hints.append(f"leave_out names columns that the table has not: {', '.join(map(repr, absent))}")
+        hints.append(
+            f"in leave_out, and not in the table (misspelt, or left out already?): {', '.join(map(repr, absent))}"
+        )
     if not schema.confirmed_public:
         hints.append("nobody has confirmed that this schema is public (confirmed_public): no release will be private")
     return hints

@@ -27,6 +27,10 @@ BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A day in digits alone, as 20240229; whole numbers are days where a larger share than this can be.
 COMPACT_DAY = "(19|20)[0-9][0-9](0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
 COMPACT = 0.95
+#: How texts begin that may be days or times.
+DATED = (
+    f"^ *[0-9]+[-/.][0-9]+[-/.]|^{COMPACT_DAY}$|^ *([0-9]+[- ][A-Za-z]{{3,9}}[- ]|[A-Za-z]{{3,9}} [0-9]+, )[0-9]{{2}}"
+)
 #: A number is taken for a gap where it stands at least so often, apart from all others.
 OFTEN = 3
 
@@ -182,7 +186,7 @@ class Look:
             f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT t) FILTER (NOT ok AND trim(t) <> ''),
             coalesce(bool_or(trim(t) = ''), false), approx_count_distinct(t) FILTER (ok),
             sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
-            sum(n) FILTER (ok AND regexp_matches(t, '^ *[0-9]+[-/.][0-9]+[-/.]|^{COMPACT_DAY}$')),
+            sum(n) FILTER (ok AND regexp_matches(t, '{DATED}')),
             sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()

@@ -26,7 +26,7 @@ from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CURRENCIES,
     ID_NAME,
-    NAMES,
+    NAME_COLUMN,
     POSTAL_NAME,
     NumberForm,
     addresses,
@@ -301,11 +301,11 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     """A flag, a list, the most frequent of a long list, or nothing."""
     values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
     if values and len(values) <= MAX_VALUES and spelled_yes_or_no(values):
-        guess = f"yes and no in {len(values)} spellings"
+        guess = f"yes and no in {len(values)} spelling{'s' if len(values) > 1 else ''}"
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
-    if NAMES.search(look.source.names[index]):
+    if NAME_COLUMN.search(look.source.names[index]):
         return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
     if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
         return None, f"about {facts.distinct:,} distinct texts: names, e-mail addresses or accounts of persons"
