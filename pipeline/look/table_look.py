@@ -60,6 +60,8 @@ from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit
 from pipeline.stage_bars import Stages
 
+#: Said of columns in `leave_out` that the look did not meet.
+NOT_READ = "in leave_out, and no column of what was read (misspelt, or left out of a frame by fit)"
 #: Lost values that are looked at, and that are shown.
 LOOKED_AT, SHOWN = 1000, 3
 
@@ -340,9 +342,7 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     if left := [n for n in schema.leave_out if n in source.names]:
         hints.append(f"left out by the schema, and not released: {', '.join(map(repr, left))}")
     if absent := [n for n in schema.leave_out if n not in source.names]:
-        hints.append(
-            f"in leave_out, and not in the table (misspelt, or left out already?): {', '.join(map(repr, absent))}"
-        )
+        hints.append(f"{NOT_READ}: {', '.join(map(repr, absent))}")
     if not schema.confirmed_public:
         hints.append("nobody has confirmed that this schema is public (confirmed_public): no release will be private")
     return hints

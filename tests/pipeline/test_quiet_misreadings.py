@@ -195,3 +195,14 @@ def test_days_with_the_names_of_months_are_drafted_as_days(capsys):
     assert {c["lost"] for c in checked(capsys, {f: [f"{d:{f}}" for d in days] for f in forms})["columns"].values()} == {
         0
     }
+
+
+def test_words_that_a_draft_takes_for_gaps_are_not_said_to_be_unreadable():
+    """'4.7 % of the values cannot be read so, such as 'ruht'', and missing: ['ruht'] below it."""
+    cells = {"pay": [f"1.{i % 900 + 100},50" if i % 10 else "ruht" if i % 20 else f"{i}.25" for i in range(1000)]}
+    days = [f"{i % 28 + 1:02}.0{i % 9 + 1}.2024" for i in range(1000)]
+    cells |= {"left": [day if i % 10 else "offen" if i % 20 else "x3" for i, day in enumerate(days)]}
+    columns, text = drafted(cells)
+    assert columns["pay"]["missing"] == ["ruht"] and columns["left"]["missing"] == ["offen"], text
+    assert text.count("; 5.0 % of the values cannot be read so") == 2 and "such as 'ruht'" not in text, text
+    assert "such as 'offen'" not in text

@@ -130,10 +130,9 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     words = look.sample(index, WORDS, 4)
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
-        gaps = gap_words(words, numbers=True, told=look.told(index, words))
-        unread = odd - sum(words[g] for g in gaps)
-        told = [t for t in look.told(index, words) if t not in gaps]
-        doubt = _gaps_taken(gaps) + (_unread(unread, facts, told) if unread else "")
+        told = look.told(index, words)
+        gaps = gap_words(words, numbers=True, told=told)
+        doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, words, told)
         return _of_numbers(facts.plain, NumberForm(), facts, gaps, doubt, shapes)
     if facts.distinct <= MAX_VALUES:
         return None
@@ -150,6 +149,14 @@ def _unread(odd: int, facts: ColumnFacts, told: Iterable[str]) -> str:
     few = ", ".join([*map(repr, told)][:3])
     shown = f", such as {few}" if few else ""
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
+
+
+def _unread_but(
+    gaps: Iterable[str], odd: int, facts: ColumnFacts, texts: Mapping[str, int], told: Mapping[str, int]
+) -> str:
+    """That some of the odd cells cannot be read, where they are more than those that are taken for gaps."""
+    unread = odd - sum(texts[g] for g in gaps)
+    return _unread(unread, facts, [t for t in told if t not in gaps]) if unread > 0 else ""
 
 
 def _of_numbers(
@@ -215,7 +222,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     gaps = sorted({*facts.gaps, *words, *taken})
     odd = facts.filled - n
     doubt = _gaps_taken(words) + (f"; {', '.join(taken)} taken for a gap: is it?" if taken else "")
-    doubt += _unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else ""
+    doubt += _unread_but(words, odd, facts, rest, told)
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
@@ -268,7 +275,7 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     told, odd = look.told(index, rest), facts.filled - seen.count
     gaps = gap_words(rest, numbers=True, told=told)
-    doubt = _gaps_taken(gaps) + (_unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else "")
+    doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, rest, told)
     doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
