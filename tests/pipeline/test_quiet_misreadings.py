@@ -206,3 +206,11 @@ def test_words_that_a_draft_takes_for_gaps_are_not_said_to_be_unreadable():
     assert columns["pay"]["missing"] == ["ruht"] and columns["left"]["missing"] == ["offen"], text
     assert text.count("; 5.0 % of the values cannot be read so") == 2 and "such as 'ruht'" not in text, text
     assert "such as 'offen'" not in text
+
+
+def test_a_draft_says_where_day_and_month_stand_in_either_order(capsys):
+    days = pd.date_range("2022-01-01", periods=400)
+    cells = {"seen": [f"{d:%m/%d/%Y}" if i % 8 else f"{d:%d/%m/%Y}" for i, d in enumerate(days)]}
+    said = "the day stands first in some and the month in others"
+    assert said in drafted(cells)[1]
+    assert said not in drafted({"seen": [f"{d:%m/%d/%Y}" for d in days]})[1]

@@ -228,6 +228,8 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
     twins = [t for f in forms if (t := day_and_month(f)) and all(as_moment(x, t) for x in texts if as_moment(x, f))]
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
+    if any(day_and_month(f) in forms for f in forms):
+        doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"
     guess = f"dates or times ({shown}); bounds are those seen, rounded outwards{doubt}"
     return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
 
