@@ -63,11 +63,16 @@ def loss_of(column: Column, report: EncodingReport) -> ColumnLoss:
         # What cannot be read goes to *missing*; to *other* where the column has only that.
         unread = 0 if column.missing_code is None and column.other is not None else unread
         clipped = outside - report.rounded[column.name] if column.outside == "clip" else 0
-    elif column.outside != "other" or NONE_LISTED <= outside == filled:
+    elif column.outside != "other" or (_listed_by_hand(column) and NONE_LISTED <= outside == filled):
         unread += outside
     fates = [fate(column)] if unread or not clipped else []
     fates += ["count as the nearest bound"] if clipped else []
     return ColumnLoss(column.name, unread + clipped, filled, ", or ".join(fates), clipped)
+
+
+def _listed_by_hand(column: Column) -> bool:
+    """Whether a person named the values: a list that a run discovers is empty until then, and may stay so."""
+    return (column.discover is None or not column.discover.values) and "values" not in column.discovered
 
 
 def _ordered(column: Column) -> bool:
