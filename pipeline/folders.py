@@ -213,7 +213,7 @@ def check_output(path: Path, where: str, *, own: Sequence[str] = ()) -> None:
     except OSError as error:
         raise UserError(f"{path} cannot be replaced ({error.strerror})", where=where, fix="another name") from error
     if not any(start.startswith(mark.encode()) for mark in own):
-        fix = "another name, or move it away: only what this command wrote before is replaced"
+        fix = f"another name, or move it away{': only what this command wrote before is replaced' if own else ''}"
         raise UserError(f"there is a file already: {path}", where=where, fix=fix)
 
 

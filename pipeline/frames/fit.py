@@ -8,6 +8,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.losses import SETTING
 from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_frame
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
@@ -30,6 +31,12 @@ REFUSED = {
     "resume": "run(load_config([…, 'resume=true']), folder): only a run on a file can go on",
     "hydra": "folder=, where the run's two folders are wanted",
 }
+#: What helps where a column loses too much: a frame has no path for `check`.
+LOST = (
+    "were codes (0012, 1E5) read as numbers? pd.read_csv(PATH, dtype=str) keeps them as they are written; "
+    "python -m pipeline check on the file shows why, and a likely cure; "
+    f"**{{'{SETTING}': 1}} goes on all the same; nothing was spent"
+)
 
 
 def fit(
@@ -66,7 +73,7 @@ def fit(
     own = {"epsilon": epsilon, "delta": delta, "unit": RECORD if unit is None else unit, "max_records": max_records}
     overrides = overrides_of(settings, REFUSED)
     config = load_config(["data=table", *overrides, *overrides_of({"privacy": own})])
-    if folder is None and any(o.startswith("evaluation") for o in overrides):
+    if folder is None and config.evaluation.enabled and any(o.startswith("evaluation") for o in overrides):
         fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
         raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
     config.evaluation.enabled &= folder is not None
@@ -77,7 +84,12 @@ def fit(
         kinds = write_frame(frame, path, facts, _further(config, facts))
         config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
-        done = run(config, root, quiet=quiet, kept=folder is not None)
+        try:
+            done = run(config, root, quiet=quiet, kept=folder is not None)
+        except UserError as error:
+            if not (error.where or "").startswith(f"{SETTING}="):
+                raise
+            raise UserError(error.what, where=error.where, fix=LOST) from None
         return read(done.folder.release, kinds, config.synthesis)
 
 

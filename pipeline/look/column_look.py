@@ -193,17 +193,24 @@ def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str
 
 
 def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
-    folded = {t.strip().lower(): t for t in column.texts}
+    folded = {_folded(t): t for t in column.texts}
     hints = []
     if column.kind == "flag" and {t.strip().lower() for t in words} & {*YES, *NO}:
         hints.append("more spellings of yes and no: spellings: common reads them in any case")
-    elif (variants := [t for t in words if t.strip().lower() in folded]) and column.kind == "categorical":
-        few = ", ".join(f"{t!r} for {folded[t.strip().lower()]!r}" for t in variants[:3])
-        hints.append(f"{len(variants)} spellings differ from a listed value in capitals or spaces alone ({few})")
+    elif (variants := [t for t in words if _folded(t) in folded]) and column.kind == "categorical":
+        few = ", ".join(f"{t!r} for {folded[_folded(t)]!r}" for t in variants[:3])
+        hints.append(f"{len(variants)} spellings differ from a listed value in capitals, spaces or zeros alone ({few})")
     gaps = _gaps(column, words, numbers=False)
-    if column.kind == "categorical" and len(words) > len(gaps):
+    if column.kind == "categorical" and column.other is None and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
     return hints + gaps
+
+
+def _folded(text: str) -> str:
+    """A text without its capitals and the spaces around it, a whole number without zeros in front or behind a point."""
+    bare = text.strip().casefold()
+    number = WHOLE.fullmatch(bare)
+    return number[1] if number else bare
 
 
 def lone_hint(lone: int, unit: str | None) -> list[str]:
@@ -310,8 +317,7 @@ def _alike(column: Column) -> list[str]:
     """Listed values that may be one: but for capitals, spaces and zeros about a number, or a word and its letter."""
     by_key: dict[str, list[str]] = {}
     for value in column.values:
-        number = WHOLE.fullmatch(text := value.strip().casefold())
-        by_key.setdefault(number[1] if number else text, []).append(value)
+        by_key.setdefault(_folded(value), []).append(value)
     for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
         words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not ROMAN.fullmatch(k)]
         if len(words) == 1:

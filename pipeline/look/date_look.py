@@ -9,11 +9,9 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.encode import moment_sql
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
-from mechanisms.public.tables.text_forms import day_and_month
+from mechanisms.public.tables.text_forms import DAYS_OF_GAPS, day_and_month
 from pipeline.look.column_look import listed
 
-#: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
-DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
 #: One of them, or an end apart from so many days, is asked about where so many times the rows of a mean day hold it.
 FEWEST_DAYS, MUCH_MORE = 20, 10
 #: Two digits of a year are of 1969 to 2068.
@@ -34,7 +32,7 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
 
 
 def _days_of_gaps(source: Source, column: Column) -> list[str]:
-    """Days that many more rows hold than others: 1900-01-01, or an end that lies half the range of the rest away."""
+    """1900-01-01, or an end that lies half the range of the rest away, where many rows hold it; both: a few rows do."""
     index = source.names.index(column.name)
     text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
     known = ", ".join(map(literal, DAYS_OF_GAPS))
@@ -42,10 +40,10 @@ def _days_of_gaps(source: Source, column: Column) -> list[str]:
     days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
     ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
     first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
-    apart = f"CAST(d AS VARCHAR) IN ({known}) OR (k >= {FEWEST_DAYS} AND ({first} OR {last}))"
-    many = f"n >= {OFTEN} AND n >= {MUCH_MORE} * mean"
+    told, apart, many = f"CAST(d AS VARCHAR) IN ({known})", f"({first} OR {last})", f"n >= {MUCH_MORE} * mean"
+    asked = f"({told} AND ({apart} OR {many})) OR (k >= {FEWEST_DAYS} AND {apart} AND {many})"
     with source.connect() as engine:
-        sql = f"WITH days AS ({days}) SELECT t, n FROM days, ({ends}) WHERE ({apart}) AND {many} ORDER BY t"
+        sql = f"WITH days AS ({days}) SELECT t, n FROM days, ({ends}) WHERE n >= {OFTEN} AND ({asked}) ORDER BY t"
         found = engine.execute(sql).fetchall()
     if not found:
         return []
@@ -57,11 +55,13 @@ def _short_years(source: Source, column: Column) -> list[str]:
     """Days of years to come, where years have two digits: births of 1931 as 2031."""
     if not any("%y" in form for form in (column.format or "", *column.more_formats)):
         return []
-    moment, year = moment_sql(source, source.names.index(column.name), column), date.today().year
+    index, this = source.names.index(column.name), date.today().year
+    year, text = f"year({moment_sql(source, index, column)})", source.text(index)
+    short = f"NOT contains({text}, CAST({year} AS VARCHAR))"
     with source.connect() as engine:
-        sql = f"SELECT count({moment}), count(*) FILTER (year({moment}) > {year}) FROM {source.relation}"
+        sql = f"SELECT count(*), count(*) FILTER ({year} > {this}) FROM {source.relation} WHERE {short}"
         read, later = engine.execute(sql).fetchall()[0]
-    said = f"{later:,} of {read:,} days lie after {year}: years of two digits are read as 1969 to {LAST_YEAR}"
+    said = f"{later:,} of {read:,} days lie after {this}: years of two digits are read as 1969 to {LAST_YEAR}"
     return [f"{said}; are they a hundred years too late? Years of four digits in the table"] if later else []
 
 

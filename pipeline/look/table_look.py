@@ -29,7 +29,7 @@ from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     ID_NAME,
-    NAMES,
+    NAME_COLUMN,
     NumberForm,
     addresses,
     may_be_id,
@@ -60,6 +60,8 @@ from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit
 from pipeline.stage_bars import Stages
 
+#: Said of columns in `leave_out` that the look did not meet.
+NOT_READ = "in leave_out, and no column of what was read (misspelt, or left out of a frame by fit)"
 #: Lost values that are looked at, and that are shown.
 LOOKED_AT, SHOWN = 1000, 3
 
@@ -199,7 +201,8 @@ def _column(
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         unread = replace(loss, lost=loss.unread, clipped=0)
         shapes = _shapes(source, column) if unread.lost and column.numeric and column.width is None else {}
-        hints += cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
+        cures = cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
+        hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
         hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
     else:
@@ -225,7 +228,7 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
 
     Those of persons with many rows would be released.
     """
-    named = len(column.texts) if NAMES.search(column.name) else len(addresses(column.texts))
+    named = len(column.texts) if NAME_COLUMN.search(column.name) else len(addresses(column.texts))
     if named and column.kind in {"categorical", "flag"}:
         said = (
             f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
@@ -339,7 +342,7 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     if left := [n for n in schema.leave_out if n in source.names]:
         hints.append(f"left out by the schema, and not released: {', '.join(map(repr, left))}")
     if absent := [n for n in schema.leave_out if n not in source.names]:
-        hints.append(f"leave_out names columns that the table has not: {', '.join(map(repr, absent))}")
+        hints.append(f"{NOT_READ}: {', '.join(map(repr, absent))}")
     if not schema.confirmed_public:
         hints.append("nobody has confirmed that this schema is public (confirmed_public): no release will be private")
     return hints

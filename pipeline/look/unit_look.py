@@ -12,7 +12,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, stream
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME, gap_words, may_be_id, of_one_length
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, gap_words, may_be_id, of_one_length
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.number_look import compact_days
@@ -51,7 +51,7 @@ def units_look(
             "privacy.max_records=C protects all of them"
             for name in ids
         ]
-        persons = any(PERSON_NAME.search(n) for n in named)
+        persons = any(PERSON_ID_COLUMN.search(n) for n in named)
         return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
     with source.connect() as engine:
         sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"

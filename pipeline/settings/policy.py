@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN
 from mechanisms.public.units import ID_RULES
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -43,7 +43,7 @@ def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
         return (f"the column {unit.column!r} {IDS_MEASURED}; instead, leave_out: [{unit.column}]",)
     ids = [n for n in schema.leave_out if ID_NAME.search(n)] if unit.column is None else []
     fix = "privacy.unit={0} privacy.max_records=C protects all rows of one"
-    persons = sorted(ids, key=lambda n: not PERSON_NAME.search(n))
+    persons = sorted(ids, key=lambda n: not PERSON_ID_COLUMN.search(n))
     return tuple(f"each row alone is protected; {n!r} looks like an id: {fix.format(n)}" for n in persons[:1])
 
 

@@ -470,3 +470,26 @@ def test_a_notebook_sees_how_far_each_stage_is(monkeypatch):
     with Stages(quiet=True).stage("measure") as report:
         report(1, 4)
     assert len(shown) == 1 and NotebookLine is not None
+
+
+def test_codes_whose_zeros_a_program_dropped_are_those_that_are_listed():
+    """`pd.read_csv` reads 0012 as 12: with `other` the column was lost whole, and a run spent; without, none ran."""
+    codes = np.array([12, 107, 3001, 4])
+    listed = {"kind": "categorical", "values": ["0012", "0107", "3001", "00", "4"], "other": "Other"}
+    for kind in (np.int64, np.float64):
+        frame = pd.DataFrame({"school": codes[np.arange(400) % 4].astype(kind)})
+        given = pipeline.fit(frame, {"columns": {"school": listed}, "confirmed_public": True}, epsilon=50, **QUICK)
+        counts = given.marginal(["school"]).set_index("school")["count"]
+        assert (counts[["0012", "0107", "3001", "4"]] > 80).all() and abs(counts["Other"]) < 20, counts
+        made = given.sample(50)["school"]
+        assert set(made.dropna().astype(str)) <= {"0012", "0107", "3001", "4", "00", "Other"}, set(made)
+
+
+def test_a_list_of_which_a_column_holds_no_text_is_refused_before_anything_is_spent():
+    frame = pd.DataFrame({"sex": ["f", "m"] * 20})
+    schema = {"columns": {"sex": {"kind": "categorical", "values": ["F", "M"], "other": "x"}}, "confirmed_public": True}
+    with pytest.raises(UserError, match="lost of column 'sex'") as refused:
+        pipeline.fit(frame, schema, **QUICK)
+    assert "dtype=str" in refused.value.fix and "data.path" not in refused.value.fix
+    frame.loc[0, "sex"] = "F"
+    assert pipeline.fit(frame, schema, evaluation={"enabled": False}, **QUICK).private, "no scores are asked for"

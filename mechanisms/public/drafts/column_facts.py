@@ -5,14 +5,16 @@ Many columns are looked at together: a query of its own for each would take a ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
 
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, NumberForm, addresses
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm, addresses
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
@@ -25,6 +27,10 @@ BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A day in digits alone, as 20240229; whole numbers are days where a larger share than this can be.
 COMPACT_DAY = "(19|20)[0-9][0-9](0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
 COMPACT = 0.95
+#: How texts begin that may be days or times.
+DATED = (
+    f"^ *[0-9]+[-/.][0-9]+[-/.]|^{COMPACT_DAY}$|^ *([0-9]+[- ][A-Za-z]{{3,9}}[- ]|[A-Za-z]{{3,9}} [0-9]+, )[0-9]{{2}}"
+)
 #: A number is taken for a gap where it stands at least so often, apart from all others.
 OFTEN = 3
 
@@ -61,6 +67,34 @@ class Numbers:
         values = [x for x in (self.low, self.high) if x is not None]
         values += [c for c in self.codes if c not in self.gap_codes()]
         return (min(values), max(values)) if values else None
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The days and times of a column, as some forms read them.
+
+    Attributes:
+        read: cells that the first form reads, the first two, and so on.
+        low, high: the first and the last day that is no gap; None: there is none.
+        days: whether all are whole days.
+        gaps: days that stand for none: they occur often, and lie half the range of the others away from them.
+    """
+
+    read: list[int]
+    low: date | None
+    high: date | None
+    days: bool
+    gaps: frozenset[date]
+
+    @staticmethod
+    def of(read: list[int], low: date | None, high: date | None, days: bool, often: Mapping[date, int]) -> Moments:
+        """From the first and the last day but for those in `often`, which may stand for none."""
+        gaps = set()
+        if low is not None and high is not None:
+            apart = {d for d in often if 2 * max(low - d, d - high) >= max(high - low, timedelta(1))}
+            gaps = {d for d in apart if often[d] >= OFTEN}
+        every = [d for d in (low, high, *often) if d is not None and d not in gaps]
+        return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps))
 
 
 @dataclass(frozen=True)
@@ -128,7 +162,7 @@ class Look:
         self._cells = replace(source, relation="seen", names=("t",), types=("VARCHAR",))
         self._shapes: dict[int, dict[str, int]] = {}
         self._samples: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
-        self._moments: dict[tuple[str, ...], dict[int, tuple[list[int], Any, Any, bool]]] = {}
+        self._moments: dict[tuple[str, ...], dict[int, Moments]] = {}
         self._numbers: dict[NumberForm, dict[int, Numbers]] = {}
         typed = [source.moment(i, None) if source.typed(i) else "NULL" for i in columns]
         parts = {
@@ -152,7 +186,7 @@ class Look:
             f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT t) FILTER (NOT ok AND trim(t) <> ''),
             coalesce(bool_or(trim(t) = ''), false), approx_count_distinct(t) FILTER (ok),
             sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
-            sum(n) FILTER (ok AND regexp_matches(t, '^ *[0-9]+[-/.][0-9]+[-/.]|^{COMPACT_DAY}$')),
+            sum(n) FILTER (ok AND regexp_matches(t, '{DATED}')),
             sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()
@@ -196,20 +230,25 @@ class Look:
         ).fetchall()
         return {i: Numbers(int(c), int(w), a, b, int(d), codes_seen.get(i, {})) for i, c, w, a, b, d in rows}
 
-    def moments(self, index: int, forms: Sequence[str]) -> tuple[list[int], Any, Any, bool]:
-        """Cells that the first form reads, the first two, …; the first and the last day; whether all are whole days."""
+    def moments(self, index: int, forms: Sequence[str]) -> Moments:
+        """The days and times of a column, each read by the first form that fits."""
         known = self._moments.setdefault(tuple(forms), {})
         if index not in known:
             dated = {i for i, f in self.facts.items() if f.dated or self.source.typed(i)} | {index}
             every = [self._cells.moment(0, None if form == ISO else form) for form in forms]
             together = [f"coalesce(m, {', '.join(every[: k + 1])})" for k in range(len(every))]
             counts = ", ".join(f"coalesce(sum(n) FILTER ({m} IS NOT NULL), 0)" for m in together)
+            far = f"CAST(d AS VARCHAR) IN ({', '.join(map(literal, DAYS_OF_GAPS))})"
             rows = self._engine.execute(
-                f"""SELECT i, {counts}, CAST(min(w) AS DATE), CAST(max(w) AS DATE),
-                coalesce(bool_and(w = CAST(w AS DATE)), true)
-                FROM (SELECT *, {together[-1]} AS w FROM seen WHERE {_among(dated)}) GROUP BY i"""
+                f"""SELECT i, {counts}, min(d) FILTER (NOT {far}), max(d) FILTER (NOT {far}),
+                coalesce(bool_and(w = d), true), list((d, n)) FILTER ({far})
+                FROM (SELECT *, {together[-1]} AS w, CAST(w AS DATE) AS d FROM seen WHERE {_among(dated)}) GROUP BY i"""
             ).fetchall()
-            known |= {i: ([int(n) for n in read], low, high, bool(days)) for i, *read, low, high, days in rows}
+            for i, *read, low, high, days, codes in rows:
+                often: Counter[date] = Counter()
+                for day, n in codes or ():
+                    often[day] += int(n)
+                known[i] = Moments.of([int(n) for n in read], low, high, bool(days), often)
         return known[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:

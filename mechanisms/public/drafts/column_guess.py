@@ -26,7 +26,7 @@ from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CURRENCIES,
     ID_NAME,
-    NAMES,
+    NAME_COLUMN,
     POSTAL_NAME,
     NumberForm,
     addresses,
@@ -130,10 +130,9 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     words = look.sample(index, WORDS, 4)
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
-        gaps = gap_words(words, numbers=True, told=look.told(index, words))
-        unread = odd - sum(words[g] for g in gaps)
-        told = [t for t in look.told(index, words) if t not in gaps]
-        doubt = _gaps_taken(gaps) + (_unread(unread, facts, told) if unread else "")
+        told = look.told(index, words)
+        gaps = gap_words(words, numbers=True, told=told)
+        doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, words, told)
         return _of_numbers(facts.plain, NumberForm(), facts, gaps, doubt, shapes)
     if facts.distinct <= MAX_VALUES:
         return None
@@ -150,6 +149,14 @@ def _unread(odd: int, facts: ColumnFacts, told: Iterable[str]) -> str:
     few = ", ".join([*map(repr, told)][:3])
     shown = f", such as {few}" if few else ""
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
+
+
+def _unread_but(
+    gaps: Iterable[str], odd: int, facts: ColumnFacts, texts: Mapping[str, int], told: Mapping[str, int]
+) -> str:
+    """That some of the odd cells cannot be read, where they are more than those that are taken for gaps."""
+    unread = odd - sum(texts[g] for g in gaps)
+    return _unread(unread, facts, [t for t in told if t not in gaps]) if unread > 0 else ""
 
 
 def _of_numbers(
@@ -201,24 +208,28 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         forms = [ISO]
     if not forms:
         return None
-    read, low, high, days = look.moments(index, forms)
-    n = read[-1]
-    if n < MOSTLY * facts.filled or low is None:
+    seen = look.moments(index, forms)
+    read, n = seen.read, seen.read[-1]
+    if n < MOSTLY * facts.filled or seen.low is None:
         return None
-    low, high = _outwards(str(low), str(high))
-    fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": low, "max": high}
+    low, high = _outwards(str(seen.low), str(seen.high))
+    fields: dict[str, Any] = {"kind": "date" if seen.days else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
     words = gap_words(rest, numbers=True, told=told)
-    gaps = sorted({*facts.gaps, *words})
+    taken = [t for t in texts if seen.gaps and any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
+    gaps = sorted({*facts.gaps, *words, *taken})
     odd = facts.filled - n
-    doubt = _gaps_taken(words) + (_unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else "")
+    doubt = _gaps_taken(words) + (f"; {', '.join(taken)} taken for a gap: is it?" if taken else "")
+    doubt += _unread_but(words, odd, facts, rest, told)
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
     twins = [t for f in forms if (t := day_and_month(f)) and all(as_moment(x, t) for x in texts if as_moment(x, f))]
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
+    if any(day_and_month(f) in forms for f in forms):
+        doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"
     guess = f"dates or times ({shown}); bounds are those seen, rounded outwards{doubt}"
     return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
 
@@ -266,7 +277,7 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     told, odd = look.told(index, rest), facts.filled - seen.count
     gaps = gap_words(rest, numbers=True, told=told)
-    doubt = _gaps_taken(gaps) + (_unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else "")
+    doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, rest, told)
     doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
@@ -299,11 +310,11 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     """A flag, a list, the most frequent of a long list, or nothing."""
     values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
     if values and len(values) <= MAX_VALUES and spelled_yes_or_no(values):
-        guess = f"yes and no in {len(values)} spellings"
+        guess = f"yes and no in {len(values)} spelling{'s' if len(values) > 1 else ''}"
         return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
-    if NAMES.search(look.source.names[index]):
+    if NAME_COLUMN.search(look.source.names[index]):
         return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
     if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
         return None, f"about {facts.distinct:,} distinct texts: names, e-mail addresses or accounts of persons"

@@ -6,7 +6,7 @@ from typing import Any
 
 from mechanisms.public.drafts.column_guess import FEW_IDS
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME, ROW_SHARE
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE
 
 #: What the setting says where each row is a unit, and where the column is guessed.
 RECORD, GUESS = "record", "guess"
@@ -26,7 +26,7 @@ def guess_unit(source: Source, engine: Any) -> str | None:
     parts = ", ".join(f"approx_count_distinct({source.text(i)})" for i in named)
     ((rows, *values),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
     ids = [(n, source.names[i]) for i, n in zip(named, values, strict=True) if n > FEW_IDS]
-    persons = [(n, name) for n, name in ids if PERSON_NAME.search(name)]
+    persons = [(n, name) for n, name in ids if PERSON_ID_COLUMN.search(name)]
     return min(persons or [(n, name) for n, name in ids if SHARE * rows <= n <= ROW_SHARE * rows], default=(0, None))[1]
 
 

@@ -119,16 +119,19 @@ def moment_sql(source: Source, index: int, column: Column) -> str:
 
 def _labels(column: Column, *, typed: bool) -> list[str]:
     """Texts by code: the values', other's label, and last every text that means missing."""
-    texts = [_canonical(t) for t in column.texts] if typed else list(column.texts)
-    # Two listed texts of one number (2 and 2.0) cannot be told apart in a typed column: the first keeps the number.
-    texts = [t if t not in texts[:i] else column.texts[i] for i, t in enumerate(texts)] if typed else texts
+    texts = list(column.texts)
+    if typed:
+        # Listed texts of one number (2, 2.0, 02) cannot be told apart in a typed column: one of them keeps the number.
+        whose = {_canonical(t): t for t in reversed(texts)} | {t: t for t in (*texts, *column.missing_texts)}
+        texts = [c if whose[c := _canonical(t)] == t else t for t in texts]
     missing = [t for t in ("", *column.missing_texts) if column.missing and t not in column.texts]
     return [*texts, *([] if column.other is None else [column.other]), *dict.fromkeys(missing)]
 
 
 def _canonical(text: str) -> str:
     """The text that the engine writes for this number, for columns whose file knows that they are numbers."""
-    return text.rstrip("0").rstrip(".") if re.fullmatch(r"-?[0-9]+\.[0-9]+", text) else text
+    found = re.fullmatch(r"(-?)0*([0-9]+)(?:\.([0-9]*?)0*)?", text)
+    return text if found is None else f"{found[1]}{found[2]}{'.' + found[3] if found[3] else ''}"
 
 
 def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:

@@ -11,6 +11,8 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 
 SETTING = "data.max_unplaced"
+#: A list is another column's where so many cells are filled, and none of them holds a text of it: *other* takes all.
+NONE_LISTED = 20
 #: So many columns are named in a refusal.
 NAMED = 8
 
@@ -20,7 +22,8 @@ class ColumnLoss:
     """Values of one column that are not declared missing, and neither listed nor readable as numbers within the bounds.
 
     Attributes:
-        lost: how many; what a declared *other*, or `outside: missing`, takes is none of them, nor what is only rounded.
+        lost: how many; what a declared *other*, or `outside: missing`, takes is none of them, unless *other* takes the
+            whole column, nor what is only rounded.
         filled: cells of the column that are not declared missing.
         fate: what becomes of them, as a verb: "become missing".
         clipped: how many of them lie beyond the bounds.
@@ -55,18 +58,21 @@ def percent(share: float) -> str:
 def loss_of(column: Column, report: EncodingReport) -> ColumnLoss:
     """What a column loses."""
     outside, unread = report.outside[column.name], report.unplaced[column.name]
-    clipped = 0
+    clipped, filled = 0, report.rows - report.gaps[column.name]
     if _ordered(column):
         # What cannot be read goes to *missing*; to *other* where the column has only that.
         unread = 0 if column.missing_code is None and column.other is not None else unread
         clipped = outside - report.rounded[column.name] if column.outside == "clip" else 0
-    elif column.outside != "other":
+    elif column.outside != "other" or (_listed_by_hand(column) and NONE_LISTED <= outside == filled):
         unread += outside
     fates = [fate(column)] if unread or not clipped else []
     fates += ["count as the nearest bound"] if clipped else []
-    return ColumnLoss(
-        column.name, unread + clipped, report.rows - report.gaps[column.name], ", or ".join(fates), clipped
-    )
+    return ColumnLoss(column.name, unread + clipped, filled, ", or ".join(fates), clipped)
+
+
+def _listed_by_hand(column: Column) -> bool:
+    """Whether a person named the values: a list that a run discovers is empty until then, and may stay so."""
+    return (column.discover is None or not column.discover.values) and "values" not in column.discovered
 
 
 def _ordered(column: Column) -> bool:

@@ -167,7 +167,13 @@ class Source:
             # The engine takes 02/03/24 for the 24th of March of the year 2.
             text = self.text(index)
             return f"TRY_CAST(CASE WHEN NOT regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]') THEN {text} END AS TIMESTAMP)"
-        return f"CAST(TRY_STRPTIME(trim({self.text(index)}), {literal(form)}) AS TIMESTAMP)"
+        text = self.text(index)
+        moment = f"CAST(TRY_STRPTIME(trim({text}), {literal(form)}) AS TIMESTAMP)"
+        if "%Y" not in form:
+            return moment
+        # The engine takes 01.02.65 for a day of the year 65.
+        shown = f"contains({text}, lpad(CAST(year({moment}) AS VARCHAR), 4, '0'))"
+        return f"CASE WHEN year({moment}) >= 1000 OR {shown} THEN {moment} END"
 
     def _clock(self, index: int) -> str:
         """SQL for a date or time, as UTC's clock shows it; NULL where a time is infinite, or cannot be written."""

@@ -23,28 +23,14 @@ NO_VALUE = re.compile(r"(?i:unknown|not known|none|missing)|([0-9])\1{5,}")
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
-#: How dates and times are written: strftime formats, and ISO for 2016-12-31, with or without a time behind it.
-DATE_FORMS = (
-    ISO,
-    "%m/%d/%Y",
-    "%m/%d/%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M",
-    "%m/%d/%Y %I:%M:%S %p",
-    "%d/%m/%Y",
-    "%d/%m/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M",
-    "%d.%m.%Y",
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M",
-    "%d-%m-%Y",
-    "%Y/%m/%d",
-    "%Y%m%d",
-    "%d %b %Y",
-    "%b %d, %Y",
-    "%d.%m.%y",
-    "%m/%d/%y",
-    "%d/%m/%y",
-)
+#: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
+DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
+#: How days are written, as strftime formats, the likeliest first; months with their English names too.
+_DAYS = "%m/%d/%Y|%d/%m/%Y|%d.%m.%Y|%d-%m-%Y|%Y/%m/%d|%Y%m%d|%d.%m.%y|%m/%d/%y|%d/%m/%y"
+_DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
+_TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
+#: How dates and times are written; ISO for 2016-12-31, with or without a time behind it.
+DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES))
 #: What stands beside an amount of money.
 CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%")
 #: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
@@ -60,17 +46,20 @@ ID_NAME = re.compile(
     r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
     r"|[a-z](Id|Nr|No|Number)$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
 )
-#: Ids that are persons by their name.
-PERSON_NAME = re.compile(
+#: What columns of ids of persons are called.
+PERSON_ID_COLUMN = re.compile(
     r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
 )
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
-    r"|^(Mr|Mrs|Ms|Miss|Dr|Prof|Herr|Frau|Mme|Mlle|Sra?)\.? +[A-Z]"
+    r"|^(Miss|Dr|Prof|Sra?)\.? +[A-Z]|\b(Mr|Mrs|Ms|Herr|Frau|Mme|Mlle)\.? +[A-Z]"
 )
+_INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
+#: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
+BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} {_INITIAL}\.")
 #: What columns of names of persons are called.
-NAMES = re.compile(
+NAME_COLUMN = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin)$"
@@ -169,7 +158,14 @@ def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
 
 
 #: What texts of a form look like, for each directive that our forms use.
-_LOOKS = {"%Y": r"\d{4}", "%y": r"\d{2}", "%b": r"\w+\.?", "%p": r"\w+", **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"}}
+_LOOKS = {
+    "%Y": r"\d{4}",
+    "%y": r"\d{2}",
+    "%b": r"\w+\.?",
+    "%B": r"\w+",
+    "%p": r"\w+",
+    **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"},
+}
 
 
 def day_and_month(form: str) -> str:
@@ -343,7 +339,14 @@ def may_be_thousands(texts: Texts) -> int:
 
 
 def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that hold an e-mail address or a bank account, also among other words, or begin with a title."""
+    """The texts that hold an e-mail address or a bank account, also among other words, or a title before a name.
+
+    All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
+    """
+    named = [t for t in texts if BY_INITIAL.fullmatch(t.strip())]
+    initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
+    if len(initials) > 1 and 2 * len(named) >= len(texts):
+        return list(texts)
     return [t for t in texts if ADDRESS.search(t)]
 
 
