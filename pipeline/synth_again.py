@@ -23,6 +23,7 @@ from mechanisms.public.tables.formats import CSV
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
+from pipeline.plugins.origins import made_again_by
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import DraftConfig, SynthConfig
@@ -55,8 +56,9 @@ class NewTable:
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> NewTable:
     """A new synthetic table from a release, in `root`/release.
 
-    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is; what
-        binds the new files is made anew, and says what their rows were asked to satisfy.
+    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is, but for
+        parts of plugins that make or write the table, which it names; what binds the new files is made anew, and says
+        what their rows were asked to satisfy.
     Raises:
         UserError: no release there; the folder holds a release already; an impossible setting or condition.
     """
@@ -66,6 +68,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
     form = released_format(config.release.format)
+    statement = dict(made_again_by(statement, config.synthesis.kind, type(spec), form))
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
     folder = RunFolder(root)
