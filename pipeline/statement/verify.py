@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
@@ -27,7 +25,7 @@ from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
-from pipeline.statement.papers import named_digests
+from pipeline.statement.papers import BROKEN, named_digests
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
@@ -38,10 +36,6 @@ from pipeline.version import __version__
 
 #: What is read before all else.
 NAMES = ("privacy.json", "measurements/index.json")
-BROKEN = (
-    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError),
-    *(RecursionError, MemoryError),
-)
 
 
 @dataclass(frozen=True)
