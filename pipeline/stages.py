@@ -12,6 +12,7 @@ from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
+from mechanisms.public.units import said_loss
 from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
 from pipeline.folders import RunFolder, claimed, logged
@@ -72,7 +73,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         said, words = self.statement, words_of(self.statement.to_json())
-        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {words['unit']}"
+        kept = f"{said_loss(**said.guarantee)} for {words['unit']}"
         rows = [("private", kept if said.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         rows += [
             ("table", f"{self.table}, {self.rows:,} rows"),

@@ -21,6 +21,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.formats import released_table
+from mechanisms.public.units import said_loss
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
@@ -86,13 +87,13 @@ class Release:
         part = "" if self.given is None else f", a table of rows with {condition_in_words(self.given['where'])} only"
         if not self.private:
             return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(words['reasons_not_private'])})"
-        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
+        kept = said_loss(promise["epsilon"], promise["delta"])
         return f"Release({self.schema.name!r}{part}, private: {kept} for {words['unit']} ({said['neighbouring']}))"
 
     def _repr_html_(self) -> str:
         said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
         words = words_of(said)
-        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {words['unit']} ({said['neighbouring']})"
+        kept = f"{said_loss(promise['epsilon'], promise['delta'])} for {words['unit']} ({said['neighbouring']})"
         rows = [("private", kept if self.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         if self.given is not None:
             rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))

@@ -15,7 +15,7 @@ from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.formats import released_table
-from mechanisms.public.units import delta
+from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.condition_words import condition_in_words
@@ -218,7 +218,7 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
         if value > spent[name] * (1 + SLACK) or spent[name] > budget[name] * (1 + SLACK):
             figures = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
             return False, figures
-    return True, f"{len(events)} charges add up to ε = {loss.epsilon:.6g}, δ = {loss.delta:.3g} by {accountant.kind}"
+    return True, f"{len(events)} charges add up to {said_loss(loss.epsilon, loss.delta)} by {accountant.kind}"
 
 
 def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
@@ -259,7 +259,7 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         return False, wrong
     unit = statement["unit"]
     whom = "its unit" if unit["column"] == "" else sentence("unit", unit)
-    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom} ({statement['neighbouring']})"
+    return True, f"{said_loss(promise['epsilon'], promise['delta'])} for {whom} ({statement['neighbouring']})"
 
 
 def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
