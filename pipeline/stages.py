@@ -31,7 +31,7 @@ from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choi
 from pipeline.settings.ready import ready
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
-from pipeline.statement.words import words_of
+from pipeline.statement.words import loss_in_words, words_of
 
 LOG = logging.getLogger("pipeline")
 
@@ -71,8 +71,9 @@ class Run:
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
     def _repr_html_(self) -> str:
-        said, words = self.statement, words_of(self.statement.to_json())
-        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {words['unit']}"
+        said, facts = self.statement, self.statement.to_json()
+        words = words_of(facts)
+        kept = f"{loss_in_words(facts)} for {words['unit']}"
         rows = [("private", kept if said.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         rows += [
             ("table", f"{self.table}, {self.rows:,} rows"),

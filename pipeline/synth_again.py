@@ -15,24 +15,21 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
-from mechanisms.public.release import STATEMENT_VERSION, Measurements
+from mechanisms.public.release import Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
-from mechanisms.public.tables.formats import CSV
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
+from pipeline.plugins.origins import made_again_by
 from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.stage_bars import Stages
-from pipeline.statement.croissant import croissant
-from pipeline.statement.document import render_statement
-from pipeline.statement.registry_record import registry_record
+from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
-from pipeline.statement.verify import BROKEN
 from synthesis.contract import RowModel, Synthesizer
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import rows_of_model
@@ -55,17 +52,19 @@ class NewTable:
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> NewTable:
     """A new synthetic table from a release, in `root`/release.
 
-    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is; what
-        binds the new files is made anew, and says what their rows were asked to satisfy.
+    Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is, but for
+        parts of plugins that make or write the table, which it names; what binds the new files is made anew, and says
+        what their rows were asked to satisfy.
     Raises:
         UserError: no release there; the folder holds a release already; an impossible setting or condition.
     """
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
-    _check_said(statement, schema, release)
+    check_said(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
     form = released_format(config.release.format)
+    statement = dict(made_again_by(statement, config.synthesis.kind, type(spec), form))
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
     folder = RunFolder(root)
@@ -99,20 +98,6 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
             progress=report,
         )
     return NewTable(path, facts)
-
-
-def _check_said(statement: Mapping[str, Any], schema: Schema, release: Path) -> None:
-    """UserError where no papers can be written of a statement: whoever made it may have bound it, too."""
-    if statement.get("version") != STATEMENT_VERSION:
-        return  # passed on without papers
-    try:
-        render_statement(statement, rows_asked=None, signer=None, digests={}, given=None)
-        registry_record(statement, given=None)
-        croissant(statement, schema, table=CSV.released, digest="", given=None)
-    except BROKEN as error:
-        fix = f"python -m pipeline verify {release} says more; do not trust this one"
-        what = f"privacy.json is not as a run writes it ({type(error).__name__})"
-        raise UserError(what, where=str(release), fix=fix) from error
 
 
 def _rows_asked(config: SynthConfig) -> int | None:

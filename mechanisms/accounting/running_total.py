@@ -9,6 +9,7 @@ from typing import Any
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
+from mechanisms.public.units import rounded_up, said_loss
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class RunningTotal:
     @property
     def sentence(self) -> str:
         """The total in words."""
-        epsilon, delta, limit = self.totals.epsilon, self.totals.delta, self.limit
+        booked, limit = said_loss(self.totals.epsilon, self.totals.delta), self.limit
         runs = "1 run, the first in this ledger" if self.runs == 1 else f"{self.runs} runs that named this ledger"
-        words = f"{runs} (declared table: {self.table!r}), booked ε = {epsilon:.6g}, "
-        words += f"δ = {delta:.3g} in all by plain sums"
+        words = f"{runs} (declared table: {self.table!r}), booked {booked} in all by plain sums"
         if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
-            words += f", ε = {self.totals.composed:.6g} at δ = {self.delta_composed:.3g} by {self.accountant}"
-        words += f"; all runs stay within ε = {limit.epsilon:g}, δ = {limit.delta:g} unless that limit is raised"
+            composed = f"ε = {rounded_up(self.totals.composed, 6)} at δ = {rounded_up(self.delta_composed, 3)}"
+            words += f", {composed} by {self.accountant}"
+        words += f"; all runs stay within {said_loss(limit.epsilon, limit.delta)} unless that limit is raised"
         if self.not_private:
             words += f"; {self.not_private} of them not private: for these no total holds"
         if self.others:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Literal, NewType
 
 from mechanisms.public.errors import UserError
@@ -33,6 +34,8 @@ MissingUnit = Literal["drop", "own", "refuse"]
 MAX_RECORDS = 2**32
 #: The largest C that may be discovered, and the largest expected number of tries.
 MOST_CAP, MOST_TRIES = 2**20, 1000
+#: By so much the computation of a bound may round: more digits say nothing.
+ROUNDING = 1e-9
 #: The smallest δ above 0: so far the conversions are tested against 80 digits.
 MIN_DELTA = 1e-30
 
@@ -69,6 +72,25 @@ def round_up(value: float) -> float:
 def round_down(value: float) -> float:
     """The next float below: for budgets and shares."""
     return math.nextafter(value, -math.inf)
+
+
+def rounded_up(value: float, digits: int) -> str:
+    """A bound in so many digits, never below it but by the rounding of its own computation."""
+    return _in_digits(value * (1 - ROUNDING), digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int) -> str:
+    """The same of what is at least so much: never above it."""
+    return _in_digits(value * (1 + ROUNDING), digits, ROUND_FLOOR)
+
+
+def _in_digits(value: float, digits: int, rounding: str) -> str:
+    return f"{float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))):.{digits}g}"
+
+
+def said_loss(epsilon: float, delta: float) -> str:
+    """An (ε, δ) that holds, in words that claim no less."""
+    return f"ε = {rounded_up(epsilon, 6)}, δ = {rounded_up(delta, 3)}"
 
 
 def check_scale(scale: float, maximum: float = MAX_SCALE) -> None:

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
@@ -26,6 +28,8 @@ _UNSEEN = (
     "\U000e0000-\U000e0fff]"
 )
 _ENDS = frozenset("0123456789.")  # of a number; "" is none
+#: Characters: the library orders the marks of longer texts in a time that grows with their square, hours for one id.
+_LONG = 1_000
 #: Numbers between 10^-_DIGITS and 10^_DIGITS are written without an exponent.
 _DIGITS = 40
 
@@ -86,7 +90,7 @@ def normal_form(text: str, rules: Sequence[str]) -> str:
 def _once(text: str, rules: Sequence[str]) -> str:
     if "unicode" in rules:
         seen = "".join(c for c in _unseen().sub("", text) if unicodedata.category(c) not in ("Cf", "Cc"))
-        text = unicodedata.normalize("NFKC", seen)
+        text = unicodedata.normalize("NFKC", seen if len(seen) < _LONG else _decomposed(seen))
     if "trim" in rules:
         text = text.strip()
     if "case" in rules:
@@ -96,6 +100,14 @@ def _once(text: str, rules: Sequence[str]) -> str:
     if "unicode" in rules:
         text = unicodedata.normalize("NFKC", text)
     return _shortest(text) if "number" in rules else text
+
+
+def _decomposed(text: str) -> str:
+    """The NFKD of a text, its marks sorted by their classes behind each character that is none."""
+    parts = "".join(unicodedata.normalize("NFKD", c) for c in text)
+    classes = [unicodedata.combining(c) for c in parts]
+    placed = zip(accumulate(k == 0 for k in classes), classes, parts, strict=True)
+    return "".join(c for *_, c in sorted(placed, key=itemgetter(0, 1)))
 
 
 def _shortest(text: str) -> str:

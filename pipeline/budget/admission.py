@@ -21,6 +21,7 @@ from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import rounded_up, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.budget.planned_release import PlannedRelease, fresh_of
 from pipeline.folders import not_in_release
@@ -163,7 +164,7 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
 
 def new_words(wanted: LedgerTerms, book: Book) -> str:
     """That a ledger is new, and which others lie beside it: a name that was mistyped would begin a second budget."""
-    limit = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
+    limit = said_loss(book.limit.epsilon, book.limit.delta)
     said = f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
     path, others = wanted.path.resolve(), []
     for other in sorted(path.parent.glob(f"*{path.suffix}"))[:BESIDE]:
@@ -219,10 +220,11 @@ def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
 def spent_words(book: Book) -> str:
     """How much is booked, beside the limit."""
     total = running_total(book)
-    words = f"{total.runs} booked, ε = {total.totals.epsilon:.6g}, δ = {total.totals.delta:.3g} by the plain sums"
+    words = f"{total.runs} booked, {said_loss(total.totals.epsilon, total.totals.delta)} by the plain sums"
     if book.filter.currency is not None and math.isfinite(total.totals.composed):
-        words += f" and ε = {total.totals.composed:.6g} at δ = {total.delta_composed:.3g} by {book.filter.kind}"
-    return f"{words}, of ε = {total.limit.epsilon:g}, δ = {total.limit.delta:g}"
+        composed = f"ε = {rounded_up(total.totals.composed, 6)} at δ = {rounded_up(total.delta_composed, 3)}"
+        words += f" and {composed} by {book.filter.kind}"
+    return f"{words}, of {said_loss(total.limit.epsilon, total.limit.delta)}"
 
 
 def left_words(book: Book, delta: float) -> str:

@@ -22,7 +22,7 @@ from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import Neighbouring, said_loss
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.private_table import PrivateTable, load_private
@@ -186,7 +186,7 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
 
 def promise(statement: PrivacyStatement) -> str:
     """What one table's statement promises, in a line."""
-    budget = ", ".join(f"{name} = {statement.budget[key]:g}" for name, key in (("ε", "epsilon"), ("δ", "delta")))
+    budget = said_loss(statement.budget["epsilon"], statement.budget["delta"])
     words, most = words_of(statement.to_json()), statement.unit["max_records"]
     bound = f", of which {most} count" if most > 1 else ""
     reasons = "" if statement.private else f"NOT private: {'; '.join(words['reasons_not_private'])}. Else: "

@@ -39,7 +39,7 @@ from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, 
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
-from pipeline.statement.words import words_of
+from pipeline.statement.words import loss_in_words, words_of
 from pipeline.synth_again import new_rows
 from synthesis.contract import RowModel
 from synthesis.numbers.value_shapes import as_written, for_synthesis
@@ -81,18 +81,16 @@ class Release:
         return facts
 
     def __repr__(self) -> str:
-        said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
-        words = words_of(said)
+        said, words = self.statement, words_of(self.statement)
         part = "" if self.given is None else f", a table of rows with {condition_in_words(self.given['where'])} only"
         if not self.private:
             return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(words['reasons_not_private'])})"
-        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g}"
+        kept = loss_in_words(said)
         return f"Release({self.schema.name!r}{part}, private: {kept} for {words['unit']} ({said['neighbouring']}))"
 
     def _repr_html_(self) -> str:
-        said, promise = self.statement, self.statement.get("guarantee") or self.statement["budget"]
-        words = words_of(said)
-        kept = f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {words['unit']} ({said['neighbouring']})"
+        said, words = self.statement, words_of(self.statement)
+        kept = f"{loss_in_words(said)} for {words['unit']} ({said['neighbouring']})"
         rows = [("private", kept if self.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         if self.given is not None:
             rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))

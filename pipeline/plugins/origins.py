@@ -17,7 +17,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
-from mechanisms.public.tables.formats import FORMATS, format_of_file
+from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_file
 from mechanisms.public.tables.parts import table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
@@ -53,13 +53,28 @@ def not_ours(
     config, read = specs.config, format_of_file(table_parts(source.path)[0])
     written, experiment = FORMATS[config.release.format], running.get()
     asked = [("query", type(a.query).__name__, type(a.query).__module__) for a in measurements.answers]
-    parts = [*_planned(specs, plan), *asked, ("synthesis", config.synthesis.kind, maker.__module__)]
+    parts = [*_planned(specs, plan), *asked, *_of_table(config.synthesis.kind, maker, written)]
     parts += [("reader", read.name, read.reader.partition(":")[0])]
-    parts += [("format", written.name, written.writer.partition(":")[0])]
     if experiment is not None:
         thing = EXPERIMENTS[experiment]
         parts.append(("experiment", experiment, getattr(thing, "__module__", None) or thing.__name__))  # type: ignore[attr-defined]
     return _named(parts)
+
+
+def made_again_by(statement: Mapping[str, Any], synthesis: str, maker: type, form: TableFormat) -> Mapping[str, Any]:
+    """The statement of a release whose table is made anew, with what made and wrote it where that is not ours.
+
+    Args:
+        synthesis: the name of the synthesizer; `maker` its class.
+    """
+    known = statement.get("not_ours") or []
+    more = [part for part in _named(_of_table(synthesis, maker, form)) if part not in known]
+    return {**statement, "not_ours": [*known, *more]} if more else statement
+
+
+def _of_table(synthesis: str, maker: type, form: TableFormat) -> list[tuple[str, str, str]]:
+    """What made the rows of a table, and what wrote them."""
+    return [("synthesis", synthesis, maker.__module__), ("format", form.name, form.writer.partition(":")[0])]
 
 
 def rests_on_others(specs: Specs, plan: Plan) -> bool:

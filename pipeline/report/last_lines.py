@@ -15,6 +15,7 @@ from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
+from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
 from pipeline.statement.format_2 import start_named
@@ -123,7 +124,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     words = words_of(statement.to_json())
     epsilon, delta = statement.guarantee["epsilon"], statement.guarantee["delta"]
     promise = (
-        f"private: ε = {epsilon:.6g}, δ = {delta:.3g} for {words['unit']} ({statement.neighbouring})"
+        f"private: {said_loss(epsilon, delta)} for {words['unit']} ({statement.neighbouring})"
         if statement.private
         else "NOT PRIVATE: " + "; ".join(words["reasons_not_private"])
     )

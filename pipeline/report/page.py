@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache, cached_property
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from mechanisms.public.units import rounded_up
 from pipeline.report.charts import Drawing
 
-#: By so much the computation of a bound may round: more digits say nothing.
-ROUNDING = 1e-9
 #: The (class, name) of the two tables in a chart.
 BOTH = (("lreal", "real"), ("lmade", "synthetic"))
 BANNER = "NOT PRIVATE. This report saw raw rows. Keep it back: what may be published lies in release/ alone."
@@ -202,17 +200,3 @@ def few_digits(value: float | None) -> str:
     if value >= 1e5 or 0 < value < 1e-3:
         return rounded_up(value, 3).replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
     return rounded_up(value, 4)
-
-
-def rounded_up(value: float, digits: int) -> str:
-    """A bound in so many digits, never below it but by the rounding of its own computation."""
-    return _in_digits(value * (1 - ROUNDING), digits, ROUND_CEILING)
-
-
-def rounded_down(value: float, digits: int) -> str:
-    """The same of what is at least so much: never above it."""
-    return _in_digits(value * (1 + ROUNDING), digits, ROUND_FLOOR)
-
-
-def _in_digits(value: float, digits: int, rounding: str) -> str:
-    return f"{float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))):.{digits}g}"

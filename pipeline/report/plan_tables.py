@@ -15,6 +15,7 @@ from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import compared, in_records
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import said_loss
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
@@ -140,7 +141,7 @@ def _spent(facts: dict[str, Any]) -> list[str]:
     counted = len(facts["measurements"]) - choices
     lines = [
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
-        f"the plan spends: ε = {total['epsilon']:.6g}, δ = {total['delta']:.3g}",
+        f"the plan spends: {said_loss(total['epsilon'], total['delta'])}",
         f"unit: {facts['unit']}, {_bound(facts)}; neighbouring: {facts['neighbouring']}",
         *_discovering(facts.get("discovery", [])),
         f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"

@@ -10,6 +10,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import rounded_up
 from pipeline.inference.decided import decided
 from pipeline.inference.release_bounds import bounds
 from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
@@ -48,8 +49,8 @@ def promise_section(statement: Mapping[str, Any]) -> Section:
     ]
     rows += answered_scores(statement["events"], limit=", with noise; accepted: at most")
     shown = {
-        "epsilon": f"{promise['epsilon']:.4g}",
-        "delta": f"{promise['delta']:.3g}",
+        "epsilon": rounded_up(promise["epsilon"], 4),
+        "delta": rounded_up(promise["delta"], 3),
         "reasons_not_private": () if statement["private"] else words["reasons_not_private"],
         "facts": Table(("", ""), rows),
         "ledger": _ledger(statement["events"]),

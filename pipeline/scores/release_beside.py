@@ -18,7 +18,7 @@ from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import Neighbouring, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
 from pipeline.settings.config import ScoreConfig
 from pipeline.settings.inputs import NO_SCHEMA
@@ -53,7 +53,7 @@ class ReleaseFacts:
         """One line for readers."""
         if not self.private:
             return f"the statement beside the synthetic table says NOT PRIVATE: {'; '.join(self.reasons)}"
-        promise = f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g} for {self.unit} ({self.neighbouring})"
+        promise = f"{said_loss(self.epsilon, self.delta)} for {self.unit} ({self.neighbouring})"
         return f"the statement beside the synthetic table says private: {promise}; `verify` checks it"
 
     @property

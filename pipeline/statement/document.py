@@ -9,7 +9,8 @@ from typing import Any
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
-from pipeline.report.page import few_digits, rendered, rounded_down, rounded_up
+from mechanisms.public.units import rounded_down, rounded_up
+from pipeline.report.page import few_digits, rendered
 from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.words import all_words
 

@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
+
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.formats import CSV
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
@@ -19,6 +24,11 @@ from pipeline.version import __version__
 
 #: Files whose digests stand on the page.
 NAMED = ("measurements/answers.npz", "privacy.json")
+#: What a statement that no run wrote may end in.
+BROKEN = (
+    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError),
+    *(RecursionError, MemoryError),
+)
 
 
 def write_papers(
@@ -61,6 +71,20 @@ def write_papers(
     content = Manifest(__version__, rows_asked, fingerprint, dict(sorted(digests.items())), given).write(folder)
     if signer is not None:
         write_signature(folder, signer, content)
+
+
+def check_said(statement: Mapping[str, Any], schema: Schema, release: Path) -> None:
+    """UserError where no papers can be written of a statement: whoever made it may have bound it, too."""
+    if statement.get("version") != STATEMENT_VERSION:
+        return  # passed on without papers
+    try:
+        render_statement(statement, rows_asked=None, signer=None, digests={}, given=None)
+        registry_record(statement, given=None)
+        croissant(statement, schema, table=CSV.released, digest="", given=None)
+    except BROKEN as error:
+        fix = f"python -m pipeline verify {release} says more; do not trust this one"
+        what = f"privacy.json is not as a run writes it ({type(error).__name__})"
+        raise UserError(what, where=str(release), fix=fix) from error
 
 
 def named_digests(digests: Mapping[str, str], table: str) -> dict[str, str]:

@@ -64,8 +64,14 @@ class Declared:
 
     @classmethod
     def stated(cls, statement: Mapping[str, Any]) -> Declared:
-        """The same, back from the content of privacy.json."""
-        facts = {f["fact"]: f for f in statement["public_facts"]}
+        """The same, back from the content of privacy.json.
+
+        Raises:
+            ValueError: a share of values that is none.
+        """
+        facts, most = {f["fact"]: f for f in statement["public_facts"]}, statement["outside"][-1]["max_unplaced"]
+        if isinstance(most, bool) or not 0 <= most <= 1:
+            raise ValueError(f"max_unplaced is {most!r}, and no share")
         table, start = facts.get("public_table"), facts.get("public_start")
         return cls(
             facts["schema"]["confirmed"] == "settings",
@@ -73,7 +79,7 @@ class Declared:
             None if start is None else Start(start["name"], start["sha256"]),
             synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
             selection_rows=facts.get("selection_rows", {}).get("rows"),
-            max_unplaced=statement["outside"][-1]["max_unplaced"],
+            max_unplaced=most,
         )
 
 

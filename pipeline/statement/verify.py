@@ -10,14 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.formats import released_table
-from mechanisms.public.units import delta
+from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.condition_words import condition_in_words
@@ -27,7 +25,7 @@ from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
-from pipeline.statement.papers import named_digests
+from pipeline.statement.papers import BROKEN, named_digests
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
@@ -38,10 +36,6 @@ from pipeline.version import __version__
 
 #: What is read before all else.
 NAMES = ("privacy.json", "measurements/index.json")
-BROKEN = (
-    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError),
-    *(RecursionError, MemoryError),
-)
 
 
 @dataclass(frozen=True)
@@ -224,7 +218,7 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
         if value > spent[name] * (1 + SLACK) or spent[name] > budget[name] * (1 + SLACK):
             figures = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
             return False, figures
-    return True, f"{len(events)} charges add up to ε = {loss.epsilon:.6g}, δ = {loss.delta:.3g} by {accountant.kind}"
+    return True, f"{len(events)} charges add up to {said_loss(loss.epsilon, loss.delta)} by {accountant.kind}"
 
 
 def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
@@ -265,7 +259,7 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
         return False, wrong
     unit = statement["unit"]
     whom = "its unit" if unit["column"] == "" else sentence("unit", unit)
-    return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom} ({statement['neighbouring']})"
+    return True, f"{said_loss(promise['epsilon'], promise['delta'])} for {whom} ({statement['neighbouring']})"
 
 
 def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:

@@ -15,7 +15,7 @@ from jinja2.environment import TemplateModule
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.tables.scan import literal
-from mechanisms.public.units import ID_RULES
+from mechanisms.public.units import ID_RULES, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import environment
 from pipeline.settings.policy import budget_warnings, unit_warnings
@@ -57,6 +57,12 @@ def unit_in_words(unit: PrivacyUnit) -> str:
 def protected(statement: Mapping[str, Any]) -> str:
     """The same, from a statement of any format."""
     return str(statement["unit"]) if is_older(statement) else sentence("unit", statement["unit"])
+
+
+def loss_in_words(statement: Mapping[str, Any]) -> str:
+    """The (ε, δ) that a statement promises; of an old one that of its budget."""
+    promise = statement.get("guarantee") or statement["budget"]
+    return said_loss(promise["epsilon"], promise["delta"])
 
 
 def reasons_in_words(codes: Any) -> list[str]:

@@ -123,6 +123,9 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
         composed = load(overrides)
+        if composed.hydra.job.chdir:
+            fix = "leave it out: files are looked for from the folder in which the sweep was started"
+            raise UserError("a job would look for its files, and a ledger, elsewhere", where="hydra.job.chdir", fix=fix)
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
         not_in_release(job.root, "hydra.sweep.subdir")
         if (hidden := composed.hydra.get("output_subdir")) is not None:

@@ -374,3 +374,12 @@ def test_arrays_with_more_than_a_run_writes_are_not_sound(copied, change):
     with np.load(copied / "pairs" / "measurements" / "answers.npz") as arrays:
         assert arrays["0.values"].size
     assert not verify(copied / "pairs").sound
+
+
+@pytest.mark.parametrize("share", [-1, 1.5, True])
+def test_a_run_that_stops_at_a_share_that_is_none_is_no_run(copied, share):
+    """A stop that no run has stood in the statement, and on its page."""
+    said, index = read(copied / "pairs")
+    said["outside"][-1]["max_unplaced"] = share
+    forged(copied / "pairs", said, index)
+    assert not verify(copied / "pairs").sound

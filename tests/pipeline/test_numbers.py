@@ -156,3 +156,15 @@ def test_rows_given_a_range_follow_the_curve_inside_it(done, monkeypatch):
     assert len(made) == 800 and made.between(1234, 4000).all()
     inside = real[real.between(1234, 4000)]
     assert made.mean() == pytest.approx(inside.mean(), rel=0.05)
+
+
+def test_narrow_bins_over_a_wide_range_are_measured_scored_and_read_again(tmp_path, monkeypatch):
+    """Such a run was refused for its scores; without these it spent its budget on a release that nothing could read."""
+    monkeypatch.chdir(tmp_path)
+    columns = {"fare": {"kind": "integer", "min": 0, "max": 1000, "bins": {"count": 100}, "missing": False}}
+    Path("s.yaml").write_text(yaml.safe_dump({"columns": columns, "confirmed_public": True}), encoding="utf-8")
+    rng = np.random.default_rng(4)
+    pd.DataFrame({"fare": rng.geometric(0.02, 3000)}).to_csv("t.csv", index=False)
+    assert command("run", "data=table", "data.path=t.csv", "data.schema=s.yaml", "hydra.run.dir=out") == 0
+    assert command("verify", "out/release") == 0
+    assert command("synth", "from=out/release", "output=again") == 0

@@ -1,11 +1,16 @@
 """What a statement says beside the promise: public facts of the settings, lost choices, weak budgets."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import pipeline
+from pipeline.scores.release_beside import release_beside
+from pipeline.sweeps.results import total
 from tests.pipeline.conftest import TOWN, command, worded
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
@@ -149,3 +154,35 @@ def test_plan_foretells_the_memory_of_the_scores(town, capsys):
     assert 0 == needed[2] < needed[0] < needed[1]
     assert command("plan", *TOWN) == 0
     assert " MB for the scores, of " in capsys.readouterr().out
+
+
+#: What is promised, wherever it stands in words.
+LOSS = re.compile(r"ε = ([0-9.e+-]+[0-9]), δ = ([0-9.e+-]+[0-9])")
+
+
+def test_no_words_promise_less_than_the_numbers(town, capsys):
+    """They were rounded to the nearest: ε = 0.33333348 and δ = 1.2344e-9 were said to be 0.333333 and 1.23e-09."""
+    epsilon, delta = 0.33333348, 1.2344e-9
+    fast = ["evaluation.enabled=false", "selection=oneway", "synthesis=independent", "budget.ledger=b.json"]
+    fast += [f"privacy.epsilon={epsilon}", f"privacy.delta={delta}"]
+    fast += ["budget.limit={epsilon: 2.0000034, delta: 1.2344e-6}"]
+    assert command("run", *TOWN, *fast, "hydra.run.dir=out") == 0
+    assert command("verify", "out/release") == 0
+    told = capsys.readouterr().out
+    release = pipeline.load("out")
+    told += f"{release} {release._repr_html_()} {release_beside(Path('out/release/synthetic.csv'))[1]}"
+    page = Path("out/release/statement.html").read_text(encoding="utf-8")
+    assert command("plan", *TOWN, *fast) == 0
+    last = re.findall(r"the plan spends: .*", capsys.readouterr().out)
+    assert len(last) == 1 and len(LOSS.findall(told)) >= 5
+    for e, d in LOSS.findall(told + last[0]):
+        assert float(e) >= epsilon and float(d) >= delta, (e, d)
+    booked, limit = LOSS.findall(re.search(r"booked .* unless", page)[0])
+    assert float(booked[0]) >= epsilon and float(booked[1]) >= delta
+    assert float(limit[0]) >= 2.0000034 and float(limit[1]) >= 1.2344e-6
+
+
+def test_a_sweep_says_no_less_than_its_sum():
+    rows = [{"job": n, "private": True, "seed": None, "epsilon": 1.0, "unit": "one record"} for n in "abc"]
+    frame = pd.DataFrame(rows).assign(neighbouring="add_remove", spent_epsilon=0.33333348, spent_delta=1.0041e-9)
+    assert total(frame) == "published together they spend at most ε = 1.00001, δ = 3.02e-09 on the same people"

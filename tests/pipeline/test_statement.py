@@ -15,7 +15,8 @@ from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import Composition
-from pipeline.report.page import few_digits, rounded_up
+from mechanisms.public.units import rounded_up
+from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.registry_record import registry_record

@@ -533,3 +533,11 @@ def test_jobs_that_share_a_folder_are_refused_before_anything_is_booked(town, ca
     assert command("run", "-m", *FAST, *ledger, *given, "hydra.sweep.dir=out") == 1
     assert "hydra.sweep.subdir: " in capsys.readouterr().err
     assert not Path("out").exists() and not Path("people.json").exists()
+
+
+def test_jobs_that_would_work_in_another_folder_are_refused_before_anything_is_booked(town, capsys):
+    """Each booked a budget, and then found neither the ledger nor the sweep's folder."""
+    ledger = ["budget.ledger=people.json", "budget.limit={epsilon: 9, delta: 1e-6}", "privacy.epsilon=1,2"]
+    assert command("run", "-m", *FAST, *ledger, "hydra.job.chdir=true", "hydra.sweep.dir=out") == 1
+    assert "hydra.job.chdir: " in capsys.readouterr().err
+    assert not Path("out").exists() and not Path("people.json").exists()

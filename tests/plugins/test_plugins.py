@@ -132,6 +132,21 @@ def test_a_release_in_a_format_of_others_is_read_when_its_module_is_named(shelf,
     assert command("verify", "out/release", "plugins=[feather]") == 0
 
 
+def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
+    """Its statement said that all of it is ours."""
+    assert command("run", *TOWN, *QUIET, "selection=oneway", "hydra.run.dir=out") == 0
+    given = ["plugins=[feather,best_pair]", "release.format=feather", "synthesis=best_pair", "output=again"]
+    assert command("synth", "from=out/release", *given) == 0
+    named = [("synthesis", "best_pair"), ("format", "feather")]
+    assert [(p["kind"], p["name"]) for p in statement("again")["not_ours"]] == named
+    assert command("verify", "again/release", given[0]) == 0
+    assert "format 'feather' of feather" in capsys.readouterr().out
+    assert command("synth", "from=again/release", *given[:3], "output=third") == 0
+    assert statement("third")["not_ours"] == statement("again")["not_ours"], "each is named once"
+    assert command("synth", "from=out/release", "output=plain") == 0
+    assert Path("plain/release/privacy.json").read_bytes() == Path("out/release/privacy.json").read_bytes()
+
+
 def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
     assert command("run", "--help", "all") == 0
     printed = capsys.readouterr().out

@@ -133,3 +133,15 @@ def test_the_released_schema_reads_back_with_the_same_fine_columns(tmp_path):
 def test_fine_must_be_a_whole_number():
     with pytest.raises(UserError, match="fine"):
         schema_of({"v": {"kind": "float", "min": 0, "max": 1, "fine": -3}})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(-3000, 0), st.integers(1_000, 300_000), st.integers(1, 900))
+def test_narrow_bins_of_whole_numbers_are_cut_between_values(low, high, count):
+    """A bin of ten whole numbers was cut at 0.15 and 1.5: bins without a value, in a schema that nothing could read."""
+    columns = {"n": {"kind": "integer", "min": low, "max": high, "bins": {"count": count}}}
+    schema = with_fine_columns(schema_of(columns), 256)
+    edges = plain_edges(schema["n"])
+    assert edges is not None and (np.diff(edges) >= 1).all()
+    assert len(set(schema["n"].labels)) == schema["n"].value_codes
+    assert parse_schema(schema.to_fields(), where="again") == schema

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 import unicodedata
 from fractions import Fraction
 
@@ -18,7 +19,7 @@ from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
-from mechanisms.sensitive.id_rules import _PLAIN, _once, normal_form
+from mechanisms.sensitive.id_rules import _PLAIN, _decomposed, _once, normal_form
 from mechanisms.sensitive.private_table import load_private
 
 ONE = ["p1", "p1 ", "P1", "p1\u200b", " \u00a0p1", "\ufeffp1"]
@@ -119,6 +120,23 @@ TEXTS = st.text(max_size=8) | NUMBERS
 @given(TEXTS)
 def test_the_normal_form_of_a_normal_form_is_itself(text):
     assert normal_form(normal_form(text, ALL), ALL) == normal_form(text, ALL)
+
+
+MARKS = st.sampled_from("\u0301\u0327\u0345\u0f71\u0f73\u0344\u00e9\ufdfa\u1e69\uac01a ")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(MARKS | st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_marks_are_ordered_as_the_library_does(text):
+    assert _decomposed(text) == unicodedata.normalize("NFKD", text)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0327", "\u0f73", "\u0344\u0327"])
+def test_an_id_of_many_marks_stops_no_run(marks):
+    """The library took a time that grows with their square: hours for one row of 2 MB."""
+    start = time.process_time()
+    forms = {normal_form(f"a{text}", ALL) for text in (marks * 50_000, marks[::-1] * 50_000)}
+    assert len(forms) == 1 and time.process_time() - start < 30
 
 
 @settings(max_examples=300, deadline=None)

@@ -83,6 +83,8 @@ def log_cut(column: Column) -> Column:
                 *_decades(COARSE_STEPS, max(far / DEEPEST, least), far / DEPTH),
             ]
             cuts += [p for p in (0.0, least, *sizes, *(-x for x in sizes)) if low < p < high]
+    if column.kind == "integer":
+        cuts = [p for p in cuts if p == int(p)]
     every = np.unique(np.concatenate([edges, cuts]))
     return replace(column, bins=Bins(edges=_as_declared(column, every))) if cuts else column
 
