@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from synthesis.consistency.residual_parts import Layers, rebuilt_of
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one; and cells of their queries.
 MAX_SOLVED, MAX_ASKED = 200, 5_000
+#: So many cells of a marginal that is asked for alone.
+MAX_SOLVED_ALONE = 2_000
 #: The columns that can be told of a public total alone: none.
 NOTHING: Clique = ()
 
@@ -175,13 +178,15 @@ class Told:
                 yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
 
 
-def told(measurements: Measurements, clique: Clique) -> Told | None:
+def told(measurements: Measurements, clique: Clique, *, alone: bool = False) -> Told | None:
     """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
 
     Where the residual of it or of a part of it was asked, it is made of its parts by least squares (`Parts`). Where no
     whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
 
     Guarantee: post-processing; costs no privacy.
+    Args:
+        alone: it is the only one asked for: more of its cells are solved for, and of larger queries.
     """
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
         return Told(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
@@ -189,11 +194,52 @@ def told(measurements: Measurements, clique: Clique) -> Told | None:
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:
         return summed(clique, whole, [measurements.domain.shape(a.clique) for a in whole])
-    if math.prod(measurements.domain.shape(clique)) > MAX_SOLVED:
+    if measurements.domain.cells(clique) > (MAX_SOLVED_ALONE if alone else MAX_SOLVED):
         return None
-    having = [a for a in having if a.query.columns <= MAX_ASKED]
+    having = [a for a in having if alone or a.query.columns <= MAX_ASKED]
     solved = [t for a in having if (t := _solved(measurements, a, clique)) is not None]
     return min(solved, key=lambda t: float(t.errors.sum())) if solved else None
+
+
+@dataclass(frozen=True, eq=False)
+class CountEstimate:
+    """A weighted number of records: unbiased, may be negative; its standard error; the marginals that it comes from."""
+
+    values: Values
+    errors: Values
+    sources: tuple[Clique, ...]
+
+
+def told_count(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
+    """How many records there are, each counted by the product of its codes' weights; None where no answer tells it.
+
+    From all answers that tell it, weighted by precision; as of `told` where its columns are made of parts.
+
+    Args:
+        weights: column → a weight per code.
+    """
+    clique = measurements.domain.canonical(tuple(weights))
+    product = reduce(np.multiply.outer, [weights[name] for name in clique])
+    having = measurements.answers_about(clique)
+    found: list[tuple[float, float, tuple[Clique, ...]]] = []
+    if any(isinstance(a.query, Identity) for a in having) or rebuilt_of(measurements, clique) is not None:
+        whole = told(measurements, clique)
+        assert whole is not None  # an answer holds it
+        found = [(float(whole.values @ product.ravel()), whole.spread(product.ravel()), whole.sources)]
+    if not (found and isinstance(whole.mixed, Layered)):
+        for answer in (a for a in having if not isinstance(a.query, Identity)):
+            axes = [i for i, n in enumerate(answer.clique) if n not in clique]
+            goal = np.broadcast_to(np.expand_dims(product, axes), measurements.domain.shape(answer.clique))
+            if (solved := least_weights(answer.query, goal.ravel())) is not None:
+                error = answer.stddev * float(np.linalg.norm(solved))
+                found.append((float(solved @ answer.values), error, (answer.clique,)))
+    found = [estimate for estimate in found if estimate[1] > 0]
+    if not found:
+        return None
+    precision = np.array([error**-2 for _, error, _ in found])
+    value = precision @ [value for value, _, _ in found] / precision.sum()
+    sources = tuple(dict.fromkeys(clique for _, _, its in found for clique in its))
+    return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
 
 
 def told_total(measurements: Measurements) -> Told | None:
