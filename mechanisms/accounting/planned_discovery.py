@@ -21,8 +21,7 @@ from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public import units
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import AUTO, LAPLACE, NOISE_KINDS, NoiseKind
-from mechanisms.public.noise_tails import KNOWN
+from mechanisms.public.noise_kinds import AUTO, KNOWN, LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity
 
 #: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 
@@ -49,6 +49,20 @@ def _tally(counts: NDArray[np.int64], keys: NDArray[np.int64], rows: int) -> Non
 def _tally_weighted(counts: NDArray[np.int64], keys: NDArray[np.int64], weights: NDArray[np.uint32]) -> None:
     for i in range(len(weights)):
         counts[keys[i]] += np.int64(weights[i])
+
+
+def in_batches(domain: Domain, cliques: Sequence[Clique], most: int) -> Iterator[list[Clique]]:
+    """The cliques in their order, as many together as have at most `most` cells; a single larger one goes alone."""
+    batch: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        own = domain.cells(clique)
+        if batch and cells + own > most:
+            yield batch
+            batch, cells = [], 0
+        batch, cells = [*batch, clique], cells + own
+    if batch:
+        yield batch
 
 
 def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:

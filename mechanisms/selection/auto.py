@@ -15,14 +15,13 @@ from mechanisms.public.designs.allocation import Known, PairOffer, allocate
 from mechanisms.public.designs.dense import in_larger
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
-from mechanisms.public.designs.residual_pairs import with_residuals
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
 from mechanisms.public.designs.tree_model import TreeModel, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
-from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.merged_cells import coarse_columns, merged_query, solid_groups
 from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.queries.residual_query import with_residuals
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE

@@ -16,7 +16,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.marginals import BATCH_CELLS, count_cliques
+from mechanisms.public.marginals import BATCH_CELLS, count_cliques, in_batches
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
@@ -34,20 +34,10 @@ def exact_distance(table: Private, synthetic: CodedTable, criterion: Criterion, 
         scale: what a synthetic row counts, in records.
     """
     check_same_domain(table.coded, synthetic)
-    distances: list[int] = []
-    start = 0
-    while start < len(criterion.cliques):
-        end, cells = start, 0
-        while end < len(criterion.cliques):
-            cells += synthetic.domain.cells(criterion.cliques[end])
-            if end > start and cells > BATCH_CELLS:
-                break
-            end += 1
-        batch = criterion.cliques[start:end]
-        exact = exact_marginals(table, batch, batch_cells=BATCH_CELLS)
-        for counts, synthetic_counts in zip(exact, count_cliques(synthetic, batch), strict=True):
-            distances.append(int(np.abs(counts - _in_units(synthetic_counts, scale)).sum()))
-        start = end
+    batches = in_batches(synthetic.domain, criterion.cliques, BATCH_CELLS)
+    theirs = (counts for batch in batches for counts in count_cliques(synthetic, batch))
+    exact = exact_marginals(table, criterion.cliques, batch_cells=BATCH_CELLS)
+    distances = [int(np.abs(a - _in_units(b, scale)).sum()) for a, b in zip(exact, theirs, strict=True)]
     return max(distances) if criterion.over == "largest" else sum(distances) // len(distances)
 
 

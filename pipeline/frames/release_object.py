@@ -27,7 +27,7 @@ from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.inference.estimate_questions import question
-from pipeline.inference.indif_table import distances
+from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release

@@ -9,7 +9,7 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
-from pipeline.inference.indif_table import distances
+from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
 from pipeline.release_query import query

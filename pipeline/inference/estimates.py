@@ -14,7 +14,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
-from pipeline.inference.coarse_figures import coarse_intervals
+from pipeline.inference.coarse_figures import coarse_intervals, limit_intervals
 from pipeline.inference.equal_means import equal_means
 from pipeline.inference.estimate_questions import (
     BOUNDS,
@@ -26,7 +26,6 @@ from pipeline.inference.estimate_questions import (
     groups_of,
     values_of,
 )
-from pipeline.inference.limit_figures import limit_intervals
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
 from pipeline.inference.release_evidence import ReleaseEvidence

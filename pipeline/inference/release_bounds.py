@@ -14,7 +14,7 @@ import pandas as pd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values, count_cliques
+from mechanisms.public.marginals import Values, count_cliques, in_batches
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
@@ -136,17 +136,10 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
     """
     evidence, rows = ReleaseEvidence(measurements), max(synthetic.rows, 1)
     scale = scale_of(evidence)
-    start = 0
-    while start < len(cliques):
-        end, cells = start, 0
-        while end < len(cliques) and (end == start or cells <= BATCH):
-            cells += synthetic.domain.cells(cliques[end])
-            end += 1
-        batch = cliques[start:end]
+    for batch in in_batches(synthetic.domain, cliques, BATCH):
         for clique, counts in zip(batch, count_cliques(synthetic, batch), strict=True):
             shares: Values = counts / rows
             yield error_bound(evidence, measurements.domain.canonical(clique), shares, scale)
-        start = end
 
 
 def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:

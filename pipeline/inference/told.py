@@ -221,24 +221,23 @@ def told_count(measurements: Measurements, weights: Mapping[str, Values]) -> Cou
     clique = measurements.domain.canonical(tuple(weights))
     product = reduce(np.multiply.outer, [weights[name] for name in clique])
     having = measurements.answers_about(clique)
-    found: list[tuple[float, float, tuple[Clique, ...]]] = []
-    if any(isinstance(a.query, Identity) for a in having) or rebuilt_of(measurements, clique) is not None:
-        whole = told(measurements, clique)
-        assert whole is not None  # an answer holds it
-        found = [(float(whole.values @ product.ravel()), whole.spread(product.ravel()), whole.sources)]
-    if not (found and isinstance(whole.mixed, Layered)):
+    whole = rebuilt_of(measurements, clique) is not None or any(isinstance(a.query, Identity) for a in having)
+    estimates: list[tuple[float, float, tuple[Clique, ...]]] = []
+    if whole and (known := told(measurements, clique)) is not None:
+        estimates = [(float(known.values @ product.ravel()), known.spread(product.ravel()), known.sources)]
+    if not whole or (known is not None and known.mixed is None):
         for answer in (a for a in having if not isinstance(a.query, Identity)):
             axes = [i for i, n in enumerate(answer.clique) if n not in clique]
             goal = np.broadcast_to(np.expand_dims(product, axes), measurements.domain.shape(answer.clique))
             if (solved := least_weights(answer.query, goal.ravel())) is not None:
                 error = answer.stddev * float(np.linalg.norm(solved))
-                found.append((float(solved @ answer.values), error, (answer.clique,)))
-    found = [estimate for estimate in found if estimate[1] > 0]
-    if not found:
+                estimates.append((float(solved @ answer.values), error, (answer.clique,)))
+    estimates = [estimate for estimate in estimates if estimate[1] > 0]
+    if not estimates:
         return None
-    precision = np.array([error**-2 for _, error, _ in found])
-    value = precision @ [value for value, _, _ in found] / precision.sum()
-    sources = tuple(dict.fromkeys(clique for _, _, its in found for clique in its))
+    precision = np.array([error**-2 for _, error, _ in estimates])
+    value = precision @ [value for value, _, _ in estimates] / precision.sum()
+    sources = tuple(dict.fromkeys(clique for _, _, its in estimates for clique in its))
     return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
 
 

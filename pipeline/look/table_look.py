@@ -36,8 +36,7 @@ from mechanisms.public.tables.text_forms import (
     may_be_thousands,
 )
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.lone_texts import lone_texts
-from mechanisms.sensitive.private_table import EMBEDDED
+from mechanisms.sensitive.private_table import EMBEDDED, lone_texts
 from pipeline.look.column_look import (
     FEW_ROWS,
     ColumnLook,
@@ -50,8 +49,13 @@ from pipeline.look.column_look import (
     two_notations,
     unlisted_hint,
 )
-from pipeline.look.date_look import dates_read_wrongly
-from pipeline.look.number_look import compact_days, gaps_among_numbers, mixed_units, what_is_stripped
+from pipeline.look.reading_look import (
+    compact_days,
+    dates_read_wrongly,
+    gaps_among_numbers,
+    mixed_units,
+    what_is_stripped,
+)
 from pipeline.look.unit_look import units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.build import declared_schema
@@ -268,8 +272,7 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
             f"{other} IS NOT NULL AND {number} IS NULL",
         ):
             parts.append(f"count(*) FILTER ({which})")
-    with source.connect() as engine:
-        row = engine.execute(f"SELECT {', '.join(parts)} FROM {source.relation}").fetchall()[0]
+    row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
     each = {name: row[9 * i : 9 * i + 9] for i, name in enumerate(source.names)}
     return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
 
@@ -279,8 +282,7 @@ def _shapes(source: Source, column: Column) -> dict[str, int]:
     index = source.declared(column.name)
     gaps, shape = ", ".join(map(literal, ("", *column.missing_texts))), source.shape(index)
     sql = f"SELECT {shape} AS s, count(*) AS n FROM {source.relation} WHERE trim({source.text(index)}) NOT IN ({gaps})"
-    with source.connect() as engine:
-        return dict(engine.execute(f"{sql} GROUP BY s ORDER BY n DESC, s LIMIT {LOOKED_AT}").fetchall())
+    return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, s LIMIT {LOOKED_AT}"))
 
 
 def _other_way(source: Source, index: int, column: Column) -> str:
@@ -370,8 +372,7 @@ def _descending(source: Source, schema: Schema) -> list[tuple[str, float]]:
         for name in {n for pair in pairs for n in pair}
     }
     counts = ", ".join(f"count(*) FILTER ({sql[a]} > {sql[b]})" for a, b in pairs)
-    with source.connect() as engine:
-        rows, *descend = engine.execute(f"SELECT count(*), {counts} FROM {source.relation}").fetchall()[0]
+    rows, *descend = source.lines(f"SELECT count(*), {counts} FROM {source.relation}")[0]
     return [(f"{a} ≤ {b}", n / max(rows, 1)) for (a, b), n in zip(pairs, descend, strict=True)]
 
 

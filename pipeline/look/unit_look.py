@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_NAME, gap_words, may_be_id, of_one_length
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
-from pipeline.look.number_look import compact_days
+from pipeline.look.reading_look import compact_days
 
 #: Of so many ids, those with the most records, texts that look like none are told.
 LOOKED_AT = 1000
@@ -53,11 +53,8 @@ def units_look(
         ]
         persons = any(PERSON_NAME.search(n) for n in named)
         return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
-    with source.connect() as engine:
-        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
-        forms = pa.chunked_array(
-            [unit_forms(b.column(0), source, unit) for b in stream(source, engine, sql)], pa.string()
-        )
+    texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
+    forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
     sizes = counted.field("counts").to_numpy()
     largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""

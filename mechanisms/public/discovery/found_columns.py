@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import NoiseKind
-from mechanisms.public.noise_tails import upper_quantile
+from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
 from mechanisms.public.schema.bins import MAX_CODES
 from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.column import Column

@@ -49,18 +49,22 @@ class Numbers:
 
     def gap_codes(self) -> tuple[float, ...]:
         """Codes of gaps that occur often, and lie apart from all other numbers."""
-        if self.low is None or self.high is None:
-            return ()
-        low, high = self.low, self.high
-        apart = {c: n for c, n in self.codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
-        answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
-        return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
+        return gap_codes(self.codes, self.low, self.high)
 
     def bounds(self) -> tuple[float, float] | None:
         """The least and the largest number that is no gap."""
         values = [x for x in (self.low, self.high) if x is not None]
         values += [c for c in self.codes if c not in self.gap_codes()]
         return (min(values), max(values)) if values else None
+
+
+def gap_codes(codes: Mapping[float, int], low: float | None, high: float | None) -> tuple[float, ...]:
+    """Those of the codes that occur often, and lie beyond all other numbers, which go from `low` to `high`."""
+    if low is None or high is None:
+        return ()
+    apart = {c: n for c, n in codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
+    answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
+    return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
 
 
 @dataclass(frozen=True)

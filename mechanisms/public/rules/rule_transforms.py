@@ -64,7 +64,7 @@ def parse_derive(
         fix = f"list {every}, or set otherwise: VALUE (or missing)"
         raise UserError(f"{rule}: the map says nothing for {value}", where=where, fix=fix)
     conflict = _conflict(fields, rule, where)
-    step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict)
+    step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict=conflict)
     again: dict[str, Any] = {"from": list(sources), "map": listed, "conflict": conflict}
     return step, again | ({"otherwise": fields["otherwise"]} if "otherwise" in fields else {})
 
@@ -186,7 +186,7 @@ def parse_availability(
     shared = as_text(fields.get("shared", f"{name} value"), rule, where)
     conflict = _conflict(fields, rule, where)
     attribute = Attribute(shared, first.size, first.attribute.ordered)
-    return Availability(name, attribute, names, conflict), {
+    return Availability(name, attribute, names, conflict=conflict), {
         "columns": list(names),
         "shared": shared,
         "conflict": conflict,

@@ -72,7 +72,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     return Encoding(tuple(types), select)
 
 
-def value_expressions(source: Source, schema: Schema, columns: Sequence[Column]) -> tuple[str, list[str]]:
+def value_expressions(source: Source, columns: Sequence[Column]) -> tuple[str, list[str]]:
     """An inner SELECT, and SQL over what it names for the values of ordered columns, as of `value_parts`."""
     inner, values = value_parts(source, columns)
     named = ", ".join(f"{sql} AS {name}" for name, sql in inner.items())

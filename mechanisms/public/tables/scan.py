@@ -197,6 +197,20 @@ class Source:
             finally:
                 engine.close()
 
+    def batches(self, sql: str, *, first: Sequence[str] = ()) -> Iterator[Any]:
+        """The result of a query as Arrow record batches, in order, never whole in memory; `first`: what runs before."""
+        with self.connect() as engine:
+            for statement in first:
+                engine.execute(statement)
+            yield from stream(self, engine, sql)
+
+    def lines(self, sql: str, *, first: Sequence[str] = ()) -> list[Any]:
+        """The lines of a query's result, all of them."""
+        with self.connect() as engine:
+            for statement in first:
+                engine.execute(statement)
+            return list(engine.execute(sql).fetchall())
+
 
 @dataclass(frozen=True)
 class Opening:

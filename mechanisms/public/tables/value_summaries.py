@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts
-from mechanisms.public.tables.scan import Source, mapped_errors
+from mechanisms.public.tables.scan import Source
 
 #: The quantiles of a summary.
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
@@ -30,15 +30,13 @@ def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
     columns = numbers_of(schema)
     if not columns:
         return {}
-    inner, values = value_expressions(source, schema, columns)
+    inner, values = value_expressions(source, columns)
     beyond = [f"{sql} AS b{i}" for i, sql in enumerate(beyond_parts(columns))]
     rows = f"SELECT {_named(values)}, {', '.join(beyond)} FROM ({inner})"
     shares = [f"avg(CASE WHEN x{i} IS NOT NULL THEN CAST(b{i} AS INTEGER) END)" for i in range(len(columns))]
-    with source.connect() as engine, mapped_errors(source):
-        asked = f"SELECT {', '.join(shares)}, count(*), {_figures(len(columns))} FROM ({rows})"
-        found = engine.execute(asked).fetchone() or ()
-    summary = _summaries(columns, found[len(columns) :])
-    return {c.name: summary[c.name] | {"beyond": share} for c, share in zip(columns, found, strict=False)}
+    (figures,) = source.lines(f"SELECT {', '.join(shares)}, count(*), {_figures(len(columns))} FROM ({rows})")
+    summary = _summaries(columns, figures[len(columns) :])
+    return {c.name: summary[c.name] | {"beyond": share} for c, share in zip(columns, figures, strict=False)}
 
 
 def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, dict[str, Any]]]:
@@ -48,11 +46,8 @@ def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[s
     group = schema[by]
     coded = encoding(source, replace(schema, columns=(group,)), further=inner)
     rows = f"SELECT v0 % {group.size} AS g, {_named(values)} FROM ({coded.select})"
-    with source.connect() as engine, mapped_errors(source):
-        for statement in coded.types:
-            engine.execute(statement)
-        found = engine.execute(f"SELECT g, count(*), {_figures(len(columns))} FROM ({rows}) GROUP BY g ORDER BY g")
-        return {int(code): _summaries(columns, rest) for code, *rest in found.fetchall()}
+    figures = f"SELECT g, count(*), {_figures(len(columns))} FROM ({rows}) GROUP BY g ORDER BY g"
+    return {int(code): _summaries(columns, rest) for code, *rest in source.lines(figures, first=coded.types)}
 
 
 def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float64]:
@@ -60,11 +55,11 @@ def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float6
 
     NOT private of a private table.
     """
-    inner, values = value_expressions(source, schema, numbers_of(schema))
+    inner, values = value_expressions(source, numbers_of(schema))
     some = f"SELECT {_named(values)} FROM ({inner}) USING SAMPLE reservoir({rows} ROWS) REPEATABLE (0)"
-    with source.connect() as engine, mapped_errors(source):
-        found = engine.execute(some).fetchnumpy()
-    return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in found.values()], axis=1)
+    with source.connect() as engine:
+        values_by_name = engine.execute(some).fetchnumpy()
+    return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in values_by_name.values()], axis=1)
 
 
 def numbers_of(schema: Schema) -> list[Column]:
@@ -83,8 +78,8 @@ def _figures(columns: int) -> str:
     return ", ".join(each)
 
 
-def _summaries(columns: Sequence[Column], found: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    return {c.name: _summary(c, found[0], found[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
+def _summaries(columns: Sequence[Column], figures: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    return {c.name: _summary(c, figures[0], figures[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
 
 
 def _summary(column: Column, rows: int, figures: Sequence[Any]) -> dict[str, Any]:
@@ -125,6 +120,6 @@ def side_by_side(
     rows = []
     for name in real:
         error = (errors or {}).get(name)
-        told = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
-        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **told})
+        noise = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
+        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **noise})
     return rows

@@ -13,11 +13,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, Facts, Method, Schedule, edges
+from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, TREE_STAGES, Facts, Method, Schedule, edges, tree_slots
 from mechanisms.selection.context import Context, Slot, once
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
-from mechanisms.selection.tree_slots import STAGES, tree_slots
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class AdagridSettings(GivenMarginals):
     max_cells: int = setting(2_000_000, least=1)
     threshold: float = setting(5.0, least=0, noun=DEVIATIONS)
     targets: list[str] = field(default_factory=list)
-    split: list[float] = setting([1.0, 1.0, 8.0], above=0, parts=STAGES)
+    split: list[float] = setting([1.0, 1.0, 8.0], above=0, parts=TREE_STAGES)
 
     @property
     def whole_pairs(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, CountedTable
@@ -22,7 +23,8 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.out_of_schema import with_apart
+from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
@@ -30,14 +32,15 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows
 from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
-from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, path_of
-from mechanisms.sensitive.engines.spark_parts import made_parts
-from mechanisms.sensitive.engines.spark_scores import scored_rows
+from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, made_parts, path_of
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import (
+    ROWS,
     WEIGHT,
     EncodeSlices,
+    EncodeTruth,
     ReadTexts,
+    SampleRows,
     SliceTask,
     code_fields,
     report_of_slices,
@@ -254,6 +257,40 @@ class EncodedRows:
         with spark_errors():
             total = self.report.rows if rows is self.rows else int(rows.frame.count())
         return CountedTable(domain, total, weighted, lambda cliques: counted(rows, domain, cliques, weighted=weighted))
+
+
+def scored_rows(engine: SparkEngine, source: Source, schema: Schema, report: EncodingReport, workdir: Path) -> Scored:
+    """As of `Engine.scored`: the table is read twice more, by the executors; NOT private.
+
+    The driver holds what it writes of the sample, a batch at a time.
+    """
+    unit, memory = PrivacyUnit(), engine.memory_of(source)
+    share = engine.score_rows / report.rows
+    drawn = engine.keep(SampleRows(source, unit, None, memory, share), "sample")
+    with spark_errors():
+        path = _written(drawn.column(ROWS), workdir / "sample.parquet")
+    rows = engine.keep(EncodeTruth(source, unit, None, memory, schema), "truth")
+    domain = with_apart(schema, report.apart(schema)).domain
+    whole = CountedTable(domain, report.rows, False, lambda asked: counted(rows, domain, asked, weighted=False))
+    sample = open_table(
+        path, workdir=source.workdir, threads=source.threads, memory_limit_bytes=source.memory_limit_bytes
+    )
+    return Scored(sample, whole)
+
+
+def _written(streams: Iterable[Any], path: Path) -> Path:
+    """The streams of `SampleRows` as one Parquet file; no more than one of them is held."""
+    private_folder(path.parent)
+    writer = None
+    try:
+        for streamed in streams:
+            with pa.ipc.open_stream(bytes(streamed)) as stream:
+                writer = writer or pq.ParquetWriter(path, stream.schema)
+                writer.write_table(stream.read_all())
+    finally:
+        if writer is not None:
+            writer.close()
+    return path
 
 
 def not_aside(rows: Any, unit: PrivacyUnit, aside: Aside) -> Any:
