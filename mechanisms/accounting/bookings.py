@@ -7,11 +7,10 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
@@ -19,6 +18,7 @@ from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, sync_folder, write_whole
+from mechanisms.public.plain_files import Json, JsonDict
 
 FORMAT = "budget-ledger/3"
 #: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.
@@ -43,7 +43,7 @@ class Scope:
     """
 
     table: str
-    unit: Mapping[str, Any]
+    unit: Json
     neighbouring: str
 
 
@@ -349,7 +349,7 @@ def load_book(path: Path) -> Book | None:
     return book
 
 
-def _text(content: Mapping[str, Any]) -> str:
+def _text(content: Json) -> str:
     """JSON with one booking to a line, for people."""
     written = {k: json.dumps(v, ensure_ascii=False) for k, v in content.items() if k != "bookings"}
     rows = ",\n  ".join(json.dumps(b, ensure_ascii=False) for b in content["bookings"])
@@ -357,7 +357,7 @@ def _text(content: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(f' "{k}": {v}' for k, v in written.items()) + "\n}\n"
 
 
-def _to_json(book: Book) -> dict[str, Any]:
+def _to_json(book: Book) -> JsonDict:
     return {
         "format": FORMAT,
         "about": "what the runs that named this file have spent; not part of any release",
@@ -369,14 +369,14 @@ def _to_json(book: Book) -> dict[str, Any]:
     }
 
 
-def booking_json(booking: Booking) -> dict[str, Any]:
+def booking_json(booking: Booking) -> JsonDict:
     """A booking as JSON values; a cost without bound is null."""
     rare = {"others": booking.others or None, "charged": vars(booking.charged) if booking.charged.charges else None}
     facts = {k: v for k, v in (vars(booking) | rare).items() if v is not None and k != "spend"}
     return facts | {k: v if math.isfinite(v) else None for k, v in vars(booking.spend).items()}
 
 
-def _of_json(content: Mapping[str, Any]) -> Book:
+def _of_json(content: Json) -> Book:
     limits = tuple(
         LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
     )
@@ -387,7 +387,7 @@ def _of_json(content: Mapping[str, Any]) -> Book:
     return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
 
 
-def _booking(entry: Mapping[str, Any], older: bool | None) -> Booking:
+def _booking(entry: Json, older: bool | None) -> Booking:
     """One booking; in a file of an older format a run that charged knows no charges: it must book anew to draw."""
     numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
     facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others", "charged")}
@@ -396,5 +396,5 @@ def _booking(entry: Mapping[str, Any], older: bool | None) -> Booking:
     return Booking(spend=Spend(**numbers), others=entry.get("others", False), charged=charged, **facts)
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Json) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()

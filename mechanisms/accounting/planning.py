@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mechanisms.accounting.accountants.registered import check_filter
 from mechanisms.accounting.budget import Budget
@@ -17,6 +16,7 @@ from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
+from mechanisms.public.plain_files import Json
 from mechanisms.public.queries.query_matrices import Identity
 
 #: The noise of a whole reserve has to stay so far below the largest that answers hold, to leave room for its parts.
@@ -79,7 +79,7 @@ def reserve(
     reservations: Sequence[Reservation],
     budget: Budget,
     *,
-    method: Mapping[str, Any],
+    method: Json,
     noise: NoiseKind,
     filter_share: float = 0.0,
     beside: Sequence[Beside] = (),
@@ -117,7 +117,7 @@ def _calibrated(
     shares: Sequence[float],
     budget: Budget,
     *,
-    method: Mapping[str, Any],
+    method: Json,
     noise: NoiseKind,
     beside: Sequence[Beside],
     discovered: Sequence[PlannedCharge],

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, shown
 
+#: What a JSON object holds: as it is read, and as it is made.
+Json: TypeAlias = "Mapping[str, Any]"
+JsonDict: TypeAlias = "dict[str, Any]"
 #: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
 LARGEST_TEXT, DEEPEST = 2**28, 64
 #: A file that takes less than its size by this factor on disk is holes: no rows are packed so well by any file system.
@@ -91,7 +94,7 @@ def holds(path: Path, text: str) -> bool:
         return file.read(len(wanted) + 1) == wanted
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> JsonDict:
     """The mapping in a JSON file.
 
     Raises:
@@ -100,7 +103,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return json_mapping(read_text(path))
 
 
-def json_mapping(text: str) -> dict[str, Any]:
+def json_mapping(text: str) -> JsonDict:
     """The mapping that a JSON text holds; ValueError where it holds none, or what no run writes."""
     try:
         content = json.loads(text, parse_constant=_number, parse_float=_number, object_pairs_hook=said_once)

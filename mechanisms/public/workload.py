@@ -44,7 +44,7 @@ def explicit(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: i
     return Workload(cliques, (1.0,) * len(cliques))
 
 
-def without_joints(domain: Domain, workload: Workload, alone: Collection[str], named: bool) -> Workload:
+def without_joints(workload: Workload, alone: Collection[str], named: bool) -> Workload:
     """The workload without the joint marginals of columns that stand alone.
 
     Args:

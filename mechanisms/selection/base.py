@@ -18,6 +18,7 @@ from mechanisms.public.designs.tree import forest_edges, pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
+from mechanisms.public.plain_files import JsonDict
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings
@@ -78,7 +79,7 @@ class Method(ABC):
     squares: ClassVar[bool] = False
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> JsonDict:
         """The method as plain values."""
         return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in fields(self)}}
 
@@ -204,7 +205,7 @@ class Selection(BoundedSettings, ABC):
         Raises:
             UserError: a setting that does not fit the schema; nothing to measure.
         """
-        return without_joints(facts.domain, all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
+        return without_joints(all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
         """Marginals that might be chosen if they had fewer cells, beside those that the workload names."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques, in_batches
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
@@ -85,7 +85,7 @@ class _Distance(JsonAnswer):
     def label(self) -> str:
         return self.wanted.title
 
-    def fits(self, answer: Mapping[str, Any]) -> bool:
+    def fits(self, answer: Json) -> bool:
         """Whether the answer is to this criterion."""
         return answer.get("accept") == self.wanted.to_json() and isinstance(answer.get("value"), float)
 
@@ -98,7 +98,7 @@ class _Distance(JsonAnswer):
         """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
-    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
         """The distance with noise, in records."""
         value = float(noisy(exact.value, self.event, source)[0])
         return {"event": self.event.id, "accept": self.wanted.to_json(), "value": value}

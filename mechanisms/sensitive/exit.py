@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.noise import NoiseSource
 
@@ -169,7 +170,7 @@ class JsonAnswer:
 
     path: Path
 
-    def load(self) -> dict[str, Any]:
+    def load(self) -> JsonDict:
         """The values in the file.
 
         Raises:
@@ -182,6 +183,6 @@ class JsonAnswer:
             raise UserError("this saved answer is damaged", where=str(self.path), fix=fix) from error
         return content if isinstance(content, dict) else {}
 
-    def save(self, answer: Mapping[str, Any]) -> None:
+    def save(self, answer: Json) -> None:
         """Write the values, whole or not at all."""
         write_whole(self.path, json.dumps(answer) + "\n", mode=0o600)

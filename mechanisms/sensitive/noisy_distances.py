@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
@@ -68,7 +68,7 @@ class _Distances(JsonAnswer):
     def label(self) -> str:
         return "distances from independence"
 
-    def fits(self, answer: Mapping[str, Any]) -> bool:
+    def fits(self, answer: Json) -> bool:
         """Whether the answer is to these marginals, under this event."""
         facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}
         same = {k: answer.get(k) for k in facts} == facts
@@ -87,7 +87,7 @@ class _Distances(JsonAnswer):
         """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
-    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
         """The distances with noise, in records."""
         values = noisy(exact.value, self.event, source)
         return {"event": self.event.id, "cliques": [list(c) for c in self.cliques], "values": values.tolist()}

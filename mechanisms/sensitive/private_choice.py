@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
@@ -159,7 +159,7 @@ class _Choice(JsonAnswer):
     def label(self) -> str:
         return "a private choice"
 
-    def fits(self, answer: Mapping[str, Any]) -> bool:
+    def fits(self, answer: Json) -> bool:
         """Whether the answer is one of these candidates, under this event."""
         return answer.get("event") == self.event.id and tuple(answer.get("choice", ())) in self.among
 
@@ -171,7 +171,7 @@ class _Choice(JsonAnswer):
         """UserError for an ε that the rounding of the weights leaves nothing of."""
         rate_of(self.event.epsilon)
 
-    def draw(self, exact: Exact[list[int]], source: NoiseSource) -> dict[str, Any]:
+    def draw(self, exact: Exact[list[int]], source: NoiseSource) -> JsonDict:
         """The name of one candidate."""
         clique = self.among[choose_index(exact.value, int(exact.sensitivity), self.event, source)]
         return {"event": self.event.id, "choice": list(clique)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +25,10 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
-from mechanisms.sensitive.engines.engine import Engine
+from mechanisms.sensitive.engines.engine import Engine, ValueCount
 
 EMBEDDED = DuckdbEngine()
+Counts = Mapping[str, Sequence[ValueCount]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,8 @@ def load_private(
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
         most = max(sizes.largest, 1)
-        report = lone_texts(engine, source, schema, unit, report, largest=most, key=key, workdir=workdir)
+        values = partial(engine.values, source, key=key, aside=None, workdir=workdir)
+        report = lone_texts(schema, unit, report, largest=most, values=values)
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
@@ -142,31 +146,24 @@ def load_private(
 
 
 def lone_texts(
-    engine: Engine,
-    source: Source,
-    schema: Schema,
-    unit: PrivacyUnit,
-    report: EncodingReport,
-    *,
-    largest: int,
-    key: bytes,
-    workdir: Path,
+    schema: Schema, unit: PrivacyUnit, report: EncodingReport, *, largest: int, values: Callable[..., Counts]
 ) -> EncodingReport:
-    """The report with `lone` of units, those that are set aside among them; rows that do not count hold nothing.
+    """The report with `lone` of units: a person of many rows betrays a text as a single row does. NOT private.
+
+    Units that are set aside are among them; rows that do not count hold nothing.
 
     Cost: a pass over the columns in which one unit may hold all rows of a text.
 
     Args:
         unit: names a column.
         largest: no unit has more records.
-        key: secret; orders the texts of a unit.
-        workdir: for a copy of the ids and texts, deleted again; a folder with mode 0700.
+        values: `Engine.values` of the table, for columns and a unit.
     """
     asked = [c for c in schema.columns if 0 < report.fewest.get(c.name, 0) <= largest]
     if not asked:
         return replace(report, lone=dict.fromkeys(report.lone, 0))
     every = replace(unit, max_records=MAX_RECORDS)  # each of a unit's texts counts
-    counts = engine.values(source, asked, every, key=key, aside=None, workdir=workdir)
+    counts = values(asked, every)
     lone = dict.fromkeys(report.lone, 0)
     for column in asked:
         units: Counter[str] = Counter()

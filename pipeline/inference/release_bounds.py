@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values, count_cliques, in_batches
+from mechanisms.public.plain_files import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
@@ -75,7 +75,7 @@ def bounds(release: Path, *, marginal: Sequence[str] = (), synthetic: CodedTable
 
 def table_bounds(
     schema: Schema,
-    statement: Mapping[str, Any],
+    statement: Json,
     measurements: Measurements,
     table: Path | CodedTable,
     *,
@@ -159,7 +159,7 @@ def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def chosen_by_score(statement: Mapping[str, Any]) -> bool:
+def chosen_by_score(statement: Json) -> bool:
     """Whether the statement tells that noisy scores decided which release it is."""
     accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
     return accepted or statement.get("selection") is not None
@@ -176,7 +176,7 @@ def estimate(release: Path, question: estimate_questions.EstimateQuestion) -> pd
 
 def estimate_of(
     schema: Schema,
-    statement: Mapping[str, Any],
+    statement: Json,
     measurements: Measurements,
     question: estimate_questions.EstimateQuestion,
 ) -> pd.DataFrame:

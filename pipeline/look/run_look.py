@@ -19,6 +19,7 @@ from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.look.look_words import as_lines
 from pipeline.look.table_look import look_at
+from pipeline.look.unit_look import LossBar
 from pipeline.settings.config import Config
 from pipeline.settings.memory import said_scores_memory
 from pipeline.settings.specs import asks_for_records
@@ -100,12 +101,11 @@ def _look(
         if not kept.exists():
             coded = private.as_read(schema)
             read = None if coded is None else (coded, private.encoding)
-            at_most = config.data.max_unplaced
-            bounded = not asks_for_records(config.privacy)
+            bar = LossBar(config.data.max_unplaced, not asks_for_records(config.privacy))
             # in a folder of its own: the place holds the codes that other jobs read
             with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
                 work = Path(own)
-                look = look_at(source, schema, private.unit, at_most=at_most, bounded=bounded, read=read, workdir=work)
+                look = look_at(source, schema, private.unit, bar=bar, read=read, workdir=work)
             lines = as_lines(look, source.path.name, schema.name)
             write_whole(kept, json.dumps([list(lines), look.warned]), mode=0o600)
     lines, warned = json.loads(kept.read_text(encoding="utf-8"))

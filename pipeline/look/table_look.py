@@ -6,6 +6,7 @@ import itertools
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ from pipeline.look.reading_look import (
     mixed_units,
     what_is_stripped,
 )
-from pipeline.look.unit_look import units_look
+from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.build import declared_schema
 from pipeline.settings.config import CheckConfig
@@ -114,9 +115,9 @@ def check(config: CheckConfig) -> TableLook:
         path, work = Path(str(config.data.path)), Path(folder)
         source = open_with(path, config.data.delimiter, config.limits, work)
         check_unit(unit, source.names)
-        at_most, bounded = config.data.max_unplaced, bound is not None
+        bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
-            return look_at(source, schema, unit, at_most=at_most, bounded=bounded, workdir=work, progress=report)
+            return look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
 
 
 def look_at(
@@ -124,8 +125,7 @@ def look_at(
     schema: Schema,
     unit: PrivacyUnit,
     *,
-    at_most: float,
-    bounded: bool = True,
+    bar: LossBar,
     read: tuple[CodedTable, EncodingReport] | None = None,
     workdir: Path,
     progress: Progress | None = None,
@@ -134,8 +134,6 @@ def look_at(
 
     Guarantee: none; it is for the operator alone.
     Args:
-        at_most: the share of its values that a column may lose.
-        bounded: whether somebody said how many records of one unit count.
         read: all rows under the schema, and what encoding them could not take, where they are encoded already.
         workdir: for copies of the rows, as texts and as codes; a folder with mode 0700.
 
@@ -147,10 +145,12 @@ def look_at(
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
     if unit.column is not None and read is None:
-        report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
+        values = partial(EMBEDDED.values, source, key=b"", aside=None, workdir=workdir)
+        report = lone_texts(total, unit, report, largest=report.rows, values=values)
     seen = _seen(source, schema)
-    columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column, at_most) for c in total.columns)
-    units, warned = units_look(source, schema, unit, seen, report.rows, at_most, bounded=bounded)
+    encoded, at_most = (coded, report), bar.at_most
+    columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
+    units, warned = units_look(source, schema, unit, seen, report.rows, bar)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
@@ -174,12 +174,12 @@ def _column(
     source: Source,
     schema: Schema,
     column: Column,
-    coded: CodedTable,
-    report: EncodingReport,
+    encoded: tuple[CodedTable, EncodingReport],
     seen: Seen,
     unit: str | None,
     at_most: float,
 ) -> ColumnLook:
+    coded, report = encoded
     outside = report.outside[column.name]
     ordered = column.kind in ORDERED_KINDS or column.codes is not None
     loss = loss_of(column, report)

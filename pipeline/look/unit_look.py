@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,15 +24,20 @@ LOOKED_AT = 1000
 NUMBERED = 0.9
 
 
+class LossBar(NamedTuple):
+    """The share of its values that a column may lose; and whether somebody said how many records of one unit count."""
+
+    at_most: float
+    bounded: bool = True
+
+
 def units_look(
     source: Source,
     schema: Schema,
     unit: PrivacyUnit,
     seen: Mapping[str, Seen],
     rows: int,
-    at_most: float,
-    *,
-    bounded: bool,
+    bar: LossBar,
 ) -> tuple[list[str], list[str]]:
     """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit.
 
@@ -61,7 +67,7 @@ def units_look(
     words = {"drop": "do not count", "own": "are a unit each", "refuse": "refuse the run"}[unit.missing]
     hints = [f"unit {unit.column!r}: {sizes.size:,} units{largest}; {without:,} rows without an id, which {words}"]
     beyond = 0
-    if bounded and (over := int((sizes > unit.max_records).sum())):
+    if bar.bounded and (over := int((sizes > unit.max_records).sum())):
         beyond = int(np.maximum(sizes - unit.max_records, 0).sum())
         share = percent(over / sizes.size)
         said = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
@@ -75,7 +81,7 @@ def units_look(
     ]
     warned += _one_person(counted.field("values"), unit)
     lost = beyond + (without if unit.missing == "drop" else 0)
-    if lost > at_most * rows:
+    if lost > bar.at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
 

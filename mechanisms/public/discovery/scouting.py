@@ -16,7 +16,7 @@ def scouting_schema(schema: Schema) -> Schema:
     """The schema with leaves for bins, and no listed values, in the columns of which something is discovered."""
     columns = tuple(c if c.discover is None else scouting_column(c) for c in schema.columns)
     declared = schema.rules.declared
-    rules = parse_rules(declared, columns, where=schema.name, folder=Path(), leave_out=schema.leave_out)
+    rules = parse_rules(declared, columns, where=schema.name, folder=Path())
     return replace(schema, columns=columns, rules=rules)
 
 

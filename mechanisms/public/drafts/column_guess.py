@@ -6,7 +6,6 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from mechanisms.public.drafts.column_facts import (
     COMPACT,
@@ -18,6 +17,7 @@ from mechanisms.public.drafts.column_facts import (
     Numbers,
     few_units,
 )
+from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
@@ -64,7 +64,7 @@ FREE = (
 )
 LIST = "is there a public list? else values: discover"
 
-Guess = tuple[dict[str, Any] | None, str]
+Guess = tuple[FieldDict | None, str]
 
 
 def guess_column(look: Look, index: int) -> Guess:
@@ -175,9 +175,9 @@ def _of_numbers(
     return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
 
 
-def _bins(seen: Numbers, low: float, high: float) -> tuple[dict[str, Any], str]:
+def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     if seen.wholes == seen.count and abs(low) <= 2**53 and abs(high) <= 2**53:
-        fields: dict[str, Any] = {"kind": "integer", "min": int(low), "max": int(high)}
+        fields: FieldDict = {"kind": "integer", "min": int(low), "max": int(high)}
         if high - low < 100:
             return fields, "whole numbers, one code each; bounds are the least and the largest seen"
         step = 10 ** int(math.log10(high - low) - 1)
@@ -206,7 +206,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if n < MOSTLY * facts.filled or low is None:
         return None
     low, high = _outwards(str(low), str(high))
-    fields: dict[str, Any] = {"kind": "date" if days else "datetime", "min": low, "max": high}
+    fields: FieldDict = {"kind": "date" if days else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
@@ -323,7 +323,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     spelled = misspelt({v: counts[v] for v in frequent})
     doubt += f"; {spelled}" if spelled else ""
-    fields: dict[str, Any] = {"kind": "categorical", "values": frequent}
+    fields: FieldDict = {"kind": "categorical", "values": frequent}
     if len(frequent) == len(values):
         words = f"{len(values)} distinct texts; is the list complete?{doubt}"
         return {**fields, "missing": gaps or facts.empty}, words

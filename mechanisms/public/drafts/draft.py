@@ -19,6 +19,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_ordered,
     with_same_bins,
 )
+from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
@@ -75,7 +76,7 @@ def draft_schema(
     trees = trees or {}
     for column in trees:
         source.index(column, where="cluster")
-    drafted: list[tuple[str, dict[str, Any], str]] = []
+    drafted: list[tuple[str, FieldDict, str]] = []
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
@@ -144,7 +145,7 @@ def counted(unit: str | None, *, guessed: bool) -> str:
     return f"Counted by the column {unit!r} ({how}): rows without it do not count."
 
 
-def _of_whom(look: Look, index: int, fields: Mapping[str, Any] | None) -> str:
+def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     """A question where no column is known to name persons, and this one may, drafted or left out."""
     name, facts = look.source.names[index], look.facts[index]
     kind = fields["kind"] if fields is not None else "categorical"
@@ -201,7 +202,7 @@ def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _entry(column: str, fields: dict[str, Any], guess: str) -> str:
+def _entry(column: str, fields: FieldDict, guess: str) -> str:
     quoted = not all(BARE.fullmatch(text) for text in _listed_texts(fields))
     return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}, quoted=quoted))}"
 
@@ -217,12 +218,12 @@ def _indented(text: str) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
+def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[FieldDict, str]:
     """The declaration of a column whose values are the leaves of a hierarchy."""
     facts = look.facts[index]
     gaps = [t for t in facts.gaps if t not in tree.leaves]
     beyond = look.beyond(index, [*tree.leaves, *gaps])
-    fields: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
+    fields: FieldDict = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
     if "" in tree.leaves:
         fields["missing"] = gaps or False
     fields["hierarchy"] = hierarchy_fields(tree)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.computing import value_batches
 from mechanisms.public.tables.encode import encoding
@@ -52,7 +52,7 @@ LAMBDA = 0.99
 #: More columns are not tried, and a longer list of pairs is not proposed.
 MOST_DETERMINED, LONGEST = 24, 2_000
 
-Drafted = Mapping[str, Mapping[str, Any]]
+Drafted = Mapping[str, Fields]
 
 
 def guess_derived(source: Source, drafted: Drafted) -> list[tuple[str, str, int]]:
@@ -149,7 +149,7 @@ def _tried(drafted: Drafted) -> list[tuple[str, str]]:
     return pairs
 
 
-def with_same_bins(drafted: Mapping[str, dict[str, Any]], a: str, b: str) -> None:
+def with_same_bins(drafted: Mapping[str, FieldDict], a: str, b: str) -> None:
     """The declarations of both columns get the bounds that hold both, and the bins of the wider one."""
     one, two = drafted[a], drafted[b]
     low, high = min(one["min"], two["min"]), max(one["max"], two["max"])
@@ -211,7 +211,7 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
     return [by_target[c.name] for c in columns if c.name in by_target]
 
 
-def _few(fields: Mapping[str, Any]) -> bool:
+def _few(fields: Fields) -> bool:
     """Whether each value of the column has a code of its own."""
     return fields["kind"] == "categorical" or (
         fields["kind"] == "integer" and "bins" not in fields and fields["max"] - fields["min"] < MAX_VALUES

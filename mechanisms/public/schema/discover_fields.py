@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.fields import text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, text_list, whole_number
 from mechanisms.public.units import WORD
 
 WHAT = ("bounds", "bins", "values")
@@ -41,7 +41,7 @@ class Discover:
 
     what: tuple[str, ...]
     bins: int = 0
-    declared: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    declared: Fields = field(default_factory=dict, hash=False)
 
     @property
     def bounds(self) -> bool:
@@ -52,7 +52,7 @@ class Discover:
         return "values" in self.what
 
 
-def parse_discover(kind: str, given: dict[str, Any], where: str) -> tuple[dict[str, Any], Discover | None]:
+def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, Discover | None]:
     """The declaration with assumed facts in the place of those to be discovered, and what these are.
 
     Raises:
@@ -71,7 +71,7 @@ def parse_discover(kind: str, given: dict[str, Any], where: str) -> tuple[dict[s
     if what == ("values",):
         return _assumed_values(given, where), Discover(what, declared={"values": WORD})
     fewest = 0 if count is None else whole_number(count, "bins: discover", where, low=2, high=MAX_BINS)
-    declared: dict[str, Any] = {k: given[k] for k in ("bounds", "within", "bins") if k in given}
+    declared: FieldDict = {k: given[k] for k in ("bounds", "within", "bins") if k in given}
     assumed = {k: v for k, v in given.items() if k not in declared}
     if "bounds" in what:
         assumed["min"], assumed["max"] = _within(kind, given, where)
@@ -98,14 +98,14 @@ def parse_discovered(given: object, where: str) -> tuple[str, ...]:
     return words
 
 
-def discover_fields(fields: Mapping[str, Any], discover: Discover) -> dict[str, Any]:
+def discover_fields(fields: Fields, discover: Discover) -> FieldDict:
     """A column's declaration as it was written, from that of the column as it is assumed."""
     assumed = {"values"} if discover.values else {"min", "max", "bins"} if discover.bounds else {"bins"}
     kept = {k: v for k, v in fields.items() if k not in assumed}
     return {"kind": kept.pop("kind"), **discover.declared, **kept}
 
 
-def check_rules(rules: Mapping[str, Any], columns: Sequence[str], where: str) -> None:
+def check_rules(rules: Fields, columns: Sequence[str], where: str) -> None:
     """Refuse rules of the schema that name a column whose codes nobody knows yet.
 
     Raises:
@@ -127,13 +127,13 @@ def _texts(content: object) -> list[str]:
     return [content] if isinstance(content, str) else []
 
 
-def _asked(given: Mapping[str, Any], name: str, where: str) -> bool:
+def _asked(given: Fields, name: str, where: str) -> bool:
     if name in given and given[name] != WORD:
         raise UserError(f"{name}: got {given[name]!r}", where=where, fix=f"{name}: {WORD}; or min and max")
     return name in given
 
 
-def _check_fields(given: Mapping[str, Any], what: tuple[str, ...], where: str) -> None:
+def _check_fields(given: Fields, what: tuple[str, ...], where: str) -> None:
     """Refuse fields that speak of codes which nobody knows yet, or that say what is to be discovered."""
     joint, others = _mapping(given.get("joint_bins")), [f for f in OF_CODES if given.get(f) is not None]
     if what == ("values",):
@@ -157,7 +157,7 @@ def _mapping(value: object) -> Mapping[Any, Any]:
     return {"calendar": value} if isinstance(value, str) else value if isinstance(value, Mapping) else {}
 
 
-def _assumed_values(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _assumed_values(given: Fields, where: str) -> FieldDict:
     missing = given.get("missing")
     taken = {str(v) for v in missing} if isinstance(missing, list | tuple) else set()
     other = given.get("other", OTHER)
@@ -167,7 +167,7 @@ def _assumed_values(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {**given, "other": other, "values": [n for n in names if n not in {other, *taken}]}
 
 
-def _within(kind: str, given: Mapping[str, Any], where: str) -> tuple[object, object]:
+def _within(kind: str, given: Fields, where: str) -> tuple[object, object]:
     """The public range that bounds are looked for in."""
     within = given.get("within", list(WITHIN[kind]))
     if not isinstance(within, list | tuple) or len(within) != 2:
@@ -177,7 +177,7 @@ def _within(kind: str, given: Mapping[str, Any], where: str) -> tuple[object, ob
     return within[0], within[1]
 
 
-def _few(assumed: Mapping[str, Any], count: int) -> int:
+def _few(assumed: Fields, count: int) -> int:
     """So many bins, or as many as there are whole numbers between the bounds."""
     low, high = assumed.get("min"), assumed.get("max")
     whole = assumed["kind"] == "integer" and all(isinstance(b, int) and not isinstance(b, bool) for b in (low, high))

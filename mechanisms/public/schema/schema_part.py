@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 
 
@@ -24,7 +25,7 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     fields = schema.to_fields()
     gone = set(schema.domain.names) - set(names)
     sources = {step.target: step.reads for step in schema.rules.computed}
-    kept: dict[str, Any] = {}
+    kept: FieldDict = {}
     for rule, content in schema.rules.declared.items():
         if rule == "unit_id":
             kept[rule] = None if gone & set(_strings(content)) else content

@@ -68,7 +68,7 @@ def check_quotes(path: Path, compressed: str, delimiter: str) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _ends_quoted(path: Path, compressed: str, delimiter: str, size: int, changed: int) -> bool:
+def _ends_quoted(path: Path, compressed: str, delimiter: str, size: int, changed: int) -> bool:  # states of the file
     """Whether it does; False for a damaged file, of which the engine tells, and for a delimiter of several bytes.
 
     Args:

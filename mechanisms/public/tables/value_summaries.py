@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts
@@ -20,7 +21,7 @@ QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 SECONDS = {"date": 86_400, "datetime": 1}
 
 
-def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
+def summaries(source: Source, schema: Schema) -> dict[str, JsonDict]:
     """Column → rows, count, missing (share), mean, stddev and quantiles of its values, as the schema reads them.
 
     Values beyond the bounds count as the bounds, and `beyond` is the share that they are of all values. What is
@@ -39,7 +40,7 @@ def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
     return {c.name: summary[c.name] | {"beyond": share} for c, share in zip(columns, figures, strict=False)}
 
 
-def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, dict[str, Any]]]:
+def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, JsonDict]]:
     """Code of the column `by` → the same of the records that have it, for every other column."""
     columns = [c for c in numbers_of(schema) if c.name != by]
     inner, values = value_parts(source, columns, first=1)
@@ -78,11 +79,11 @@ def _figures(columns: int) -> str:
     return ", ".join(each)
 
 
-def _summaries(columns: Sequence[Column], figures: Sequence[Any]) -> dict[str, dict[str, Any]]:
+def _summaries(columns: Sequence[Column], figures: Sequence[Any]) -> dict[str, JsonDict]:
     return {c.name: _summary(c, figures[0], figures[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
 
 
-def _summary(column: Column, rows: int, figures: Sequence[Any]) -> dict[str, Any]:
+def _summary(column: Column, rows: int, figures: Sequence[Any]) -> JsonDict:
     count, mean, stddev, quantiles = figures
     return {
         "rows": rows,
@@ -112,10 +113,10 @@ class NoiseErrors(Protocol):
 
 
 def side_by_side(
-    real: Mapping[str, Mapping[str, Any]],
-    synthetic: Mapping[str, Mapping[str, Any]],
+    real: Mapping[str, Json],
+    synthetic: Mapping[str, Json],
     errors: Mapping[str, NoiseErrors] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """One row per column: both summaries, and the standard errors that noise gives to mean and quantiles, if known."""
     rows = []
     for name in real:
