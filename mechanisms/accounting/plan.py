@@ -155,8 +155,8 @@ class PlannedCharge:
         name, facts = {"id": self.event.id}, used.to_facts()
         if isinstance(self.asked, Criterion | Wanted):
             (cells, answers), key = self.asked.shape, {"accept": "accept", "discover": "discovery"}[self.purpose]
-            told = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
-            return {**name, **told, **facts, **cost}
+            question = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
+            return {**name, **question, **facts, **cost}
         if self.purpose == "histogram" or not self.reservation.stage:
             m = self.measurement
             sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
@@ -387,5 +387,5 @@ class Plan:
 
 def scores_paid(name: str) -> int:
     """How many distances an event of a reserve pays for, by its id; 0: it pays for something else."""
-    told = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
-    return int(told[1]) if told else 0
+    match = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
+    return int(match[1]) if match else 0

@@ -105,11 +105,11 @@ def add_counts(counts: Sequence[NDArray[np.int64]], table: CodedTable, cliques: 
 def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: CodedTable) -> None:
     """Add the counts of some marginals, given by the places of their columns."""
     sizes = [a.size for a in table.domain.attributes]
-    wanted = sorted({place for _, places in jobs for place in places})
+    used = sorted({place for _, places in jobs for place in places})
     keys = np.empty(STEP, np.int64)
     for start in range(0, table.rows, STEP):
         part = slice(start, min(start + STEP, table.rows))
-        columns = {place: _short(table.columns[place][part], sizes[place]) for place in wanted}
+        columns = {place: _short(table.columns[place][part], sizes[place]) for place in used}
         weights = None if table.weights is None else np.ascontiguousarray(table.weights[part])
         for out, places in jobs:
             if weights is None and len(places) == 2 and max(sizes[place] for place in places) <= SHORT:

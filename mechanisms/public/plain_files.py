@@ -41,21 +41,21 @@ def check_plain(folder: Path) -> None:
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
-            inside, found = path.relative_to(folder), path.lstat()
+            inside, state = path.relative_to(folder), path.lstat()
             if not name.isprintable() or len(inside.parts) > DEEPEST:
-                what = f"{shown(name)[:80]!r} is a name with unseen characters, or lies deeper than {DEEPEST} folders"
-                raise UserError(what, where=str(folder), fix=FIX)
-            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-                raise _odd(inside.as_posix(), folder, found.st_mode)
-            if found.st_size > LARGEST_TEXT and found.st_blocks * 512 * HOLES < found.st_size:  # days to read nothing
-                what = f"{inside.as_posix()} says that it has {found.st_size:,} bytes, and has hardly any"
-                raise UserError(what, where=str(folder), fix=FIX)
+                fault = f"{shown(name)[:80]!r} is a name with unseen characters, or lies deeper than {DEEPEST} folders"
+                raise UserError(fault, where=str(folder), fix=FIX)
+            if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+                raise _odd(inside.as_posix(), folder, state.st_mode)
+            if state.st_size > LARGEST_TEXT and state.st_blocks * 512 * HOLES < state.st_size:  # days to read nothing
+                fault = f"{inside.as_posix()} says that it has {state.st_size:,} bytes, and has hardly any"
+                raise UserError(fault, where=str(folder), fix=FIX)
 
 
 def _odd(name: str, folder: Path, mode: int) -> UserError:
     kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
-    what = f"{name} is no plain file, but {kinds.get(stat.S_IFMT(mode), 'a device')}"
-    return UserError(what, where=str(folder), fix=FIX)
+    problem = f"{name} is no plain file, but {kinds.get(stat.S_IFMT(mode), 'a device')}"
+    return UserError(problem, where=str(folder), fix=FIX)
 
 
 @contextmanager
@@ -89,9 +89,9 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
 
 def holds(path: Path, text: str) -> bool:
     """Whether a plain file is this very text; of a longer one no more is read."""
-    wanted = text.encode()
+    content = text.encode()
     with open_plain(path) as file:
-        return file.read(len(wanted) + 1) == wanted
+        return file.read(len(content) + 1) == content
 
 
 def read_mapping(path: Path) -> JsonDict:

@@ -93,8 +93,8 @@ def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measure
             raise ValueError(f"format {index.get('format')!r}")
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
         with open_arrays(folder / "answers.npz") as arrays:
-            wanted = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
-            answers = tuple(_answer(str(i), r, arrays) for i, r in wanted)
+            receipts = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
+            answers = tuple(_answer(str(i), r, arrays) for i, r in receipts)
             counted = index.get("histogram")
             histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
             distances = None if DISTANCES not in index else _distances(index[DISTANCES], arrays)

@@ -27,7 +27,7 @@ from mechanisms.sensitive.noise import NoiseSource
 def exact_distance(table: Private, synthetic: CodedTable, criterion: Criterion, *, scale: float = 1.0) -> int:
     """The criterion's distance in lattice units of 2**-WEIGHT_BITS records, rounded down; NOT private.
 
-    Guarantee: for a fixed synthetic table it moves by no more than `wanted.sensitivity`, exactly: a mean of m whole
+    Guarantee: for a fixed synthetic table it moves by no more than `criterion.sensitivity`, exactly: a mean of m whole
         numbers that move by at most d together moves by at most d after rounding down too.
     Args:
         synthetic: rows over the same measured domain; fixed, whatever the private table is.
@@ -79,15 +79,15 @@ class _Distance(JsonAnswer):
     """One criterion's distance."""
 
     event: NoiseEvent
-    wanted: Criterion
+    criterion: Criterion
 
     @property
     def label(self) -> str:
-        return self.wanted.title
+        return self.criterion.title
 
     def fits(self, answer: Json) -> bool:
         """Whether the answer is to this criterion."""
-        return answer.get("accept") == self.wanted.to_json() and isinstance(answer.get("value"), float)
+        return answer.get("accept") == self.criterion.to_json() and isinstance(answer.get("value"), float)
 
     def exact(self, distance: int, sensitivity: float) -> Exact[ExactAnswers]:
         """The distance, capped where answers end: a cap moves no further than what it caps."""
@@ -101,4 +101,4 @@ class _Distance(JsonAnswer):
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
         """The distance with noise, in records."""
         value = float(noisy(exact.value, self.event, source)[0])
-        return {"event": self.event.id, "accept": self.wanted.to_json(), "value": value}
+        return {"event": self.event.id, "accept": self.criterion.to_json(), "value": value}

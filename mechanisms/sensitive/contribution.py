@@ -73,8 +73,8 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     """
     index = source.index(str(unit.column), where="privacy.unit")
     if source.types[index].split("(")[0] not in OF_IDS:
-        what = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
-        raise UserError(what, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
+        problem = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
+        raise UserError(problem, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
     return source.text(index)
 
 
@@ -152,8 +152,8 @@ def check_sizes(unit: PrivacyUnit, sizes: UnitSizes) -> None:
         raise UserError("a record has no unit id", where="privacy.missing_unit", fix=fix)
     if unit.clip == "none" and sizes.largest > unit.max_records:
         fix = "a larger privacy.max_records, or privacy.clip=weight or truncate"
-        what = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
-        raise UserError(what, where="privacy.max_records", fix=fix)
+        problem = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
+        raise UserError(problem, where="privacy.max_records", fix=fix)
 
 
 def clip_records(

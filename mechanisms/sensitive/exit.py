@@ -142,8 +142,8 @@ def _kept(question: Q, ledger: Charges) -> Any:
         return None
     answer = question.load()
     if ledger.events.get(question.event.id) != question.event or not question.fits(answer):
-        what = f"{question.label}: not what the ledger was charged for, or does not follow from the answers before it"
-        raise UserError(what, where=str(question.path), fix="a new run, with its own budget")
+        fault = f"{question.label}: not what the ledger was charged for, or does not follow from the answers before it"
+        raise UserError(fault, where=str(question.path), fix="a new run, with its own budget")
     return answer
 
 

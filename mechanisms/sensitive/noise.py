@@ -100,8 +100,8 @@ def split_noise(
     reader = Reader(source.stream(event.id))
     draws = SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
     if any(part.shape != (size,) or part.dtype != np.int64 for part in draws):  # one draw would be added to all answers
-        what = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
-        raise UserError(what, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
+        problem = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
+        raise UserError(problem, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
     return draws
 
 

@@ -99,8 +99,8 @@ def cell_limits(evidence: ReleaseEvidence, clique: Clique, alpha: float) -> Limi
 
 def _with_coarse(limits: Limits, coarse: Coarse, alpha: float) -> Limits:
     """The limits with those that the counts of coarse cells give."""
-    reach, alone = coarse.known.reach(alpha), np.bincount(coarse.place) == 1
-    least, most = (np.maximum(coarse.known.values + side, 0.0) for side in (-reach, reach))
+    reach, alone = coarse.counts.reach(alpha), np.bincount(coarse.place) == 1
+    least, most = (np.maximum(coarse.counts.values + side, 0.0) for side in (-reach, reach))
     low = np.maximum(limits.low, np.where(alone, least, 0.0)[coarse.place])
     return replace(limits, low=low, high=np.minimum(limits.high, most[coarse.place]), groups=(coarse.place, least))
 

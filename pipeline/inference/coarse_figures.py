@@ -38,7 +38,7 @@ def coarse_intervals(
     many records of the column can have. Other groups have limits alone. Estimates take the columns as independent
     inside each coarse cell.
     """
-    clique = coarse.known.clique
+    clique = coarse.counts.clique
     spread = coarse.spread(column_counts(evidence, clique))
     codes = None if question.column is None else _by_code(coarse, question.column, groups)
     lines = [_of_whole_cells(evidence, question, coarse, groups, m, codes, spread) for m in groups.members]
@@ -53,8 +53,8 @@ def coarse_intervals(
 
 def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Values | None]:
     """Per column its own counts; None where no answer tells them."""
-    known = {n: evidence.told((n,)) for n in names}
-    return {n: None if told is None else told.values for n, told in known.items()}
+    marginals = {n: evidence.told((n,)) for n in names}
+    return {n: None if marginal is None else marginal.values for n, marginal in marginals.items()}
 
 
 def _around(limits: Interval, value: float) -> Interval:
@@ -94,7 +94,7 @@ def _of_whole_cells(
     part = question.quantile
     hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
-    sums = Sums(coarse.known, cells.inside, question.sampling, alpha)
+    sums = Sums(coarse.counts, cells.inside, question.sampling, alpha)
     if question.what == "count":
         inside = cells.inside
         return sum_interval(sums, inside * cells.low, inside * cells.high, inside * cells.middle)
@@ -117,23 +117,23 @@ def _cells(
     codes: tuple[Values, Values] | None,
 ) -> _Cells:
     """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
-    size = coarse.known.values.size
+    size = coarse.counts.values.size
     inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
     if name is None or codes is None:
         return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
     labels, (low, high) = coarse.labels[name], codes
-    own = codes_of(coarse.shape, coarse.known.clique)[name]
-    told = evidence.told((name,))
-    share = coarse.within(name, None if told is None else told.values)
+    own = codes_of(coarse.shape, coarse.counts.clique)[name]
+    alone = evidence.told((name,))
+    share = coarse.within(name, None if alone is None else alone.values)
     middle = np.bincount(labels, share * (low + high) / 2)[own]
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
     most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
     ends = np.array(least)[own], np.array(most)[own]
-    if told is not None and question.quantile is None:
+    if alone is not None and question.quantile is None:
         alpha = ALPHA * HIDDEN_PART / 2
-        room = np.maximum(told.values + told.reach(alpha), 0.0)
-        records = coarse.known.values - coarse.known.reach(alpha)
+        room = np.maximum(alone.values + alone.reach(alpha), 0.0)
+        records = coarse.counts.values - coarse.counts.reach(alpha)
         for place in np.flatnonzero(inside):
             here = np.flatnonzero(labels == own[place])
             if here.size > 1:
@@ -144,8 +144,8 @@ def _cells(
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:
     """The least and the largest value of each code of the column, from those of the cells."""
-    shape = tuple(coarse.labels[n].size for n in coarse.known.clique)
-    code: NDArray[np.int64] = codes_of(shape, coarse.known.clique)[name]
+    shape = tuple(coarse.labels[n].size for n in coarse.counts.clique)
+    code: NDArray[np.int64] = codes_of(shape, coarse.counts.clique)[name]
     _, first = np.unique(code, return_index=True)
     return groups.low[first], groups.high[first]
 
@@ -169,8 +169,8 @@ def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts:
         cells = np.flatnonzero(inside)
         order = cells[np.argsort(groups.low[cells], kind="stable")]
         return quantile_on_bins(counts[order], groups.low[order], groups.high[order], part)
-    kept = inside * np.maximum(counts, 0.0)
-    return float(kept @ middle / kept.sum()) if kept.sum() > 0 else None
+    weights = inside * np.maximum(counts, 0.0)
+    return float(weights @ middle / weights.sum()) if weights.sum() > 0 else None
 
 
 def limit_intervals(

@@ -71,9 +71,9 @@ def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple
         return ()
     distances = measurements.distances
     every = _answered(evidence, records) if distances is None else _compared(evidence, distances, records)
-    found = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
+    largest = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
     least = distances is None
-    return tuple(Relation(pair, s, least, _kept(measurements, synthetic, pair, query)) for pair, s, query in found)
+    return tuple(Relation(pair, s, least, _kept(measurements, synthetic, pair, query)) for pair, s, query in largest)
 
 
 def in_words(relations: Sequence[Relation]) -> str:
@@ -121,11 +121,11 @@ def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: flo
 
 def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
     """Of each measured pair how far its answers are from independent columns, at least: less what their noise adds."""
-    known = completed(evidence.measurements)
-    by_columns, counted = independent_marginals(known), {a.clique for a in known.answers}
-    for pair, query, values, errors in _pairs(known):
+    measurements = completed(evidence.measurements)
+    by_columns, counted = independent_marginals(measurements), {a.clique for a in measurements.answers}
+    for pair, query, values, errors in _pairs(measurements):
         if isinstance(query, Identity):  # by its own sides, which nobody may have asked for alone
-            table = values.reshape(known.domain.shape(pair))
+            table = values.reshape(measurements.domain.shape(pair))
             sides = [np.maximum(table.sum(axis=axis), 0.0) for axis in (1, 0)]
             expected = np.outer(*sides).ravel() / max(float(np.sqrt(sides[0].sum() * sides[1].sum())), 1.0)
         elif all((n,) in counted for n in pair):
@@ -137,16 +137,16 @@ def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
         yield pair, min(moved / (2 * records), 1.0), query
 
 
-def _pairs(known: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
+def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
     """Each measured pair once: what was asked of its cells, the answers, and the noise of each."""
-    varied, done = set(varied_columns(known.domain)), set[Clique]()
-    whole = replace(known, answers=tuple(a for a in known.answers if isinstance(a.query, Identity)))
+    varied, done = set(varied_columns(measurements.domain)), set[Clique]()
+    whole = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
     for names in ([n for n in a.clique if n in varied] for a in whole.answers):
         for pair in itertools.combinations(names, 2):
             if pair not in done and (own := told(whole, pair)) is not None:
                 done.add(pair)
                 yield pair, Identity(own.values.size), own.values, own.errors
-    for a in known.answers:
+    for a in measurements.answers:
         if len(a.clique) == 2 and set(a.clique) <= varied and a.clique not in done and _disjoint(a.query):
             done.add(a.clique)
             yield a.clique, a.query, a.values, np.full(a.values.size, a.stddev)
@@ -161,11 +161,11 @@ def _kept(measurements: Measurements, synthetic: CodedTable | None, pair: Clique
     """The share of the synthetic rows that lie elsewhere than independent columns would place them, beyond chance."""
     if synthetic is None or not synthetic.rows:
         return None
-    made, measured = synthetic.domain, measurements.domain
-    if any(n not in made or made[n].size != measured[n].size for n in pair):
+    synthesized, measured = synthetic.domain, measurements.domain
+    if any(n not in synthesized or synthesized[n].size != measured[n].size for n in pair):
         return None
     (counts,) = count_cliques(replace(synthetic, weights=None), [pair])
-    table = counts.reshape([made[n].size for n in pair]).astype(np.float64)
+    table = counts.reshape([synthesized[n].size for n in pair]).astype(np.float64)
     independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / synthetic.rows
     moved = np.abs(query.answer((table - independent).ravel())).sum()
     return _beyond(float(moved), float(by_chance(query.answer(independent.ravel())).sum())) / (2 * synthetic.rows)
@@ -192,30 +192,30 @@ def distances(schema: Schema, measurements: Measurements) -> pd.DataFrame:
     Raises:
         UserError: the release has none.
     """
-    known = measurements.distances
-    if known is None:
+    released = measurements.distances
+    if released is None:
         fix = "a run with selection=auto, indif or groups: these ask for the distances of all pairs"
         raise UserError("the release holds no distances from independence", where="distances", fix=fix)
     total = estimate_total(measurements)
-    shown = [i for i, c in enumerate(known.cliques) if all(as_a_column(schema, n) for n in c)]
-    values = known.values[shown]
-    own = NOISE_KINDS[known.noise].stddev * known.scale
+    shown = [i for i, c in enumerate(released.cliques) if all(as_a_column(schema, n) for n in c)]
+    values = released.values[shown]
+    own = NOISE_KINDS[released.noise].stddev * released.scale
     evidence = ReleaseEvidence(measurements)
-    errors = [evidence.distance_error(known.cliques[i]) for i in shown]
+    errors = [evidence.distance_error(released.cliques[i]) for i in shown]
     frame = pd.DataFrame(
         {
-            "marginal": [" × ".join(known.cliques[i]) for i in shown],
-            "cells": [measurements.domain.cells(known.cliques[i]) for i in shown],
+            "marginal": [" × ".join(released.cliques[i]) for i in shown],
+            "cells": [measurements.domain.cells(released.cliques[i]) for i in shown],
             "distance": np.round(values, 2),
             "standard_error": np.round(errors, 2),
             "indif": np.round(values / max(total, 1.0), 5),
-            "cells_compared": ["all" if known.whole[i] else "merged" for i in shown],
+            "cells_compared": ["all" if released.whole[i] else "merged" for i in shown],
         }
     )
     frame = frame.sort_values("distance", ascending=False, kind="stable", ignore_index=True)
     frame.attrs["sources"] = []
     more = "that of the one-way counts, which makes weak pairs look more dependent than they are"
     frame.attrs["notes"] = [f"each distance has noise of ± {own:,.4g}; the standard error also holds {more}"]
-    if known.below:
-        frame.attrs["notes"].append(f"differences up to {known.below:.4g} records in a cell count as none")
+    if released.below:
+        frame.attrs["notes"].append(f"differences up to {released.below:.4g} records in a cell count as none")
     return frame

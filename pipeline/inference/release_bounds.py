@@ -88,24 +88,24 @@ def table_bounds(
             estimate_questions.check_column(schema, "marginal", name)
         asked = [schema.domain.canonical(tuple(marginal))]
         if schema.domain.cells(asked[0]) > MAX_CELLS:
-            what = f"{schema.domain.cells(asked[0]):,} cells"
-            raise UserError(what, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")
+            problem = f"{schema.domain.cells(asked[0]):,} cells"
+            raise UserError(problem, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")
         left = 0
     else:
         asked, left = _columns_and_pairs(schema, measurements, names)
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
         synthetic = table if isinstance(table, CodedTable) else _encoded(table, schema, Path(work))
-        found = list(error_bounds(measurements, synthetic, asked))
+        lines = list(error_bounds(measurements, synthetic, asked))
         related = in_words(strongest(measurements, synthetic))
-    frame = as_frame(schema, found)
-    made = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
+    frame = as_frame(schema, lines)
+    changed = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
     wide = [f"{left:,} pairs that no answer contains are left out: ask for one with `marginal=[a,b]`"] if left else []
-    without = f"no bounds of {', '.join(made)}: a rule of the schema made what was measured of them"
+    without = f"no bounds of {', '.join(changed)}: a rule of the schema made what was measured of them"
     frame.attrs["notes"] = [
         *NOTES,
         *said_cells(schema, coverage(measurements).noisy),
         *wide,
-        *([without] if made else []),
+        *([without] if changed else []),
         *([CHOSEN] if chosen_by_score(statement) else []),
     ]
     frame.attrs["related"] = related
@@ -142,7 +142,7 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
             yield error_bound(evidence, measurements.domain.canonical(clique), shares, scale)
 
 
-def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:
+def as_frame(schema: Schema, each_bound: Sequence[ErrorBound]) -> pd.DataFrame:
     """One line per bound, the smallest first."""
     lines = [
         {
@@ -154,7 +154,7 @@ def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:
             "error_tvd": round(min(b.tvd + 5e-5, 1.0), 4),  # rounded up
             "sources": "; ".join(" × ".join(s) for s in b.sources),
         }
-        for b in sorted(found, key=lambda b: b.tvd)
+        for b in sorted(each_bound, key=lambda b: b.tvd)
     ]
     return pd.DataFrame(lines)
 

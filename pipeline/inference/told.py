@@ -223,9 +223,9 @@ def told_count(measurements: Measurements, weights: Mapping[str, Values]) -> Cou
     having = measurements.answers_about(clique)
     whole = rebuilt_of(measurements, clique) is not None or any(isinstance(a.query, Identity) for a in having)
     estimates: list[tuple[float, float, tuple[Clique, ...]]] = []
-    if whole and (known := told(measurements, clique)) is not None:
-        estimates = [(float(known.values @ product.ravel()), known.spread(product.ravel()), known.sources)]
-    if not whole or (known is not None and known.mixed is None):
+    if whole and (marginal := told(measurements, clique)) is not None:
+        estimates = [(float(marginal.values @ product.ravel()), marginal.spread(product.ravel()), marginal.sources)]
+    if not whole or (marginal is not None and marginal.mixed is None):
         for answer in (a for a in having if not isinstance(a.query, Identity)):
             axes = [i for i, n in enumerate(answer.clique) if n not in clique]
             goal = np.broadcast_to(np.expand_dims(product, axes), measurements.domain.shape(answer.clique))
@@ -269,9 +269,9 @@ def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tu
 def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -> Told | None:
     """The answers' weighted sums that add up to each cell; None where some cell has none."""
     shape = measurements.domain.shape(answer.clique)
-    kept = [n in clique for n in answer.clique]
+    inside = [n in clique for n in answer.clique]
     rows = []
-    for cell in itertools.product(*(range(s) if k else (None,) for s, k in zip(shape, kept, strict=True))):
+    for cell in itertools.product(*(range(s) if k else (None,) for s, k in zip(shape, inside, strict=True))):
         goal = np.zeros(shape)
         goal[tuple(slice(None) if c is None else c for c in cell)] = 1.0
         weights = least_weights(answer.query, goal.ravel())

@@ -54,8 +54,8 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
     held = {sign: n for sign, n in zip(signs, counts, strict=False) if n}
     warnings = []
     if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
-        said = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
-        warnings.append(f"{said}: are they below 0? Write them with one in the table")
+        in_brackets = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
+        warnings.append(f"{in_brackets}: are they below 0? Write them with one in the table")
     if len(held) > 1 and min(held.values()) < numbers:
         few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
         warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
@@ -83,8 +83,8 @@ def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
     if not fit:
         return []
     days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
-    said = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
-    return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
+    reading = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
+    return [f"{reading}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
 
 
 def mixed_units(source: Source, column: Column) -> list[str]:
@@ -181,19 +181,19 @@ def _days_of_gaps(source: Source, column: Column) -> list[str]:
     """Days that many more rows hold than others: 1900-01-01, or an end that lies half the range of the rest away."""
     index = source.names.index(column.name)
     text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
-    known = ", ".join(map(literal, DAYS_OF_GAPS))
+    usual = ", ".join(map(literal, DAYS_OF_GAPS))
     cells = f"SELECT {text} AS t, CAST({moment_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
     days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
     ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
     first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
-    apart = f"CAST(d AS VARCHAR) IN ({known}) OR (k >= {FEWEST_DAYS} AND ({first} OR {last}))"
+    apart = f"CAST(d AS VARCHAR) IN ({usual}) OR (k >= {FEWEST_DAYS} AND ({first} OR {last}))"
     many = f"n >= {OFTEN} AND n >= {MUCH_MORE} * mean"
     sql = f"WITH days AS ({days}) SELECT t, n FROM days, ({ends}) WHERE ({apart}) AND {many} ORDER BY t"
-    found = source.lines(sql)
-    if not found:
+    days_held = source.lines(sql)
+    if not days_held:
         return []
-    few = ", ".join(f"{t} ({n:,} times)" for t, n in found)
-    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in found)])}"]
+    few = ", ".join(f"{t} ({n:,} times)" for t, n in days_held)
+    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in days_held)])}"]
 
 
 def _short_years(source: Source, column: Column) -> list[str]:
@@ -203,8 +203,8 @@ def _short_years(source: Source, column: Column) -> list[str]:
     moment, year = moment_sql(source, source.names.index(column.name), column), date.today().year
     sql = f"SELECT count({moment}), count(*) FILTER (year({moment}) > {year}) FROM {source.relation}"
     read, later = source.lines(sql)[0]
-    said = f"{later:,} of {read:,} days lie after {year}: years of two digits are read as 1969 to {LAST_OF_TWO_DIGITS}"
-    return [f"{said}; are they a hundred years too late? Years of four digits in the table"] if later else []
+    late = f"{later:,} of {read:,} days lie after {year}: years of two digits are read as 1969 to {LAST_OF_TWO_DIGITS}"
+    return [f"{late}; are they a hundred years too late? Years of four digits in the table"] if later else []
 
 
 def _clocks(source: Source, column: Column) -> list[str]:
@@ -214,10 +214,10 @@ def _clocks(source: Source, column: Column) -> list[str]:
     index = source.names.index(column.name)
     offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?(Z|[-+][0-9][0-9:]*)? *$', 1)"
     sql = f"SELECT {offset} AS o, count({moment_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
-    found = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
-    if len(found) < 2:
+    offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
+    if len(offsets) < 2:
         return []
-    few = ", ".join(f"{o or 'none'} ({n:,} times)" for o, n in found[:3])
+    few = ", ".join(f"{o or 'none'} ({n:,} times)" for o, n in offsets[:3])
     return [f"offsets from UTC are not read, and differ: {few}: one clock in the table"]
 
 

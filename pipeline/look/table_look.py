@@ -231,17 +231,13 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
     """
     named = len(column.texts) if NAMES.search(column.name) else len(addresses(column.texts))
     if named and column.kind in {"categorical", "flag"}:
-        said = (
-            f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
-        )
-        return [f"{said}, and would be released as they are; leave_out: [{column.name}]"]
+        ids = f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
+        return [f"{ids}, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
         return []
-    said = (
-        f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
-    )
-    return [f"{said} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
+    ids = f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
+    return [f"{ids} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
 
 
 def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
@@ -298,8 +294,8 @@ def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRe
     if seen.alike and not (seen.plain or seen.other) and NumberForm(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
-        said = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"
-        warnings.append(f"{said}: kind: float, or is it a mark of thousands (strip)?")
+        rounding = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"
+        warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
         warnings.append(
             "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
@@ -332,11 +328,11 @@ def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:
-    known = {*schema.domain.names, *schema.leave_out}
+    named = {*schema.domain.names, *schema.leave_out}
     if schema.rules.unit_ids is not None:
-        known.add(schema.rules.unit_ids.name)
+        named.add(schema.rules.unit_ids.name)
     hints = []
-    if neither := [n for n in source.names if n not in known]:
+    if neither := [n for n in source.names if n not in named]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
     if left := [n for n in schema.leave_out if n in source.names]:
         hints.append(f"left out by the schema, and not released: {', '.join(map(repr, left))}")

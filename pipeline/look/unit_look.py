@@ -70,8 +70,8 @@ def units_look(
     if bar.bounded and (over := int((sizes > unit.max_records).sum())):
         beyond = int(np.maximum(sizes - unit.max_records, 0).sum())
         share = percent(over / sizes.size)
-        said = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
-        hints.append(f"{said}, and {percent(beyond / rows)} of all records lie beyond it")
+        excess = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
+        hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     warned = [
@@ -91,13 +91,13 @@ def _numbered(ids: Mapping[str, int]) -> bool:
     return sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
 
 
-def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, known: list[str]) -> list[str]:
+def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, asked: list[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
-    others = [n for n in source.names if n not in {*schema.domain.names, *known}]
+    others = [n for n in source.names if n not in {*schema.domain.names, *asked}]
     if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
         return []
-    said = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
-    return [f"{said} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
+    these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
+    return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
 def _of_codes(column: Column, seen: Seen) -> bool:
@@ -117,10 +117,10 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     lettered = pc.and_(pc.not_equal(digits, bare), pc.is_in(digits, value_set=numbers))
     letters = pc.if_else(lettered, pc.replace_substring_regex(bare, r"[0-9]+$", ""), "")
     form = pc.binary_join_element_wise(marks, letters, "\x00")
-    told = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
-    told = told.filter(pc.not_equal(told["person"], ""))
-    kept = told.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
-    split = kept.filter(pc.greater(kept["form_count_distinct"], 1))
+    people = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
+    people = people.filter(pc.not_equal(people["person"], ""))
+    forms_each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
+    split = forms_each.filter(pc.greater(forms_each["form_count_distinct"], 1))
     if not split.num_rows:
         return []
     ids_of_one = sorted(split["id_list"][0].as_py(), key=len)

@@ -55,9 +55,9 @@ def discovered_schema(
             else _with_range(column, None if answer is None else np.asarray(answer), kind, scales[column.name])
         )
     if all(fields.get("kind") == "constant" for fields in content["columns"].values()):
-        what = f"no value of {', '.join(c.name for c in schema.to_discover)} was found beyond the noise"
+        problem = f"no value of {', '.join(c.name for c in schema.to_discover)} was found beyond the noise"
         fix = "another run, out of a budget of its own, with a larger ε or a column that is publicly known"
-        raise UserError(f"{what}: nothing is left to measure; the charge stays spent", where=schema.name, fix=fix)
+        raise UserError(f"{problem}: nothing is left to measure; the charge stays spent", where=schema.name, fix=fix)
     return parse_schema(content, where=f"{schema.name}, as discovered")
 
 
@@ -96,11 +96,11 @@ def _bins_between(column: Column, span: float) -> list[FieldDict]:
     """Bins between discovered bounds, in the order in which they are tried."""
     assert column.discover is not None
     declared = column.discover.declared.get("bins")
-    wanted = [] if declared is None else [{"bins": declared}]
+    first_tried = [] if declared is None else [{"bins": declared}]
     if declared is None and (column.kind != "integer" or span <= ASSUMED_BINS):
-        wanted = [{}]
+        first_tried = [{}]
     fewer = ASSUMED_BINS if column.kind == "float" else int(min(ASSUMED_BINS, span))
-    return [*wanted, {"bins": {"count": max(fewer, 1)}}, {"bins": {"count": 1}}]
+    return [*first_tried, {"bins": {"count": max(fewer, 1)}}, {"bins": {"count": 1}}]
 
 
 def _possible(column: Column, fields: FieldDict, bins: Sequence[FieldDict]) -> FieldDict:

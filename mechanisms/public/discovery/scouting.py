@@ -22,10 +22,10 @@ def scouting_schema(schema: Schema) -> Schema:
 
 def questions_of(schema: Schema) -> tuple[Wanted, ...]:
     """What is asked about the rows, one question per column of which something is discovered."""
-    wanted = []
+    questions = []
     for column in schema.to_discover:
         assert column.discover is not None
         scout = scouting_column(column)
         tree = None if column.discover.values else LeafTree(scout.value_codes, scout.size - scout.value_codes)
-        wanted.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree))
-    return tuple(wanted)
+        questions.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree))
+    return tuple(questions)

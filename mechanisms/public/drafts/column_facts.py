@@ -164,8 +164,8 @@ class Look:
         facts = dict.fromkeys(self.columns, _NOTHING)
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
-            told = tuple(sorted(gaps or ()))
-            seen = int(rows_seen), int(filled or 0), told, bool(empty), int(distinct)
+            gap_texts = tuple(sorted(gaps or ()))
+            seen = int(rows_seen), int(filled or 0), gap_texts, bool(empty), int(distinct)
             facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
         return facts
 
@@ -202,8 +202,8 @@ class Look:
 
     def moments(self, index: int, forms: Sequence[str]) -> tuple[list[int], Any, Any, bool]:
         """Cells that the first form reads, the first two, …; the first and the last day; whether all are whole days."""
-        known = self._moments.setdefault(tuple(forms), {})
-        if index not in known:
+        by_column = self._moments.setdefault(tuple(forms), {})
+        if index not in by_column:
             dated = {i for i, f in self.facts.items() if f.dated or self.source.typed(i)} | {index}
             every = [self._cells.moment(0, None if form == ISO else form) for form in forms]
             together = [f"coalesce(m, {', '.join(every[: k + 1])})" for k in range(len(every))]
@@ -213,8 +213,8 @@ class Look:
                 coalesce(bool_and(w = CAST(w AS DATE)), true)
                 FROM (SELECT *, {together[-1]} AS w FROM seen WHERE {_among(dated)}) GROUP BY i"""
             ).fetchall()
-            known |= {i: ([int(n) for n in read], low, high, bool(days)) for i, *read, low, high, days in rows}
-        return known[index]
+            by_column |= {i: ([int(n) for n in read], low, high, bool(days)) for i, *read, low, high, days in rows}
+        return by_column[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:
         """The most frequent values, equally frequent ones in the order of a hash, with how often each occurs.
@@ -222,8 +222,8 @@ class Look:
         Args:
             which: SQL over `t`, the text, and `x`, the number that it is or NULL.
         """
-        known = self._samples.setdefault((which, most), {})
-        if index not in known:
+        samples = self._samples.setdefault((which, most), {})
+        if index not in samples:
             columns = self._odd | {index}
             rows = self._engine.execute(
                 f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
@@ -231,10 +231,10 @@ class Look:
                 GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
                 ORDER BY i, n DESC, hash(t), t"""
             ).fetchall()
-            known |= {i: {} for i in columns}
+            samples |= {i: {} for i in columns}
             for i, text, n in rows:
-                known[i][str(text)] = int(n)
-        return known[index]
+                samples[i][str(text)] = int(n)
+        return samples[index]
 
     def shapes(self, index: int) -> dict[str, int]:
         """What the most frequent values look like as numbers, as of `Source.shape`, with how often each occurs.

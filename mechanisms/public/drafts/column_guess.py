@@ -130,10 +130,10 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     words = look.sample(index, WORDS, 4)
     if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
-        gaps = gap_words(words, numbers=True, told=look.told(index, words))
+        gaps = gap_words(words, numbers=True, frequent=look.told(index, words))
         unread = odd - sum(words[g] for g in gaps)
-        told = [t for t in look.told(index, words) if t not in gaps]
-        doubt = _gaps_taken(gaps) + (_unread(unread, facts, told) if unread else "")
+        examples = [t for t in look.told(index, words) if t not in gaps]
+        doubt = _gaps_taken(gaps) + (_unread(unread, facts, examples) if unread else "")
         return _of_numbers(facts.plain, NumberForm(), facts, gaps, doubt, shapes)
     if facts.distinct <= MAX_VALUES:
         return None
@@ -146,8 +146,8 @@ def _gaps_taken(gaps: Iterable[str]) -> str:
     return f"; do {few} mean a gap?" if few else ""
 
 
-def _unread(odd: int, facts: ColumnFacts, told: Iterable[str]) -> str:
-    few = ", ".join([*map(repr, told)][:3])
+def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
+    few = ", ".join([*map(repr, examples)][:3])
     shown = f", such as {few}" if few else ""
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
@@ -209,11 +209,11 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     fields: FieldDict = {"kind": "date" if days else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
-    told = look.told(index, rest)
-    words = gap_words(rest, numbers=True, told=told)
+    often = look.told(index, rest)
+    words = gap_words(rest, numbers=True, frequent=often)
     gaps = sorted({*facts.gaps, *words})
     odd = facts.filled - n
-    doubt = _gaps_taken(words) + (_unread(odd, facts, told) if odd > 0 and len(words) < len(rest) else "")
+    doubt = _gaps_taken(words) + (_unread(odd, facts, often) if odd > 0 and len(words) < len(rest) else "")
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
@@ -264,9 +264,9 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     seen = look.numbers(index, reading)
     if seen.count < MOSTLY * facts.filled:
         return None
-    told, odd = look.told(index, rest), facts.filled - seen.count
-    gaps = gap_words(rest, numbers=True, told=told)
-    doubt = _gaps_taken(gaps) + (_unread(odd, facts, told) if odd > 0 and len(gaps) < len(rest) else "")
+    often, odd = look.told(index, rest), facts.filled - seen.count
+    gaps = gap_words(rest, numbers=True, frequent=often)
+    doubt = _gaps_taken(gaps) + (_unread(odd, facts, often) if odd > 0 and len(gaps) < len(rest) else "")
     doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
@@ -287,12 +287,12 @@ def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
     if not any(reading.other_way.number(t) is not None for t in unread):
         return ""
-    said = f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
+    doubt = f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
     if not (doubtful := either_way(reading, shapes)):
-        return said
+        return doubt
     fate = "none is read as 1234" if not reading.dots else "they are read as 1234"
     fate = "none is read" if either_way(reading, unread) == doubtful else fate
-    return f"{said}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
+    return f"{doubt}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
 
 
 def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:

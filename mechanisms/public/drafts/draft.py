@@ -194,8 +194,8 @@ def _possible(follows: Sequence[Determined]) -> str:
     return "\n".join([head, "# impossible:", *lines, ""]) if lines else ""
 
 
-def _share(found: Determined) -> str:
-    return f"in {found.follows:,} of the {found.rows:,} rows that tell"
+def _share(rule: Determined) -> str:
+    return f"in {rule.follows:,} of the {rule.rows:,} rows that tell"
 
 
 def _quoted(value: object) -> str:

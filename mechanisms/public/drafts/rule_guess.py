@@ -222,8 +222,8 @@ def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> De
     """What the counts say of one pair (source codes × target codes)."""
     values = counts[: source.value_codes]
     most = values.argmax(axis=1)
-    told = values.max(axis=1) >= FEWEST_UNITS
-    seen, follows = values[told], int(values.max(axis=1)[told].sum())
+    frequent = values.max(axis=1) >= FEWEST_UNITS
+    seen, follows = values[frequent], int(values.max(axis=1)[frequent].sum())
     rows = int(seen.sum())
     wrong = rows - int(seen.sum(axis=0).max(initial=0))
     if rows < FEWEST_ROWS or not wrong or rows - follows > (1 - LAMBDA) * wrong:
@@ -231,9 +231,9 @@ def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> De
     pairs = [
         (label_of(source, a), label_of(target, b))
         for a in range(source.size)
-        for b in ([int(most[a])] if a < told.size and told[a] else range(target.size))
+        for b in ([int(most[a])] if a < frequent.size and frequent[a] else range(target.size))
     ]
-    complete = bool(told.all()) and source.size == source.value_codes
+    complete = bool(frequent.all()) and source.size == source.value_codes
     return (
         Determined(source.name, target.name, follows, rows, tuple(pairs), complete) if len(pairs) <= LONGEST else None
     )

@@ -212,11 +212,11 @@ class _Reader:
         self.sources: dict[str, None] = {}
         self.divides = False
 
-    def wrong(self, node: ast.AST, what: str, fix: str = WORDS) -> UserError:
+    def wrong(self, node: ast.AST, fault: str, fix: str = WORDS) -> UserError:
         """What is wrong with a node, and at which position of the whole text."""
         offset = getattr(node, "col_offset", 0)
         before = self.text.lstrip().encode()[:offset].decode(errors="ignore")
-        return UserError(f"expression: at position {self.start + len(before) + 1}: {what}", where=self.where, fix=fix)
+        return UserError(f"expression: at position {self.start + len(before) + 1}: {fault}", where=self.where, fix=fix)
 
     def read(self, node: ast.expr) -> _Part:
         """The part that a node stands for, by its class."""
@@ -276,8 +276,8 @@ class _Reader:
         left, right = self.read(node.left), self.read(node.right)
         result = arithmetic(operator, left.type, right.type)
         if result is None:
-            what = f"{left.type} {operator} {right.type} has no meaning"
-            raise self.wrong(node, what, "numbers; a date - a date (in days); a date + or - a number of days")
+            problem = f"{left.type} {operator} {right.type} has no meaning"
+            raise self.wrong(node, problem, "numbers; a date - a date (in days); a date + or - a number of days")
         self.divides |= operator == "/"
         kind, compute = result
         return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))
@@ -352,8 +352,8 @@ class _Reader:
         """Raises UserError where the part is of another type."""
         if part.type != kind:
             named = {"truth": "test"}
-            what = f"a {named.get(part.type, part.type)} where a {named.get(kind, kind)} belongs"
-            raise self.wrong(node, what, "both sides of one kind; tests are made by < <= > >= == != and or not")
+            problem = f"a {named.get(part.type, part.type)} where a {named.get(kind, kind)} belongs"
+            raise self.wrong(node, problem, "both sides of one kind; tests are made by < <= > >= == != and or not")
 
 
 def _moment(text: str) -> tuple[Type, float] | None:

@@ -49,8 +49,8 @@ def parse_mapped(given: object, names: Collection[str], where: str) -> tuple[tup
                 fix = did_you_mean(column, names) or FIX
                 raise UserError(f"mapped {name!r}: no column {column!r}", where=where, fix=fix)
         if pair.source in entries:
-            what = f"mapped {name!r}: {pair.source!r} is mapped itself"
-            raise UserError(what, where=where, fix="a column that is synthesized")
+            problem = f"mapped {name!r}: {pair.source!r} is mapped itself"
+            raise UserError(problem, where=where, fix="a column that is synthesized")
         parsed.append(pair)
     return tuple(parsed), {m.target: {"from": m.source} for m in parsed}
 

@@ -76,13 +76,13 @@ def parse_ordered(
         columns = [known_column(str(n), columns_by_name, "ordered", where) for n in group]
         first = columns[0]
         for column in columns:
-            what = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
+            problem = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
             if column.kind not in ORDERED_KINDS or _cyclic(column) or column.kind != first.kind:
                 fix = "numbers, dates or times of one kind with the same bins in all of them"
-                raise UserError(what, where=where, fix=fix)
+                raise UserError(problem, where=where, fix=fix)
             if column.labels != first.labels:
                 fields = ", ".join(f"{k}: {_said(v)}" for k, v in common_bins(columns).items())
-                raise UserError(what, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
+                raise UserError(problem, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
         check_cells((first.size, first.size), "ordered", where)
         parsed.append(Ordered(tuple(c.name for c in columns), first.value_codes))
     return tuple(parsed), [list(o.columns) for o in parsed]

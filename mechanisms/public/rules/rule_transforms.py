@@ -179,8 +179,8 @@ def parse_availability(name: str, given: object, columns: Known, *, where: str) 
             raise UserError(f"{rule}: column {column.name!r} is never missing", where=where, fix="missing: true")
         if (column.labels, column.other) != (first.labels, first.other):
             fix = "the same bins and values for all of them"
-            what = f"{rule}: column {column.name!r} has other values than {first.name!r}"
-            raise UserError(what, where=where, fix=fix)
+            problem = f"{rule}: column {column.name!r} has other values than {first.name!r}"
+            raise UserError(problem, where=where, fix=fix)
     shared = as_text(fields.get("shared", f"{name} value"), rule, where)
     conflict = _conflict(fields, rule, where)
     attribute = Attribute(shared, first.size, first.attribute.ordered)

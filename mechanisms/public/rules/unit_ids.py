@@ -195,8 +195,8 @@ def _records(given: object, where: str) -> tuple[tuple[int, float], ...]:
         raise UserError(f"unit_id: records: got {given!r}", where=where, fix=fix) from error
     total = sum(p for _, p in pairs)
     if not pairs or pairs[0][0] < 1 or not all(0 <= p <= 1 for _, p in pairs) or abs(total - 1) > 1e-6:
-        what = f"unit_id: records: shares of units, by their number of records, that sum to {total:.6g}"
-        raise UserError(what, where=where, fix="numbers of records of at least 1, with shares that sum to 1")
+        problem = f"unit_id: records: shares of units, by their number of records, that sum to {total:.6g}"
+        raise UserError(problem, where=where, fix="numbers of records of at least 1, with shares that sum to 1")
     return tuple(pairs)
 
 

@@ -60,20 +60,20 @@ def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, 
     """
     bins = given.get("bins")
     count = BINS if bins == WORD else bins.get(WORD) if isinstance(bins, Mapping) and set(bins) == {WORD} else None
-    what = (("bounds",) if _asked(given, "bounds", where) else ()) + (() if count is None else ("bins",))
+    facts = (("bounds",) if _asked(given, "bounds", where) else ()) + (() if count is None else ("bins",))
     if given.get("values") == WORD:
-        what = ("values",)
-    if not what:
+        facts = ("values",)
+    if not facts:
         if "within" in given:
             raise UserError("within: without bounds: discover", where=where, fix="min and max; or bounds: discover")
         return given, None
-    _check_fields(given, what, where)
-    if what == ("values",):
-        return _assumed_values(given, where), Discover(what, declared={"values": WORD})
+    _check_fields(given, facts, where)
+    if facts == ("values",):
+        return _assumed_values(given, where), Discover(facts, declared={"values": WORD})
     fewest = 0 if count is None else whole_number(count, "bins: discover", where, low=2, high=MAX_BINS)
     declared: FieldDict = {k: given[k] for k in ("bounds", "within", "bins") if k in given}
     assumed = {k: v for k, v in given.items() if k not in declared}
-    if "bounds" in what:
+    if "bounds" in facts:
         assumed["min"], assumed["max"] = _within(kind, given, where)
     if count is not None:
         assumed["bins"] = {"count": _few(assumed, fewest)}
@@ -81,7 +81,7 @@ def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, 
         assumed["bins"] = {"count": ASSUMED_BINS} if "calendar" in _mapping(bins) else bins
     elif kind == "integer":
         assumed["bins"] = {"count": _few(assumed, ASSUMED_BINS)}
-    return assumed, Discover(what, fewest, declared)
+    return assumed, Discover(facts, fewest, declared)
 
 
 def parse_discovered(given: object, where: str) -> tuple[str, ...]:
@@ -101,8 +101,8 @@ def parse_discovered(given: object, where: str) -> tuple[str, ...]:
 def discover_fields(fields: Fields, discover: Discover) -> FieldDict:
     """A column's declaration as it was written, from that of the column as it is assumed."""
     assumed = {"values"} if discover.values else {"min", "max", "bins"} if discover.bounds else {"bins"}
-    kept = {k: v for k, v in fields.items() if k not in assumed}
-    return {"kind": kept.pop("kind"), **discover.declared, **kept}
+    declared = {k: v for k, v in fields.items() if k not in assumed}
+    return {"kind": declared.pop("kind"), **discover.declared, **declared}
 
 
 def check_rules(rules: Fields, columns: Sequence[str], where: str) -> None:
@@ -114,8 +114,8 @@ def check_rules(rules: Fields, columns: Sequence[str], where: str) -> None:
     for rule, content in rules.items():
         for name in columns:
             if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in _texts(content)):
-                what = f"{rule}: names {name!r}, of which something is to be discovered"
-                raise UserError(what, where=where, fix="declare the column, or leave it out of the rule")
+                problem = f"{rule}: names {name!r}, of which something is to be discovered"
+                raise UserError(problem, where=where, fix="declare the column, or leave it out of the rule")
 
 
 def _texts(content: object) -> list[str]:
@@ -133,24 +133,24 @@ def _asked(given: Fields, name: str, where: str) -> bool:
     return name in given
 
 
-def _check_fields(given: Fields, what: tuple[str, ...], where: str) -> None:
+def _check_fields(given: Fields, facts: tuple[str, ...], where: str) -> None:
     """Refuse fields that speak of codes which nobody knows yet, or that say what is to be discovered."""
     joint, others = _mapping(given.get("joint_bins")), [f for f in OF_CODES if given.get(f) is not None]
-    if what == ("values",):
+    if facts == ("values",):
         others += [f for f in ("size", "ordinal", "joint_bins") if given.get(f)]
         if given.get("outside", "other") != "other":
             fix = "outside: other, or leave it out: values that are not discovered go there"
             raise UserError(f"outside: {given['outside']} with values: {WORD}", where=where, fix=fix)
     elif joint and set(joint) != {"count"}:
         others.append("joint_bins")
-    if "bounds" in what:
+    if "bounds" in facts:
         others += [f for f in ("min", "max") if f in given]
         others += ["bins: edges"] if "edges" in _mapping(given.get("bins")) else []
     if given.get("discovered") is not None:
         others.append("discovered")
     if others:
         fix = "leave it out; or declare what the column holds"
-        raise UserError(f"{others[0]} beside {what[0]}: {WORD}, which nobody knows yet", where=where, fix=fix)
+        raise UserError(f"{others[0]} beside {facts[0]}: {WORD}, which nobody knows yet", where=where, fix=fix)
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:

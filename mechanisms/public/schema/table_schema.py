@@ -253,9 +253,9 @@ def _with_columns(
 
 def column_fields(column: Column) -> FieldDict:
     """The declaration of a column, with every default that is not obvious written out."""
-    found = {"discovered": list(column.discovered)} if column.discovered else {}
+    discovered = {"discovered": list(column.discovered)} if column.discovered else {}
     if column.constant:
-        return constant_fields(column) | found
+        return constant_fields(column) | discovered
     fields: FieldDict = {"kind": column.kind}
     if column.codes is not None:
         fields["size"] = column.codes
@@ -284,4 +284,4 @@ def column_fields(column: Column) -> FieldDict:
     fields |= {"unmeasured": True} if column.unmeasured else {}
     if column.discover is not None:
         return discover_fields(fields, column.discover)
-    return fields | relation_fields(column) | place_fields(column.places) | found
+    return fields | relation_fields(column) | place_fields(column.places) | discovered

@@ -52,8 +52,8 @@ def open_parquet(opening: Opening) -> Source:
     bare = opening.source(names, ("VARCHAR",) * len(names), relation)
     described = bare.lines(f"DESCRIBE SELECT * FROM {relation}")
     lengths = [kind.startswith("duration") for _, kind in schemas[0]]
-    known = (DURATION if long else str(row[1]) for long, row in zip(lengths, described, strict=True))
-    return replace(bare, types=tuple(known))
+    types = (DURATION if long else str(row[1]) for long, row in zip(lengths, described, strict=True))
+    return replace(bare, types=tuple(types))
 
 
 def check_quotes(path: Path, compressed: str, delimiter: str) -> None:

@@ -99,8 +99,8 @@ class AdagridSettings(GivenMarginals):
         targets = self._targets(domain)
         if targets and facts.alone:
             fix = "selection.targets=[], or take one_way_only and joint_bins away"
-            what = f"targets join every column, and the schema keeps {min(facts.alone)!r} out of joint marginals"
-            raise UserError(what, where="selection.targets", fix=fix)
+            problem = f"targets join every column, and the schema keeps {min(facts.alone)!r} out of joint marginals"
+            raise UserError(problem, where="selection.targets", fix=fix)
         free = [n for n in facts.joint if n not in targets]
         method = Adagrid(limit, edges(domain, free, self.max_cells, targets), targets)
         return Schedule(method, method.slots(domain, self.split))

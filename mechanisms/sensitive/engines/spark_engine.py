@@ -102,11 +102,11 @@ def private_place(session: Any, folder: str) -> Iterator[str]:
         path = java.org.apache.hadoop.fs.Path(folder if "://" in folder else f"{PATHS}{Path(folder).resolve()}")
         files = path.getFileSystem(context.hadoopConfiguration())
         mode = java.org.apache.hadoop.fs.permission.FsPermission("700")
-        made = files.mkdirs(path, mode)
+        there = files.mkdirs(path, mode)
         files.setPermission(path, mode)
     except Exception:
-        made = False
-    if not made:
+        there = False
+    if not there:
         fix = f"{SCRATCH}=FOLDER that driver and executors can write in"
         raise UserError(f"cannot make a folder for private copies in {folder}", where=SCRATCH, fix=fix)
     try:
@@ -235,8 +235,8 @@ class EncodedRows:
                 rows, weighted = _weighted(self._with_sizes(rows, int(heavy)), unit), True
             elif heavy:
                 rows, complete = _truncated(self._with_sizes(rows, int(heavy)), unit, key), False
-        kept = self.rows if complete and not weighted else self._kept(rows, weighted)
-        return Clipped(self._counted(kept, weighted), complete=complete, aside=held)
+        counting = self.rows if complete and not weighted else self._kept(rows, weighted)
+        return Clipped(self._counted(counting, weighted), complete=complete, aside=held)
 
     def _with_sizes(self, rows: Any, heavy: int) -> Any:
         """The rows with `size`: how many records their unit has, where it has more than C; else null."""
@@ -299,15 +299,15 @@ def not_aside(rows: Any, unit: PrivacyUnit, aside: Aside) -> Any:
     from pyspark.sql import functions as f
 
     least = f.lit(coins.below(aside.share))
-    known = rows.where(rows[UNIT].isNotNull())
-    known = known.where(_coin(coins.of_unit_aside(aside.key), known[UNIT]) >= least)
+    with_id = rows.where(rows[UNIT].isNotNull())
+    with_id = with_id.where(_coin(coins.of_unit_aside(aside.key), with_id[UNIT]) >= least)
     alone = rows.where(rows[UNIT].isNull())
     if unit.column is None or unit.missing == "own":
         copy = f.row_number().over(Window.partitionBy(CONTENT).orderBy(CONTENT))
         alone = alone.withColumn("copy", copy)
         mine = _coin(coins.of_row_aside(aside.key), alone[CONTENT], f.lit(":"), alone["copy"])
         alone = alone.where(mine >= least).drop("copy")
-    return known.unionByName(alone)
+    return with_id.unionByName(alone)
 
 
 def _coin(start: str, *parts: Any) -> Any:

@@ -52,8 +52,8 @@ class Note:
 
 def not_written(error: OSError, folder: str) -> Note:
     """The note of a slice, or part, whose file could not be written."""
-    what, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
-    return Note(fault=fault_of(UserError(what, where=folder, fix=fix)))
+    problem, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
+    return Note(fault=fault_of(UserError(problem, where=folder, fix=fix)))
 
 
 def new_path(folder: str) -> str:

@@ -178,8 +178,8 @@ def refuse_faults(faults: Iterable[str | None]) -> None:
         UserError: a slice could not be read.
     """
     for fault in sorted(fault for fault in faults if fault is not None):
-        what, where, fix = json.loads(fault)
-        raise UserError(what, where=where, fix=fix)
+        problem, where, fix = json.loads(fault)
+        raise UserError(problem, where=where, fix=fix)
 
 
 def steps_that_never_refuse(plan: Engineering) -> Engineering:
