@@ -123,11 +123,9 @@ class Book:
         return len(self.limits) + len(self.bookings) + sum(b.charged.charges for b in self.bookings)
 
     def booked(self, name: str) -> Booking | None:
-        """The booking of that name."""
         return next((b for b in self.bookings if b.id == name), None)
 
     def missing(self, bookings: Sequence[Booking]) -> list[Booking]:
-        """Those that are not in the file yet."""
         return [b for b in bookings if self.booked(b.id) is None]
 
     def until(self, name: str) -> Book:

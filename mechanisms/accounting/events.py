@@ -186,12 +186,10 @@ class Exponential(_Fact):
 
     @property
     def epsilon_alone(self) -> float:
-        """The pure ε."""
         return self.epsilon
 
     @property
     def loss_range(self) -> float:
-        """The length of the interval that holds the privacy loss for any two neighbours."""
         return self.epsilon
 
     def admits(self, other: Event) -> bool:
@@ -203,7 +201,6 @@ class Exponential(_Fact):
         return sensitivity > 0
 
     def to_facts(self) -> JsonDict:
-        """The number that was used, as plans and statements print it."""
         return {"mechanism": self.kind, "epsilon": self.epsilon}
 
 

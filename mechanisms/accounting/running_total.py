@@ -58,7 +58,6 @@ class RunningTotal:
         return (0.5 - self.slack) * self.limit.delta
 
     def to_json(self) -> JsonDict:
-        """JSON values, as `privacy.json` holds them."""
         return {
             "sentence": self.sentence,
             "table": self.table,

@@ -44,7 +44,6 @@ class Criterion:
 
     @property
     def event(self) -> str:
-        """The ledger's name for the charge."""
         return f"{ACCEPT}{self.place}"
 
     @property

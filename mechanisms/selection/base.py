@@ -288,7 +288,8 @@ def tree_slots(
     Args:
         split: parts of the budget for the three stages; equal within a stage.
     """
-    first = first_marginals(domain, targets)
+    whole = {domain.canonical(s) for n in domain.names for s in subsets(domain.canonical((n, *targets)))}
+    first = sorted(whole, key=lambda c: (len(c), domain.axes(c)))
     count, new = forest_edges(candidates), [(), *subsets(targets)]
     largest = max((domain.cells(c) for c in candidates), default=0)
     slots = [Reservation(GIVEN, c, domain.cells(c), split[0] / len(first)) for c in first]
@@ -297,9 +298,3 @@ def tree_slots(
         cells = largest * domain.cells(extra)
         slots += [Reservation(CHOSEN, None, cells, split[2] / count / len(new)) for _ in range(count)]
     return slots
-
-
-def first_marginals(domain: Domain, targets: Clique = ()) -> list[Clique]:
-    """Every attribute with the targets, and all subsets, smaller ones first."""
-    marginals = {domain.canonical(s) for a in domain.names for s in subsets(domain.canonical((a, *targets)))}
-    return sorted(marginals, key=lambda c: (len(c), domain.axes(c)))

@@ -86,7 +86,6 @@ class _Distance(JsonAnswer):
         return self.criterion.title
 
     def fits(self, answer: Json) -> bool:
-        """Whether the answer is to this criterion."""
         return answer.get("accept") == self.criterion.to_json() and isinstance(answer.get("value"), float)
 
     def exact(self, distance: int, sensitivity: float) -> Exact[ExactAnswers]:
@@ -95,10 +94,8 @@ class _Distance(JsonAnswer):
         return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
-        """The distance with noise, in records."""
         value = float(noisy(exact.value, self.event, source)[0])
         return {"event": self.event.id, "accept": self.criterion.to_json(), "value": value}

@@ -51,13 +51,11 @@ class ValuesQuestion(JsonAnswer):
         return f"values of {self.planned.wanted.column}"
 
     def fits(self, answer: Json) -> bool:
-        """Whether the answer is a list of texts, under this event."""
         values = answer.get(VALUES)
         texts = isinstance(values, list) and all(isinstance(v, str) for v in values)
         return texts and answer.get("event") == self.event.id
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
     def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> JsonDict:

@@ -184,5 +184,4 @@ class JsonAnswer:
         return content if isinstance(content, dict) else {}
 
     def save(self, answer: Json) -> None:
-        """Write the values, whole or not at all."""
         write_whole(self.path, json.dumps(answer) + "\n", mode=0o600)

@@ -69,7 +69,6 @@ class _Distances(JsonAnswer):
         return "distances from independence"
 
     def fits(self, answer: Json) -> bool:
-        """Whether the answer is to these marginals, under this event."""
         facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}
         same = {k: answer.get(k) for k in facts} == facts
         return same and len(answer.get("values", ())) == len(self.cliques)
@@ -84,10 +83,8 @@ class _Distances(JsonAnswer):
         return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), needed)
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
-        """The distances with noise, in records."""
         values = noisy(exact.value, self.event, source)
         return {"event": self.event.id, "cliques": [list(c) for c in self.cliques], "values": values.tolist()}

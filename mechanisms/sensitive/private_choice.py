@@ -160,7 +160,6 @@ class _Choice(JsonAnswer):
         return "a private choice"
 
     def fits(self, answer: Json) -> bool:
-        """Whether the answer is one of these candidates, under this event."""
         return answer.get("event") == self.event.id and tuple(answer.get("choice", ())) in self.among
 
     def exact(self, scores: PrivateScores) -> Exact[list[int]]:
@@ -168,10 +167,8 @@ class _Choice(JsonAnswer):
         return Exact([scores.values[c] for c in self.among], scores.sensitivity)
 
     def check(self) -> None:
-        """UserError for an ε that the rounding of the weights leaves nothing of."""
         rate_of(self.event.epsilon)
 
     def draw(self, exact: Exact[list[int]], source: NoiseSource) -> JsonDict:
-        """The name of one candidate."""
         clique = self.among[choose_index(exact.value, int(exact.sensitivity), self.event, source)]
         return {"event": self.event.id, "choice": list(clique)}

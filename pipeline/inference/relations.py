@@ -147,14 +147,14 @@ def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Va
                 done.add(pair)
                 yield pair, Identity(own.values.size), own.values, own.errors
     for a in measurements.answers:
-        if len(a.clique) == 2 and set(a.clique) <= varied and a.clique not in done and _disjoint(a.query):
+        if (
+            len(a.clique) == 2
+            and set(a.clique) <= varied
+            and a.clique not in done
+            and (a.query.transpose(np.ones(a.query.rows)) == 1).all()
+        ):
             done.add(a.clique)
             yield a.clique, a.query, a.values, np.full(a.values.size, a.stddev)
-
-
-def _disjoint(query: QueryMatrix) -> bool:
-    """Whether each cell counts in one answer."""
-    return bool((query.transpose(np.ones(query.rows)) == 1).all())
 
 
 def _kept(measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix) -> float | None:

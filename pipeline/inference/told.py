@@ -82,11 +82,9 @@ class Layered:
         return True
 
     def moved(self, weights: Values) -> Values:
-        """As of `Mixed`."""
         return self.layers.times(weights)
 
     def draw(self, rng: np.random.Generator, rows: int) -> Values:
-        """As of `Mixed`."""
         return self.layers.times(rng.standard_normal((rows, self.many)))
 
     @property

@@ -42,7 +42,6 @@ class Known:
 
     @property
     def factors(self) -> Values:
-        """The factor of each marginal."""
         return np.broadcast_to(np.asarray(self.factor, np.float64), self.noise.shape)
 
 
@@ -74,12 +73,10 @@ class PairOffer:
 
     @property
     def often(self) -> Values:
-        """The weight of each pair."""
         return np.broadcast_to(np.asarray(self.weights, np.float64), self.cells.shape)
 
     @property
     def factors(self) -> Values:
-        """The factor of each pair."""
         return np.broadcast_to(np.asarray(self.factor, np.float64), self.cells.shape)
 
 

@@ -56,7 +56,6 @@ class Wanted:
 
     @property
     def event(self) -> str:
-        """The ledger's name of the charge."""
         return f"{DISCOVERY}{self.column}"
 
     @property

@@ -76,7 +76,8 @@ def guess_column(look: Look, index: int) -> Guess:
         return None, "the unit of privacy, which need not be released"
     if not facts.filled:
         return _empty(facts)
-    values = look.distinct_texts(index) if _one_value(facts) else []
+    full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
+    values = look.distinct_texts(index) if full and facts.distinct <= 2 else []
     if len(values) == 1 and look.told(index, {values[0]: facts.rows}):
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
@@ -95,10 +96,6 @@ def _empty(facts: ColumnFacts) -> Guess:
         return {"kind": "categorical", "values": ["value"], "missing": facts.missing}, "empty, in a few rows"
     value = {"value": facts.gaps[0]} if facts.gaps else {}
     return {"kind": "constant", **value}, "empty throughout: not measured, and nothing is invented"
-
-
-def _one_value(facts: ColumnFacts) -> bool:
-    return facts.rows >= FEW_ROWS and facts.distinct <= 2 and facts.filled == facts.rows
 
 
 def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:

@@ -204,7 +204,8 @@ def _quoted(value: object) -> str:
 
 def _entry(column: str, fields: FieldDict, guess: str) -> str:
     quoted = not all(BARE.fullmatch(text) for text in _listed_texts(fields))
-    return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}, quoted=quoted))}"
+    lines = dump_yaml({column: fields}, quoted=quoted).splitlines(keepends=True)
+    return f"  # guess: {guess}\n{''.join(f'  {line}' for line in lines)}"
 
 
 def _listed_texts(fields: object) -> list[str]:
@@ -212,10 +213,6 @@ def _listed_texts(fields: object) -> list[str]:
     parts = fields.values() if isinstance(fields, Mapping) else fields if isinstance(fields, list) else ()
     texts = [t for t in parts if isinstance(t, str)] if isinstance(fields, list) else []
     return texts + [t for part in parts for t in _listed_texts(part)]
-
-
-def _indented(text: str) -> str:
-    return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
 def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[FieldDict, str]:

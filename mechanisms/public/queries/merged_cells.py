@@ -72,7 +72,6 @@ class MergedQuery:
         return 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """What the query is saved as; `from_arrays` takes it back."""
         return {f"labels_{i}": own for i, own in enumerate(self.labels)}
 
     @classmethod

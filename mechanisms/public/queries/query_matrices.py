@@ -126,7 +126,6 @@ class Identity:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Identity:
-        """The query of `arrays`."""
         return cls(int(arrays["cells"][0]))
 
 

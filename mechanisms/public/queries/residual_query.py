@@ -109,7 +109,6 @@ class ResidualQuery:
         return root * 2.0**-self.bits if exact else round_up(math.sqrt(square) * 2.0**-self.bits)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """What the query is saved as; `from_arrays` takes it back."""
         return {"shape": np.array(self.shape)}
 
     @classmethod

@@ -66,7 +66,6 @@ class Mwem(Method):
                 context.ask([(slot, clique, Identity(cells(clique)))])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        """The limit of the model."""
         return self.max_model_cells
 
 

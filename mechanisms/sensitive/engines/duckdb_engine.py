@@ -98,7 +98,6 @@ class DuckdbEngine:
     def scored(
         self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
     ) -> Scored | None:
-        """As of `Engine`."""
         return None
 
     def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
@@ -150,7 +149,6 @@ class EncodedFiles:
     workdir: Path
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        """As of `Encoded`."""
         assert self.units is not None
         return unit_sizes(self.units, self.source, self.unit, aside)
 

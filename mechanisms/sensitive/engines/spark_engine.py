@@ -69,12 +69,10 @@ class SparkSettings(EngineSettings):
     score_rows: int | None = setting(SCORE_ROWS, least=1)
 
     def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
-        """As of `EngineSettings`."""
         return spark_engine(self, workdir)
 
     @property
     def most_scored(self) -> int:
-        """As of `EngineSettings`."""
         return self.score_rows or SCORE_ROWS
 
 
@@ -148,7 +146,6 @@ class SparkEngine:
         aside: Aside | None,
         workdir: Path,
     ) -> dict[str, list[ValueCount]]:
-        """As of `Engine`."""
         contents = key if aside is not None and needs_content(replace(unit, clip="weight"), aside) else None
         texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
         with spark_errors():
@@ -200,7 +197,6 @@ class EncodedRows:
     workdir: Path
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        """As of `Encoded`."""
         return self.all_sizes if aside is None else self._sizes(aside)
 
     @cached_property

@@ -125,11 +125,9 @@ class EncodeSlices(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
-        """As of `encoded_fields`."""
         return encoded_fields(self.schema)
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice as codes."""
         plan = encoding(source, self.schema, self.beside, fine=True)
         batches = source.batches(plan.select, first=plan.types)
         return (self._coded(batch) for batch in batches if batch.num_rows)
@@ -201,7 +199,6 @@ class EncodeTruth(SliceTask):
         return pa.schema([*codes, (FAULT, pa.string())])
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice as codes."""
         plan = encoding(source, self.schema)
         for batch in source.batches(plan.select, first=plan.types):
             columns, _ = coded_batch(batch, self.schema, apart=True, fine=False)
@@ -221,11 +218,9 @@ class SampleRows(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
-        """The columns that come out."""
         return pa.schema([(ROWS, pa.binary()), (FAULT, pa.string())])
 
     def rows(self, source: Source) -> Batches:
-        """Rows of one slice, a batch at a time."""
         digest = hashlib.blake2b(source.relation.encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         names = ", ".join(f"c{i}" for i in range(len(source.names)))
@@ -249,7 +244,6 @@ class ReadTexts(SliceTask):
         return pa.schema([*((f"v{i}", pa.string()) for i in range(len(self.columns))), *BESIDE])
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice as texts."""
         texts = [source.text(source.declared(c.name)) for c in self.columns]
         named = [f"{sql} AS v{i}" for i, sql in enumerate(texts)]
         named += [f"{sql} AS {name}" for name, sql in self.beside.items()]
