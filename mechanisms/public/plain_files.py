@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError, shown
 
 #: What a JSON object holds: as it is read, and as it is made.
-Json: TypeAlias = "Mapping[str, Any]"
-JsonDict: TypeAlias = "dict[str, Any]"
+Json: TypeAlias = Mapping[str, Any]
+JsonDict: TypeAlias = dict[str, Any]
 #: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
 LARGEST_TEXT, DEEPEST = 2**28, 64
 #: A file that takes less than its size by this factor on disk is holes: no rows are packed so well by any file system.
