@@ -170,7 +170,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         either = f"; {n:,} of them, such as 1.234 or 1,234, may be either" if (n := either_way(reading, rest)) else ""
         hints.append(f"{wrong}{either}: a column has one notation; mend the table")
     if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
-        of = f"{percent(below)} {'of the others' if hints else 'of wrong cannot be read'}"
+        of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
         hints.append(f"{of} are numbers below 0, with the minus behind or in brackets: write it in front in the table")
     words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
     return hints + _gaps(column, words, numbers=True)
