@@ -21,7 +21,13 @@ from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.told import MAX_SOLVED_ALONE, CountEstimate, Told, told, told_count
+from pipeline.inference.marginal_estimates import (
+    MAX_SOLVED_ALONE,
+    CountEstimate,
+    MarginalEstimate,
+    count_estimate,
+    marginal_estimate,
+)
 from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
@@ -102,24 +108,24 @@ def answer(
     return _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
 
 
-def estimate_marginal(measurements: Measurements, clique: Clique) -> Told:
-    """`told`, or UserError: no measured marginal tells it, or it has too many cells to solve for."""
-    known = told(measurements, clique, alone=True)
+def estimate_marginal(measurements: Measurements, clique: Clique) -> MarginalEstimate:
+    """`marginal_estimate`, or UserError: no measured marginal tells it, or it has too many cells to solve for."""
+    estimate = marginal_estimate(measurements, clique, alone=True)
     cells = measurements.domain.cells(clique)
-    if known is None and cells > MAX_SOLVED_ALONE and measurements.answers_about(clique):
+    if estimate is None and cells > MAX_SOLVED_ALONE and measurements.answers_about(clique):
         fix = "a range: where={…}; or fewer columns"
         raise UserError(f"{cells:,} cells of answers that are no whole marginal", where="marginal", fix=fix)
-    if known is None:
+    if estimate is None:
         raise _untold(measurements, clique, "; or solution=maxent, which fills in what their parts leave open")
-    return known
+    return estimate
 
 
 def estimate_count(measurements: Measurements, weights: Mapping[str, Weights]) -> CountEstimate:
-    """`told_count`, or UserError: no measured marginal tells it."""
-    known = told_count(measurements, weights)
-    if known is None:
+    """`count_estimate`, or UserError: no measured marginal tells it."""
+    estimate = count_estimate(measurements, weights)
+    if estimate is None:
         raise _untold(measurements, measurements.domain.canonical(tuple(weights)))
-    return known
+    return estimate
 
 
 def _untold(measurements: Measurements, clique: Clique, more: str = "") -> UserError:
@@ -266,7 +272,9 @@ def _cut_bins(schema: Schema, name: str, weights: Weights) -> list[str]:
     return [labels[i] for i in np.flatnonzero((weights > 0) & (weights < 1))]
 
 
-def _rounded(frame: pd.DataFrame, estimate: CountEstimate | Told, low: Weights, high: Weights) -> pd.DataFrame:
+def _rounded(
+    frame: pd.DataFrame, estimate: CountEstimate | MarginalEstimate, low: Weights, high: Weights
+) -> pd.DataFrame:
     numbers = {"count": estimate.values, "standard_error": estimate.errors, "low": low, "high": high}
     result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
     result.attrs["sources"] = [" × ".join(c) for c in estimate.sources]

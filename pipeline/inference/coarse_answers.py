@@ -13,7 +13,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline.inference.told import Told, summed
+from pipeline.inference.marginal_estimates import MarginalEstimate, summed
 
 Labels = NDArray[np.int64]
 
@@ -27,7 +27,7 @@ class Coarse:
         labels: per column each code's group.
     """
 
-    counts: Told
+    counts: MarginalEstimate
     labels: Mapping[str, Labels]
 
     @property

@@ -53,7 +53,7 @@ def coarse_intervals(
 
 def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Values | None]:
     """Per column its own counts; None where no answer tells them."""
-    marginals = {n: evidence.told((n,)) for n in names}
+    marginals = {n: evidence.estimate((n,)) for n in names}
     return {n: None if marginal is None else marginal.values for n, marginal in marginals.items()}
 
 
@@ -124,7 +124,7 @@ def _cells(
         return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
     labels, (low, high) = coarse.labels[name], codes
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
-    alone = evidence.told((name,))
+    alone = evidence.estimate((name,))
     share = coarse.within(name, None if alone is None else alone.values)
     middle = np.bincount(labels, share * (low + high) / 2)[own]
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]

@@ -11,9 +11,9 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference.cell_limits import cell_limits
+from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.noise_bounds import NoiseTerm, tail
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import Told
 
 #: The confidence of a bound is 1 − ALPHA.
 ALPHA = 0.05
@@ -97,7 +97,7 @@ def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale
     """
     synthetic, alpha = shares * scale.records, ALPHA - scale.alpha
     most = scale.high + float(synthetic.sum())  # tables without anything in common
-    marginal = evidence.told(clique)
+    marginal = evidence.estimate(clique)
     if marginal is not None:
         error = min(measured_error(marginal, synthetic, alpha), most)
         how = MEASURED if clique in marginal.sources else INSIDE
@@ -118,7 +118,7 @@ def _bound(
     return ErrorBound(clique, how, stderr, error, scale.tvd(error), tuple(sources))
 
 
-def measured_error(marginal: Told, synthetic: Values, alpha: float) -> float:
+def measured_error(marginal: MarginalEstimate, synthetic: Values, alpha: float) -> float:
     """t with P(‖M − synthetic‖₁ > t) ≤ α, whatever the synthetic counts are, in records.
 
     ‖M − s‖₁ ≤ ‖s − y⁺‖₁ + ‖y⁺ − M‖₁, and ‖y⁺ − M‖₁ = ‖y − M‖₁ − Σ y⁻ as M ≥ 0: what the noise spent on negative

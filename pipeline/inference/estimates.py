@@ -27,10 +27,10 @@ from pipeline.inference.estimate_questions import (
     groups_of,
     values_of,
 )
+from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import Told
 from pipeline.marginal_files import cells_frame
 from pipeline.release_query import asked_ranges, code_weights
 
@@ -55,7 +55,7 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     """
     check_question(schema, question)
     clique, evidence = schema.measured.canonical(question.columns), ReleaseEvidence(measurements)
-    marginal = evidence.told(clique)
+    marginal = evidence.estimate(clique)
     tests = question.what == "equal_means"
     coarse = None if marginal or tests else coarse_told(measurements, clique)
     bounds = question.what not in OF_TWO
@@ -90,7 +90,7 @@ def _lines(
     schema: Schema,
     question: EstimateQuestion,
     evidence: ReleaseEvidence,
-    counts: Told | Coarse | None,
+    counts: MarginalEstimate | Coarse | None,
     groups: Groups,
 ) -> list[Interval] | None:
     """An interval for each group; None where no answer tells it."""
@@ -100,7 +100,7 @@ def _lines(
         return correlations(schema, question, evidence, counts, groups)
     if question.what == "odds_ratio":
         return odds_ratios(schema, question, counts, groups)
-    if isinstance(counts, Told):
+    if isinstance(counts, MarginalEstimate):
         return _from_answers(question, counts, groups)
     return coarse_intervals(evidence, question, counts, groups)
 
@@ -125,7 +125,7 @@ def _untold(measurements: Measurements, clique: Clique, *, bounds: bool = True) 
     return UserError(f"no measured marginal tells {' × '.join(clique)}", where="estimate", fix=fix)
 
 
-def _from_answers(question: EstimateQuestion, marginal: Told, groups: Groups) -> list[Interval]:
+def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups: Groups) -> list[Interval]:
     def line(members: Values) -> Interval:
         sums = Sums(marginal, members * groups.counted, question.sampling)
         if question.what == "count":
@@ -137,7 +137,9 @@ def _from_answers(question: EstimateQuestion, marginal: Told, groups: Groups) ->
     return [line(members) for members in groups.members]
 
 
-def _test(schema: Schema, question: EstimateQuestion, marginal: Told | None, groups: Groups) -> pd.DataFrame:
+def _test(
+    schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate | None, groups: Groups
+) -> pd.DataFrame:
     """One line: the statistic, its degrees of freedom, the p-value and how many groups took part."""
     if marginal is None or groups.count < 2:
         fix = "by=[COLUMN]" if marginal else "selection.marginals in another run"
@@ -160,7 +162,9 @@ def _test(schema: Schema, question: EstimateQuestion, marginal: Told | None, gro
     return frame
 
 
-def equal_means(counts: Told, members: Sequence[Values], values: Values, *, sampling: bool) -> tuple[float, int, float]:
+def equal_means(
+    counts: MarginalEstimate, members: Sequence[Values], values: Values, *, sampling: bool
+) -> tuple[float, int, float]:
     """A score test: for a common mean μ the sums Σ (v − μ)·count of all groups have mean 0 and Gaussian noise.
 
     The statistic is their least squared length over μ, in units of their covariance (χ² with groups − 1 degrees of

@@ -14,9 +14,9 @@ from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts
 from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, codes_of
+from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, ratio_interval
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import Told
 from pipeline.release_query import code_weights
 
 #: A correlation that the noise leaves open.
@@ -41,7 +41,11 @@ class ValueAxis:
 
 
 def correlations(
-    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, counts: Told | Coarse, groups: Groups
+    schema: Schema,
+    question: EstimateQuestion,
+    evidence: ReleaseEvidence,
+    counts: MarginalEstimate | Coarse,
+    groups: Groups,
 ) -> list[Interval] | None:
     """Pearson's r over the records with a number in both columns, of each group.
 
@@ -53,11 +57,13 @@ def correlations(
         return None
     lines = []
     for members in groups.members:
-        cells = members if isinstance(counts, Told) else _coarse_members(counts, members)
+        cells = members if isinstance(counts, MarginalEstimate) else _coarse_members(counts, members)
         if cells is None:
             return None
         sums = Sums(
-            counts if isinstance(counts, Told) else counts.counts, cells * x.counted * y.counted, question.sampling
+            counts if isinstance(counts, MarginalEstimate) else counts.counts,
+            cells * x.counted * y.counted,
+            question.sampling,
         )
         lines.append(_correlation(sums, x, y))
     return lines
@@ -70,11 +76,15 @@ def _coarse_members(coarse: Coarse, members: Values) -> Values | None:
 
 
 def _axis(
-    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, marginal: Told | Coarse, name: str
+    schema: Schema,
+    question: EstimateQuestion,
+    evidence: ReleaseEvidence,
+    marginal: MarginalEstimate | Coarse,
+    name: str,
 ) -> ValueAxis | None:
     values = bin_values(schema[name], question.what)
     half = np.zeros(values.low.size) if question.within_bin == MIDPOINT else (values.high - values.low) / 2
-    if isinstance(marginal, Told):
+    if isinstance(marginal, MarginalEstimate):
         own = codes_of(schema.measured.shape(marginal.clique), marginal.clique)[name]
         return ValueAxis(values.counted[own], values.middle[own], half[own] ** 2)
     labels, own = marginal.labels[name], codes_of(marginal.shape, marginal.counts.clique)[name]
@@ -143,7 +153,7 @@ def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values
 
 
 def odds_ratios(
-    schema: Schema, question: EstimateQuestion, marginal: Told | Coarse, groups: Groups
+    schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate | Coarse, groups: Groups
 ) -> list[Interval] | None:
     """The odds ratio of a value of either column, of each group; None if coarse cells cut a value.
 
@@ -151,7 +161,7 @@ def odds_ratios(
     (method of variance estimates recovery, Zou & Donner 2008), or, where a share is 0 or 1 or the cells share their
     noise, end to end with 2.5 % each.
     """
-    clique = marginal.clique if isinstance(marginal, Told) else marginal.counts.clique
+    clique = marginal.clique if isinstance(marginal, MarginalEstimate) else marginal.counts.clique
     codes = codes_of(schema.measured.shape(clique), clique)
     picked = []
     for name in (question.column, question.other):
@@ -163,12 +173,12 @@ def odds_ratios(
     for members in groups.members:
         inside = members * first * second
         sets = [inside * two, inside * (1 - two), one]
-        if not isinstance(marginal, Told):
+        if not isinstance(marginal, MarginalEstimate):
             if not all(marginal.holds_whole(s * inside) for s in (inside, one, two, one * two)):
                 return None
             size = marginal.counts.values.size
             sets = [np.minimum(np.bincount(marginal.place, s * inside, minlength=size), 1.0) for s in sets]
-        counts = marginal if isinstance(marginal, Told) else marginal.counts
+        counts = marginal if isinstance(marginal, MarginalEstimate) else marginal.counts
         lines.append(_odds_ratio(counts, sets[0], sets[1], sets[2], sampling=question.sampling))
     return lines
 
@@ -195,7 +205,7 @@ def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[V
     return weights, counted
 
 
-def _odds_ratio(counts: Told, has: Values, has_not: Values, one: Values, *, sampling: bool) -> Interval:
+def _odds_ratio(counts: MarginalEstimate, has: Values, has_not: Values, one: Values, *, sampling: bool) -> Interval:
     def shares(alpha: float) -> list[Interval]:
         return [ratio_interval(Sums(counts, cells, sampling, alpha), one, one) for cells in (has, has_not)]
 

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from pipeline.inference.told import Told
+from pipeline.inference.marginal_estimates import MarginalEstimate
 
 #: The confidence of an interval is 1 − ALPHA.
 ALPHA = 0.05
@@ -29,7 +29,7 @@ class Sums:
         alpha: the probability that an interval leaves for both of its sides.
     """
 
-    counts: Told
+    counts: MarginalEstimate
     cells: Values
     sampling: bool
     alpha: float = ALPHA

@@ -21,8 +21,8 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import told
 from pipeline.marginal_files import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -143,7 +143,7 @@ def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Va
     whole = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
     for names in ([n for n in a.clique if n in varied] for a in whole.answers):
         for pair in itertools.combinations(names, 2):
-            if pair not in done and (own := told(whole, pair)) is not None:
+            if pair not in done and (own := marginal_estimate(whole, pair)) is not None:
                 done.add(pair)
                 yield pair, Identity(own.values.size), own.values, own.errors
     for a in measurements.answers:

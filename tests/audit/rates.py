@@ -122,7 +122,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
 
 def hardest(evidence: ReleaseEvidence, clique: Clique, true: Values) -> tuple[str, bool] | None:
     """Whether a bound holds for the synthetic marginal that it has least to spare for: the answers, or independence."""
-    if (known := evidence.told(clique)) is not None:
+    if (known := evidence.estimate(clique)) is not None:
         made = np.maximum(known.values, 0.0)
         return "by noise", bool(np.abs(true - made).sum() <= measured_error(known, made, ALPHA))
     made = evidence.independent(clique)

@@ -102,7 +102,7 @@ class Layered:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class MarginalEstimate:
     """Unbiased counts of a marginal's cells.
 
     Attributes:
@@ -176,7 +176,7 @@ class Told:
                 yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
 
 
-def told(measurements: Measurements, clique: Clique, *, alone: bool = False) -> Told | None:
+def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool = False) -> MarginalEstimate | None:
     """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
 
     Where the residual of it or of a part of it was asked, it is made of its parts by least squares (`Parts`). Where no
@@ -187,7 +187,7 @@ def told(measurements: Measurements, clique: Clique, *, alone: bool = False) -> 
         alone: it is the only one asked for: more of its cells are solved for, and of larger queries.
     """
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
-        return Told(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
+        return MarginalEstimate(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
     having = measurements.answers_about(clique)
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:
@@ -208,10 +208,10 @@ class CountEstimate:
     sources: tuple[Clique, ...]
 
 
-def told_count(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
+def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
     """How many records there are, each counted by the product of its codes' weights; None where no answer tells it.
 
-    From all answers that tell it, weighted by precision; as of `told` where its columns are made of parts.
+    From all answers that tell it, weighted by precision; as of `marginal_estimate` where its columns are made of parts.
 
     Args:
         weights: column → a weight per code.
@@ -221,7 +221,7 @@ def told_count(measurements: Measurements, weights: Mapping[str, Values]) -> Cou
     having = measurements.answers_about(clique)
     whole = rebuilt_of(measurements, clique) is not None or any(isinstance(a.query, Identity) for a in having)
     estimates: list[tuple[float, float, tuple[Clique, ...]]] = []
-    if whole and (marginal := told(measurements, clique)) is not None:
+    if whole and (marginal := marginal_estimate(measurements, clique)) is not None:
         estimates = [(float(marginal.values @ product.ravel()), marginal.spread(product.ravel()), marginal.sources)]
     if not whole or (marginal is not None and marginal.mixed is None):
         for answer in (a for a in having if not isinstance(a.query, Identity)):
@@ -239,14 +239,14 @@ def told_count(measurements: Measurements, weights: Mapping[str, Values]) -> Cou
     return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
 
 
-def told_total(measurements: Measurements) -> Told | None:
-    """The number of records as a marginal of no column and one cell, as `told`; without noise where it is public."""
+def total_estimate(measurements: Measurements) -> MarginalEstimate | None:
+    """The number of records as a marginal of no column and one cell, without noise where it is public."""
     if measurements.public_total is not None:
-        return Told(NOTHING, np.array([float(measurements.public_total)]), (), ())
-    return told(measurements, NOTHING)
+        return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
+    return marginal_estimate(measurements, NOTHING)
 
 
-def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> Told:
+def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> MarginalEstimate:
     """The mean of the sums of answers over the columns that are not in the clique, weighted by precision.
 
     Args:
@@ -261,10 +261,10 @@ def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tu
     parts = np.array(precisions) / math.fsum(precisions)
     terms = [NoiseTerm(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
     values = (parts[:, None] * np.array(sums)).sum(axis=0)
-    return Told(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
+    return MarginalEstimate(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
 
 
-def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -> Told | None:
+def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -> MarginalEstimate | None:
     """The answers' weighted sums that add up to each cell; None where some cell has none."""
     shape = measurements.domain.shape(answer.clique)
     inside = [n in clique for n in answer.clique]
@@ -277,4 +277,4 @@ def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -
             return None
         rows.append(weights)
     mixed = Mixed(np.array(rows), NoiseTerm(answer.noise, answer.scale))
-    return Told(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)
+    return MarginalEstimate(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)
