@@ -41,6 +41,7 @@ class Aim(Method):
     """
 
     kind: ClassVar[str] = "aim"
+    graphical: ClassVar[bool] = True
     squares: ClassVar[bool] = True
     candidates: tuple[Clique, ...]
     weights: tuple[float, ...]
@@ -49,10 +50,6 @@ class Aim(Method):
     max_model_cells: int
     penalty: str = FULL
     per_round: int | None = None
-
-    @property
-    def graphical(self) -> bool:
-        return True
 
     @property
     def max_cells_between(self) -> int | None:

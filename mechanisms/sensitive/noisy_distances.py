@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +62,9 @@ def noisy_scores(
 class _Distances(JsonAnswer):
     """All distances at once, under one charge."""
 
+    label: ClassVar[str] = "distances from independence"
     event: NoiseEvent
     cliques: tuple[Clique, ...]
-
-    @property
-    def label(self) -> str:
-        return "distances from independence"
 
     def fits(self, answer: Json) -> bool:
         facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}

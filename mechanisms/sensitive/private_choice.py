@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,12 +153,9 @@ def choose(
 class _Choice(JsonAnswer):
     """One of the candidates, by their scores."""
 
+    label: ClassVar[str] = "a private choice"
     event: Exponential
     among: tuple[Clique, ...]
-
-    @property
-    def label(self) -> str:
-        return "a private choice"
 
     def fits(self, answer: Json) -> bool:
         return answer.get("event") == self.event.id and tuple(answer.get("choice", ())) in self.among

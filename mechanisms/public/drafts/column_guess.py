@@ -34,6 +34,8 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     day_and_month,
     either_way,
+    far_flung,
+    few_words,
     gap_words,
     may_be_thousands,
     misspelt,
@@ -126,7 +128,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
-    if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
+    if few_words(words):
         gaps = gap_words(words, numbers=True, frequent=look.told(index, words))
         unread = odd - sum(words[g] for g in gaps)
         examples = [t for t in look.told(index, words) if t not in gaps]
@@ -157,8 +159,8 @@ def _of_numbers(
     if bounds is None:
         return None
     low, high = bounds
-    if seen.wholes == seen.count and facts.distinct <= 20 and high - low > 1000:
-        return None  # a few far-flung codes: a list
+    if seen.wholes == seen.count and far_flung(facts.distinct, high - low):
+        return None  # a list
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)

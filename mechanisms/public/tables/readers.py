@@ -68,11 +68,11 @@ def check_quotes(path: Path, compressed: str, delimiter: str) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _ends_quoted(path: Path, compressed: str, delimiter: str, size: int, changed: int) -> bool:  # states of the file
+def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _changed: int) -> bool:
     """Whether it does; False for a damaged file, of which the engine tells, and for a delimiter of several bytes.
 
     Args:
-        size, changed: of the file: another state of it is another question.
+        _size, _changed: of the file: another state of it is another question.
     """
     import pyarrow as pa  # slow to load
 

@@ -162,6 +162,16 @@ class NumberForm:
         return fields | ({"decimal": self.decimal} if self.decimal != "." else {})
 
 
+def few_words(texts: Collection[str]) -> bool:
+    """Whether they are three words at most, without digits: such words among numbers or dates stand for something."""
+    return len(texts) <= 3 and not any(c.isdigit() for text in texts for c in text)
+
+
+def far_flung(values: int, span: float) -> bool:
+    """Whether whole numbers, so few of them over so wide a range, are codes of categories."""
+    return values <= 20 and span > 1000
+
+
 def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
     """The share of the texts, each as often as it occurs, that a function says yes to."""
     total = sum(texts.values())

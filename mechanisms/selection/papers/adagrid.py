@@ -77,16 +77,13 @@ class AdagridSettings(GivenMarginals):
     """
 
     kind: ClassVar[str] = "adagrid"
+    whole_pairs: ClassVar[str] = "selection"
     methods: ClassVar[tuple[type[Method], ...]] = (Adagrid,)
     k: list[int] = setting([1], least=1, filled=True)
     max_cells: int = setting(2_000_000, least=1)
     threshold: float = setting(5.0, least=0, noun=DEVIATIONS)
     targets: list[str] = field(default_factory=list)
     split: list[float] = setting([1.0, 1.0, 8.0], above=0, parts=TREE_STAGES)
-
-    @property
-    def whole_pairs(self) -> str | None:
-        return "selection"
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """The given marginals by order, or a tree."""

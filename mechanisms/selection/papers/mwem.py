@@ -28,13 +28,10 @@ class Mwem(Method):
     """
 
     kind: ClassVar[str] = "mwem"
+    graphical: ClassVar[bool] = True
     candidates: tuple[Clique, ...]
     rounds: int
     max_model_cells: int
-
-    @property
-    def graphical(self) -> bool:
-        return True
 
     @property
     def max_cells_between(self) -> int | None:
