@@ -185,30 +185,28 @@ class Source:
         return self.types[index] != "VARCHAR"
 
     @contextmanager
-    def connect(self) -> Iterator[Any]:
-        """An engine in memory, that spills below the workdir or where that of the whole command does."""
+    def connect(self, first: Sequence[str] = ()) -> Iterator[Any]:
+        """An engine in memory, that spills below the workdir or where the command's does; `first`: what runs before."""
         with mapped_errors(self):
             spill = self.workdir / "spill"
             private_folder(spill)
             engine = connection(spill, self.memory_limit_bytes, self.threads)
             try:
                 engine.execute("SET enable_progress_bar = false")  # progress is the caller's to show
+                for statement in first:
+                    engine.execute(statement)
                 yield engine
             finally:
                 engine.close()
 
     def batches(self, sql: str, *, first: Sequence[str] = ()) -> Iterator[Any]:
-        """The result of a query as Arrow record batches, in order, never whole in memory; `first`: what runs before."""
-        with self.connect() as engine:
-            for statement in first:
-                engine.execute(statement)
+        """The result of a query as Arrow record batches, in order, never whole in memory."""
+        with self.connect(first) as engine:
             yield from stream(self, engine, sql)
 
     def lines(self, sql: str, *, first: Sequence[str] = ()) -> list[Any]:
         """The lines of a query's result, all of them."""
-        with self.connect() as engine:
-            for statement in first:
-                engine.execute(statement)
+        with self.connect(first) as engine:
             return list(engine.execute(sql).fetchall())
 
 
