@@ -14,17 +14,24 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.members import needed
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.marginal_estimates import (
+    MAX_SOLVED_ALONE,
+    CountEstimate,
+    MarginalEstimate,
+    count_estimate,
+    marginal_estimate,
+)
 from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
-from synthesis.query_answers import CountEstimate, estimate_count, estimate_marginal
 
 Weights = NDArray[np.float64]
 
@@ -99,6 +106,40 @@ def answer(
     estimate = estimate_marginal(measurements, clique)
     reach = 1.96 * estimate.errors
     return _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
+
+
+def estimate_marginal(measurements: Measurements, clique: Clique) -> MarginalEstimate:
+    """`marginal_estimate`, or UserError: no measured marginal tells it, or it has too many cells to solve for."""
+    estimate = marginal_estimate(measurements, clique, alone=True)
+    cells = measurements.domain.cells(clique)
+    if estimate is None and cells > MAX_SOLVED_ALONE and measurements.answers_about(clique):
+        fix = "a range: where={…}; or fewer columns"
+        raise UserError(f"{cells:,} cells of answers that are no whole marginal", where="marginal", fix=fix)
+    if estimate is None:
+        raise _untold(measurements, clique, "; or solution=maxent, which fills in what their parts leave open")
+    return estimate
+
+
+def estimate_count(measurements: Measurements, weights: Mapping[str, Weights]) -> CountEstimate:
+    """`count_estimate`, or UserError: no measured marginal tells it."""
+    estimate = count_estimate(measurements, weights)
+    if estimate is None:
+        raise _untold(measurements, measurements.domain.canonical(tuple(weights)))
+    return estimate
+
+
+def _untold(measurements: Measurements, clique: Clique, more: str = "") -> UserError:
+    whole = {a.clique for a in measurements.answers if isinstance(a.query, Identity)}
+    every = dict.fromkeys(a.clique for a in measurements.answers)
+    near = [
+        " × ".join(c) + ("" if c in whole else " over coarser values")
+        for c in [c for c in every if set(clique) & set(c)] or every
+    ]
+    fix = (
+        f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''}); what was not needs "
+        f"another run, out of a budget of its own, with [{','.join(clique)}] in its list selection.marginals{more}"
+    )
+    return UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
 
 
 def solved(schema: Schema, measurements: Measurements, clique: Clique, solution: str) -> pd.DataFrame:
@@ -231,7 +272,9 @@ def _cut_bins(schema: Schema, name: str, weights: Weights) -> list[str]:
     return [labels[i] for i in np.flatnonzero((weights > 0) & (weights < 1))]
 
 
-def _rounded(frame: pd.DataFrame, estimate: CountEstimate, low: Weights, high: Weights) -> pd.DataFrame:
+def _rounded(
+    frame: pd.DataFrame, estimate: CountEstimate | MarginalEstimate, low: Weights, high: Weights
+) -> pd.DataFrame:
     numbers = {"count": estimate.values, "standard_error": estimate.errors, "low": low, "high": high}
     result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
     result.attrs["sources"] = [" × ".join(c) for c in estimate.sources]

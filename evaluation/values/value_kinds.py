@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables.text_forms import GAPS, NumberForm, date_forms, number_reading, spelled_yes_or_no
+from mechanisms.public.tables.text_forms import (
+    GAPS,
+    NumberForm,
+    date_forms,
+    far_flung,
+    few_words,
+    number_reading,
+    spelled_yes_or_no,
+)
 from mechanisms.public.tables.value_dictionaries import Dictionary
 
 Kind = Literal["number", "date", "category", "flag", "id"]
@@ -105,14 +113,13 @@ def _kind_of_texts(name: str, texts: NDArray[np.object_], counts: NDArray[np.int
 def _mostly(read: NDArray[np.bool_], texts: NDArray[np.object_], counts: NDArray[np.int64]) -> bool:
     share = counts[read].sum() / counts.sum()
     words = texts[~read]
-    few = len(words) <= 3 and not any(c.isdigit() for word in words for c in word)
-    return bool(share >= (WITH_WORDS if few else MOSTLY))
+    return bool(share >= (WITH_WORDS if few_words(words[:4].tolist()) else MOSTLY))
 
 
 def _codes(numbers: Floats) -> bool:
     """A few far-flung whole numbers are codes of categories."""
     finite = numbers[np.isfinite(numbers)]
-    return bool(2 < len(finite) <= 20 and np.ptp(finite) > 1000 and (finite == np.round(finite)).all())
+    return bool(len(finite) > 2 and far_flung(len(finite), np.ptp(finite)) and (finite == np.round(finite)).all())
 
 
 def _kind_of_numbers(name: str, numbers: Floats, counts: NDArray[np.int64]) -> Kind:

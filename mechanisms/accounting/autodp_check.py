@@ -42,8 +42,8 @@ def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: Pr
     slack = TOLERANCE * min(exact, claim.epsilon) + TINY  # no ε is enough at δ = 0
     tight = accountant.is_exact and sum(sizes.values()) == len(events)
     if not claim.epsilon >= exact - slack or (tight and claim.epsilon > exact + slack):
-        what = f"ε = {claim.epsilon!r} at δ = {claim.delta!r} by {accountant.kind}, but {exact!r} by autodp"
+        difference = f"ε = {claim.epsilon!r} at δ = {claim.delta!r} by {accountant.kind}, but {exact!r} by autodp"
         if theirs := of_plugins(accountant, kinds):
             fix = f"an accountant and noise of ours: {', '.join(a.kind for a in OWN_ACCOUNTANTS)}"
-            raise UserError(f"what {theirs} claims does not hold: {what}", where=ACCOUNTANT, fix=fix)
-        raise ArithmeticError(f"two computations of the total disagree: {what}")
+            raise UserError(f"what {theirs} claims does not hold: {difference}", where=ACCOUNTANT, fix=fix)
+        raise ArithmeticError(f"two computations of the total disagree: {difference}")

@@ -7,11 +7,10 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
@@ -19,6 +18,7 @@ from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, sync_folder, write_whole
+from mechanisms.public.plain_files import Json, JsonDict
 
 FORMAT = "budget-ledger/3"
 #: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.
@@ -43,7 +43,7 @@ class Scope:
     """
 
     table: str
-    unit: Mapping[str, Any]
+    unit: Json
     neighbouring: str
 
 
@@ -123,11 +123,9 @@ class Book:
         return len(self.limits) + len(self.bookings) + sum(b.charged.charges for b in self.bookings)
 
     def booked(self, name: str) -> Booking | None:
-        """The booking of that name."""
         return next((b for b in self.bookings if b.id == name), None)
 
     def missing(self, bookings: Sequence[Booking]) -> list[Booking]:
-        """Those that are not in the file yet."""
         return [b for b in bookings if self.booked(b.id) is None]
 
     def until(self, name: str) -> Book:
@@ -164,43 +162,43 @@ class Refused(RuntimeError):
         self.book = book
 
 
-def opened(wanted: LedgerTerms) -> Book:
+def opened(terms: LedgerTerms) -> Book:
     """The book as it stands, with the limit that is wanted; an empty one where there is no file. Writes nothing.
 
     Raises:
         UserError: a file that is damaged or belongs to something else; no limit for a new one; a limit above its own.
     """
-    asked = Filter(wanted.accountant or USUAL, wanted.slack or 0.0)
-    book = load_book(wanted.path)
+    asked = Filter(terms.accountant or USUAL, terms.slack or 0.0)
+    book = load_book(terms.path)
     if book is None:
-        if wanted.limit is None:
+        if terms.limit is None:
             fix = "budget.limit='{epsilon: 3, delta: 1e-6}'; or the path of a ledger that exists"
-            raise UserError(f"{wanted.path} is a new ledger, and has no limit yet", where="budget.limit", fix=fix)
-        first_change = LimitChange(wanted.limit, "the ledger was made", *_now())
-        return Book(wanted.scope, asked, (first_change,))
-    _same(book, wanted)
-    if wanted.limit is None or wanted.limit == book.limit:
+            raise UserError(f"{terms.path} is a new ledger, and has no limit yet", where="budget.limit", fix=fix)
+        first_change = LimitChange(terms.limit, "the ledger was made", *_now())
+        return Book(terms.scope, asked, (first_change,))
+    _same(book, terms)
+    if terms.limit is None or terms.limit == book.limit:
         return book
-    if wanted.limit.above(book.limit):
+    if terms.limit.above(book.limit):
         now = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
         fix = "leave budget.limit out; raising it is a command of its own, which leaves a record: "
-        fix += f"python -m pipeline budget {wanted.path} limit='{{epsilon: …, delta: …}}' reason='…'"
+        fix += f"python -m pipeline budget {terms.path} limit='{{epsilon: …, delta: …}}' reason='…'"
         raise UserError(f"above the limit of the ledger, {now}", where="budget.limit", fix=fix)
-    return replace(book, limits=(*book.limits, LimitChange(wanted.limit, "lowered by a run", *_now())))
+    return replace(book, limits=(*book.limits, LimitChange(terms.limit, "lowered by a run", *_now())))
 
 
-def _same(book: Book, wanted: LedgerTerms) -> None:
+def _same(book: Book, terms: LedgerTerms) -> None:
     """UserError where the file is about something else."""
-    mine, other, kind, slack = book.scope, wanted.scope, book.filter.kind, book.filter.slack
-    for what, booked, asked, fix in (
+    mine, other, kind, slack = book.scope, terms.scope, book.filter.kind, book.filter.slack
+    for fact, booked, asked, fix in (
         ("table", mine.table, other.table, f"budget.table={mine.table} if it holds the same people, or another ledger"),
         ("privacy unit", dict(mine.unit), dict(other.unit), "the same privacy unit, or another ledger"),
         ("neighbouring relation", mine.neighbouring, other.neighbouring, f"privacy.neighbouring={mine.neighbouring}"),
-        ("accountant", kind, wanted.accountant or kind, f"budget.accountant={kind}"),
-        ("slack", slack, slack if wanted.slack is None else wanted.slack, f"budget.slack={slack:g}"),
+        ("accountant", kind, terms.accountant or kind, f"budget.accountant={kind}"),
+        ("slack", slack, slack if terms.slack is None else terms.slack, f"budget.slack={slack:g}"),
     ):
         if booked != asked:
-            raise UserError(f"its {what} is {_said(booked)}, not {_said(asked)}", where=str(wanted.path), fix=fix)
+            raise UserError(f"its {fact} is {_said(booked)}, not {_said(asked)}", where=str(terms.path), fix=fix)
 
 
 def _said(value: object) -> str:
@@ -209,7 +207,7 @@ def _said(value: object) -> str:
     return "one record" if value.get("column") is None else ", ".join(f"{k}: {v}" for k, v in value.items())
 
 
-def book_runs(wanted: LedgerTerms, bookings: Sequence[Booking]) -> Book:
+def book_runs(terms: LedgerTerms, bookings: Sequence[Booking]) -> Book:
     """Book all of these, or none; those whose id the file holds are not booked again. Charges come after this.
 
     The file is replaced by a whole new one, synced with its folder, under a lock: a crash leaves the old one or the new
@@ -221,8 +219,8 @@ def book_runs(wanted: LedgerTerms, bookings: Sequence[Booking]) -> Book:
         Refused: all together do not fit; the file is as it was.
         UserError: as `opened`, or the file cannot be written.
     """
-    with locked(wanted.path) as path:
-        book = opened(wanted)
+    with locked(terms.path) as path:
+        book = opened(terms)
         fresh = book.missing(bookings)
         if not fresh:
             current = load_book(path)
@@ -339,17 +337,17 @@ def load_book(path: Path) -> Book | None:
             raise ValueError
         book = _of_json(content)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, UserError) as error:
-        what = "not a ledger, damaged, or changed by hand: what was spent is not known"
+        fault = "not a ledger, damaged, or changed by hand: what was spent is not known"
         fix = f"the newest copy of it; or another path, if {path.name} is no ledger"
-        raise UserError(what, where=str(path), fix=fix) from error
+        raise UserError(fault, where=str(path), fix=fix) from error
     if last is not None and (book.entries < last[0] or (book.entries == last[0] and digest != last[1])):
-        what = f"an older or another copy, of {book.entries} entries: it held {last[0]} when it was last written here"
+        fault = f"an older or another copy, of {book.entries} entries: it held {last[0]} when it was last written here"
         fix = "the newest copy; if there is none, a ledger of another name whose limit is less by what is missing"
-        raise UserError(what, where=str(path), fix=fix)
+        raise UserError(fault, where=str(path), fix=fix)
     return book
 
 
-def _text(content: Mapping[str, Any]) -> str:
+def _text(content: Json) -> str:
     """JSON with one booking to a line, for people."""
     written = {k: json.dumps(v, ensure_ascii=False) for k, v in content.items() if k != "bookings"}
     rows = ",\n  ".join(json.dumps(b, ensure_ascii=False) for b in content["bookings"])
@@ -357,7 +355,7 @@ def _text(content: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(f' "{k}": {v}' for k, v in written.items()) + "\n}\n"
 
 
-def _to_json(book: Book) -> dict[str, Any]:
+def _to_json(book: Book) -> JsonDict:
     return {
         "format": FORMAT,
         "about": "what the runs that named this file have spent; not part of any release",
@@ -369,14 +367,14 @@ def _to_json(book: Book) -> dict[str, Any]:
     }
 
 
-def booking_json(booking: Booking) -> dict[str, Any]:
+def booking_json(booking: Booking) -> JsonDict:
     """A booking as JSON values; a cost without bound is null."""
     rare = {"others": booking.others or None, "charged": vars(booking.charged) if booking.charged.charges else None}
     facts = {k: v for k, v in (vars(booking) | rare).items() if v is not None and k != "spend"}
     return facts | {k: v if math.isfinite(v) else None for k, v in vars(booking.spend).items()}
 
 
-def _of_json(content: Mapping[str, Any]) -> Book:
+def _of_json(content: Json) -> Book:
     limits = tuple(
         LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
     )
@@ -387,7 +385,7 @@ def _of_json(content: Mapping[str, Any]) -> Book:
     return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
 
 
-def _booking(entry: Mapping[str, Any], older: bool | None) -> Booking:
+def _booking(entry: Json, older: bool | None) -> Booking:
     """One booking; in a file of an older format a run that charged knows no charges: it must book anew to draw."""
     numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
     facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others", "charged")}
@@ -396,5 +394,5 @@ def _booking(entry: Mapping[str, Any], older: bool | None) -> Booking:
     return Booking(spend=Spend(**numbers), others=entry.get("others", False), charged=charged, **facts)
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Json) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()

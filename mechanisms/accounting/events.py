@@ -6,11 +6,11 @@ A new kind of noise is a class here, its law in `noise_kinds`, and a sampler lef
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import Mu, Norm, round_up
 
 
@@ -20,9 +20,9 @@ class _Fact:
     #: The probability, in the worst case, that the draw tells what the noise does not cover; see `thresholds`.
     failure: ClassVar[float] = 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """The ledger's form: the class's name and the fields; `event_of` takes it back."""
-        fields: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # all are dataclasses
+        fields: JsonDict = asdict(self)  # type: ignore[call-overload]  # all are dataclasses
         return {"kind": type(self).__name__, **{k: v for k, v in fields.items() if k != "failure" or v}}
 
 
@@ -93,7 +93,7 @@ class NoiseEvent(_Fact):
         """Whether the noise covers answers of that sensitivity (in the event's norm, in records)."""
         return sensitivity <= self.sensitivity
 
-    def to_facts(self) -> dict[str, Any]:
+    def to_facts(self) -> JsonDict:
         """The numbers that were used, as plans and statements print them."""
         return {
             "mechanism": self.kind,
@@ -186,12 +186,10 @@ class Exponential(_Fact):
 
     @property
     def epsilon_alone(self) -> float:
-        """The pure ε."""
         return self.epsilon
 
     @property
     def loss_range(self) -> float:
-        """The length of the interval that holds the privacy loss for any two neighbours."""
         return self.epsilon
 
     def admits(self, other: Event) -> bool:
@@ -202,8 +200,7 @@ class Exponential(_Fact):
         """Whether the choice covers scores of that sensitivity: any that is above 0, since the draw divides by it."""
         return sensitivity > 0
 
-    def to_facts(self) -> dict[str, Any]:
-        """The number that was used, as plans and statements print it."""
+    def to_facts(self) -> JsonDict:
         return {"mechanism": self.kind, "epsilon": self.epsilon}
 
 
@@ -213,7 +210,7 @@ Event = NoiseEvent | Exponential
 NOISE_EVENTS: dict[NoiseKind, type[NoiseEvent]] = {c.law.name: c for c in (Laplace, Gaussian)}
 
 
-def event_of(record: Mapping[str, Any]) -> Event:
+def event_of(record: Json) -> Event:
     """The event that `to_json` wrote; KeyError or TypeError for anything else."""
     named: dict[str, type[Event]] = {c.__name__: c for c in (*NOISE_EVENTS.values(), Exponential)}
     return named[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
@@ -235,7 +232,7 @@ def with_failure(event: NoiseEvent, failure: float) -> NoiseEvent:
     return replace(event, failure=failure)
 
 
-def describes_choice(facts: Mapping[str, Any]) -> bool:
+def describes_choice(facts: Json) -> bool:
     """Whether numbers as `to_facts` prints them are those of a choice."""
     return bool(facts["mechanism"] == Exponential.kind)
 

@@ -6,16 +6,16 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import Event, event_of
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
+from mechanisms.public.plain_files import Json, JsonDict
 
 
 class BudgetExceeded(RuntimeError):
@@ -38,7 +38,7 @@ class Ledger:
     path: Path
     plan: Plan
     events: dict[str, Event] = field(default_factory=dict)
-    later: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    later: list[JsonDict] = field(default_factory=list, repr=False)
     note: Callable[[bytes], None] | None = field(default=None, repr=False)
     _alone: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -52,7 +52,7 @@ class Ledger:
         cls,
         path: Path,
         plan: Plan,
-        facts: Mapping[str, Any] | None = None,
+        facts: Json | None = None,
         *,
         note: Callable[[bytes], None] | None = None,
     ) -> Ledger:
@@ -107,7 +107,7 @@ class Ledger:
         ledger._take(self.later[1:])
         return ledger
 
-    def _take(self, records: list[dict[str, Any]]) -> None:
+    def _take(self, records: list[JsonDict]) -> None:
         for record in records:
             event = event_of(record["event"])
             self.events[event.id] = event

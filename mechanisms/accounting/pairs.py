@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.registered import (
@@ -17,6 +17,7 @@ from mechanisms.accounting.accountants.registered import (
 from mechanisms.accounting.budget import Budget
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
+from mechanisms.public.plain_files import JsonDict
 
 #: Shares of what adds up in squares of strengths, as a power of a marginal's total noise: PrivSyn's optimum.
 POWER = 2 / 3
@@ -48,7 +49,7 @@ class PairNoise:
     pair: Pair
     stddev: float
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         return {"mechanism": self.pair.noise, "accountant": self.pair.accountant, "stddev": self.stddev}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.budget import Budget
@@ -18,6 +18,7 @@ from mechanisms.public.criterion import Criterion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Norm
@@ -144,7 +145,7 @@ class PlannedCharge:
         """Whether the event may be charged under it: what rounds ask may cost less, all else is exactly as planned."""
         return self.event.admits(event) if self.purpose in ROUNDS and self.reservation.stage else self.event == event
 
-    def to_json(self, accountant: Accountant, event: Event | None = None) -> dict[str, Any]:
+    def to_json(self, accountant: Accountant, event: Event | None = None) -> JsonDict:
         """The charge as JSON values.
 
         Args:
@@ -154,8 +155,8 @@ class PlannedCharge:
         name, facts = {"id": self.event.id}, used.to_facts()
         if isinstance(self.asked, Criterion | Wanted):
             (cells, answers), key = self.asked.shape, {"accept": "accept", "discover": "discovery"}[self.purpose]
-            told = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
-            return {**name, **told, **facts, **cost}
+            question = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
+            return {**name, **question, **facts, **cost}
         if self.purpose == "histogram" or not self.reservation.stage:
             m = self.measurement
             sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
@@ -196,7 +197,7 @@ class Plan:
 
     charges: tuple[PlannedCharge, ...]
     budget: Budget
-    method: Mapping[str, Any]
+    method: Json
     tries: PrivateSelection = ONE_TRY
     compared: tuple[PairNoise, ...] = ()
     power: float = POWER
@@ -350,7 +351,7 @@ class Plan:
         """The places of a stage's slots."""
         return [i for i, s in enumerate(self.slots) if s.reservation.stage == stage]
 
-    def receipts(self, charged: Mapping[str, Event]) -> list[dict[str, Any]]:
+    def receipts(self, charged: Mapping[str, Event]) -> list[JsonDict]:
         """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
         paid = [c for c in self.charges if c.event.id in charged and c.purpose != "reserve"]
         early = ("discover", *ROUNDS)
@@ -365,7 +366,7 @@ class Plan:
         share = 0.0 if whole is None else self.accountant.share(event, whole.event) * whole.share
         return PlannedCharge(event, share, Reservation(RESERVE, None, 0, 0.0, scores_paid(event.id)))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """The plan as JSON values: its charges, the budget and the total, and in which terms they hold."""
         own = self.accountant
         return {
@@ -386,5 +387,5 @@ class Plan:
 
 def scores_paid(name: str) -> int:
     """How many distances an event of a reserve pays for, by its id; 0: it pays for something else."""
-    told = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
-    return int(told[1]) if told else 0
+    match = re.fullmatch(rf"{RESERVE}\d{{4,}}:{SCORES_PAID}(\d+)", name)
+    return int(match[1]) if match else 0

@@ -21,8 +21,7 @@ from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public import units
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import AUTO, LAPLACE, NOISE_KINDS, NoiseKind
-from mechanisms.public.noise_tails import KNOWN
+from mechanisms.public.noise_kinds import AUTO, KNOWN, LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity
 
 #: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.
@@ -44,8 +43,8 @@ def resolved(budget: Budget, mechanism: str) -> tuple[Budget, NoiseKind]:
     serving = [a.kind for a in SERVING]
     if accountant not in serving:
         fix = f"privacy.accountant={' or '.join(serving)}"
-        what = "what is discovered has no accounting here: the number of charges after it depends on its answers"
-        raise UserError(f"{what} ({accountant})", where="privacy.accountant", fix=fix)
+        problem = "what is discovered has no accounting here: the number of charges after it depends on its answers"
+        raise UserError(f"{problem} ({accountant})", where="privacy.accountant", fix=fix)
     kind = accountant_class(accountant).natural_noise if mechanism == AUTO else mechanism
     if kind not in KNOWN or (accountant == Basic.kind and kind != LAPLACE.name):
         fix = "mechanism=laplace" if accountant == Basic.kind else f"mechanism={' or '.join(KNOWN)}"
@@ -54,7 +53,7 @@ def resolved(budget: Budget, mechanism: str) -> tuple[Budget, NoiseKind]:
 
 
 def plan_discovery(
-    wanted: Sequence[Wanted],
+    questions: Sequence[Wanted],
     budget: Budget,
     *,
     share: float,
@@ -76,30 +75,30 @@ def plan_discovery(
         raise UserError(f"got {share}", where="privacy.discovery_share", fix="a part of the budget, 0.001 to 0.9")
     budget, noise = resolved(budget, mechanism)
     norm = NOISE_KINDS[noise].norm
-    values = [w for w in wanted if w.of_values]
+    values = [w for w in questions if w.of_values]
     if values and not budget.delta:
         fix = "a privacy.delta above 0, or the values from public knowledge"
-        what = f"values: discover needs a part of δ: with δ = 0 no value of column {values[0].column!r} is ever safe"
-        raise UserError(what, where="privacy.delta", fix=fix)
+        problem = f"values: discover needs a part of δ: with δ = 0 no value of column {values[0].column!r} is ever safe"
+        raise UserError(problem, where="privacy.delta", fix=fix)
     failure = units.round_down(budget.delta * share / len(values)) if values else 0.0
-    each = share / len(wanted)
-    charges = [Charge(w.event, noise, budget.moved(w, norm), each, w.of_values * failure) for w in wanted]
+    each = share / len(questions)
+    charges = [Charge(w.event, noise, budget.moved(w, norm), each, w.of_values * failure) for w in questions]
     *events, rest = (as_noise(e) for e in calibrate([*charges, Charge("rest", noise, 1.0, 1 - share)], budget))
     costs = replace(budget, max_records=1).sensitivity(Identity(2), norm)
     costs *= _noise_per_record(rest, budget.keeper([noise], charges), cells, pairs)
     for event in events:
         units.check_scale(event.scale)
-    planned = (PlannedCharge(e, each, _planned(w, e, budget, costs)) for w, e in zip(wanted, events, strict=True))
+    planned = (PlannedCharge(e, each, _planned(w, e, budget, costs)) for w, e in zip(questions, events, strict=True))
     return Plan(tuple(planned), budget, {})
 
 
-def _planned(wanted: Wanted, event: NoiseEvent, budget: Budget, noise: float) -> Wanted:
+def _planned(question: Wanted, event: NoiseEvent, budget: Budget, noise: float) -> Wanted:
     """The question with what is released of its answer."""
-    if not wanted.of_values:
-        return replace(wanted, most=budget.max_records, noise=noise if wanted.sizes else 0.0)
+    if not question.of_values:
+        return replace(question, most=budget.max_records, noise=noise if question.sizes else 0.0)
     failure = safe_failure(event.failure, budget.delta)
     threshold = safe_threshold(event.kind, event.scale, failure, budget.max_records)
-    return replace(wanted, most=budget.max_records, threshold=threshold)
+    return replace(question, most=budget.max_records, threshold=threshold)
 
 
 def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int], pairs: bool) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mechanisms.accounting.accountants.registered import check_filter
 from mechanisms.accounting.budget import Budget
@@ -17,6 +16,7 @@ from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
+from mechanisms.public.plain_files import Json
 from mechanisms.public.queries.query_matrices import Identity
 
 #: The noise of a whole reserve has to stay so far below the largest that answers hold, to leave room for its parts.
@@ -59,17 +59,17 @@ def make_plan(
     """
     if not requests:
         raise UserError("no marginals", where="selection", fix="select at least one marginal")
-    wanted = [Reservation("", r.clique, domain.cells(r.clique), r.weight) for r in requests]
+    slots = [Reservation("", r.clique, domain.cells(r.clique), r.weight) for r in requests]
     left = share_left(beside, discovered)
 
     def plan_of(pair: Pair) -> Plan:
         """The plan under a pair of noise and accountant."""
-        shares, own = _shares(wanted, shares_power(pair, budget.accountant), left), pair.of(budget)
-        return _calibrated(wanted, shares, own, method={}, noise=pair.noise, beside=beside, discovered=discovered)
+        shares, own = _shares(slots, shares_power(pair, budget.accountant), left), pair.of(budget)
+        return _calibrated(slots, shares, own, method={}, noise=pair.noise, beside=beside, discovered=discovered)
 
     pairs = possible_pairs(mechanism, budget, noise_alone=True)
     most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow
-    loads = [w.cells * (w.weight / most) ** (1 / POWER) for w in wanted]
+    loads = [w.cells * (w.weight / most) ** (1 / POWER) for w in slots]
     best = _with_least_noise(by_pair(pairs, plan_of), loads)
     check_scales(best.events)
     return best
@@ -79,7 +79,7 @@ def reserve(
     reservations: Sequence[Reservation],
     budget: Budget,
     *,
-    method: Mapping[str, Any],
+    method: Json,
     noise: NoiseKind,
     filter_share: float = 0.0,
     beside: Sequence[Beside] = (),
@@ -117,7 +117,7 @@ def _calibrated(
     shares: Sequence[float],
     budget: Budget,
     *,
-    method: Mapping[str, Any],
+    method: Json,
     noise: NoiseKind,
     beside: Sequence[Beside],
     discovered: Sequence[PlannedCharge],
@@ -168,7 +168,7 @@ def _with_least_noise(plans: Sequence[tuple[Pair, Plan]], loads: Sequence[float]
     return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
 
 
-def _shares(wanted: Sequence[Reservation], power: float, left: float) -> list[float]:
+def _shares(slots: Sequence[Reservation], power: float, left: float) -> list[float]:
     """Each marginal's part of the budget, the part that is left for all of them shared out.
 
     A weight is that of squares: the error of its marginal counts weight^(3/2) times.
@@ -176,7 +176,7 @@ def _shares(wanted: Sequence[Reservation], power: float, left: float) -> list[fl
     Raises:
         UserError: a part next to nothing.
     """
-    loads = [(w.weight ** (power / POWER), w.cells**power) for w in wanted]
+    loads = [(w.weight ** (power / POWER), w.cells**power) for w in slots]
     total = math.fsum(weight * cells for weight, cells in loads)
     shares = [left * weight * cells / total for weight, cells in loads]
     if not math.isfinite(total) or min(shares) < 1e-12:

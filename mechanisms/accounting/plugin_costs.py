@@ -51,10 +51,10 @@ def blamed(accountant: Accountant, noise: Iterable[type]) -> Iterator[None]:
         if not parts:
             raise
         ours = f"parts of ours: {', '.join(a.kind for a in OWN_ACCOUNTANTS)} and mechanism=gaussian or laplace"
-        said = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        problem = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         fix = f"{error.fix}; or {ours}" if isinstance(error, UserError) else ours
         place = error.where if isinstance(error, UserError) else ACCOUNTANT
-        raise UserError(f"{said} (as {parts} counts costs)", where=place, fix=fix) from error
+        raise UserError(f"{problem} (as {parts} counts costs)", where=place, fix=fix) from error
 
 
 def check_costs(accountant: Accountant, events: Sequence[Event], claim: PrivacyLoss) -> None:
@@ -82,5 +82,5 @@ def check_costs(accountant: Accountant, events: Sequence[Event], claim: PrivacyL
             return
         alone = currency.epsilon(currency.total(accountant.cost(e)[currency.name] for e in events), accountant.delta)
         if not alone >= claim.epsilon * (1 - ROUNDING):
-            what = f"the costs of the events come to ε = {alone!r}, less than its total of {claim.epsilon!r}"
-            raise UserError(what, **_MEND)
+            problem = f"the costs of the events come to ε = {alone!r}, less than its total of {claim.epsilon!r}"
+            raise UserError(problem, **_MEND)

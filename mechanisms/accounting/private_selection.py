@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError
+from mechanisms.public.plain_files import JsonDict
 from mechanisms.public.units import MIN_DELTA, MOST_TRIES, Delta, Epsilon, delta, epsilon, round_down, round_up
 
 #: Coins drawn from the noise source at a time.
@@ -119,7 +119,7 @@ class PrivateSelection:
                 best = (verdict.score, number)
         return None if best is None else best[1]
 
-    def to_json(self, one: PrivacyLoss) -> dict[str, Any]:
+    def to_json(self, one: PrivacyLoss) -> JsonDict:
         """What is public about it: the expected number of tries, never how many there were."""
         ends = "the first accepted" if self.threshold else "a secret coin after each try; the best noisy score"
         total = self.total(one)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event, with_failure
+from mechanisms.public.plain_files import Json
 
 
-def booked_event(receipt: Mapping[str, Any]) -> Event:
+def booked_event(receipt: Json) -> Event:
     """The event whose cost was booked: the slot's worst case where the receipt names one, else the numbers used.
 
     Args:
@@ -27,7 +28,7 @@ def booked_event(receipt: Mapping[str, Any]) -> Event:
     return with_failure(event, _number(numbers["failure"])) if numbers.get("failure") else event
 
 
-def booked_events(receipts: Sequence[Mapping[str, Any]]) -> list[Event]:
+def booked_events(receipts: Sequence[Json]) -> list[Event]:
     """All of them, in order."""
     return [booked_event(r) for r in receipts]
 

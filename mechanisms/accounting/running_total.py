@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
+from mechanisms.public.plain_files import JsonDict
 from mechanisms.public.units import rounded_up, said_loss
 
 
@@ -58,8 +58,7 @@ class RunningTotal:
         """The δ of the accountant's total."""
         return (0.5 - self.slack) * self.limit.delta
 
-    def to_json(self) -> dict[str, Any]:
-        """JSON values, as `privacy.json` holds them."""
+    def to_json(self) -> JsonDict:
         return {
             "sentence": self.sentence,
             "table": self.table,

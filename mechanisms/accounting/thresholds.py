@@ -8,8 +8,7 @@ from typing import Protocol
 
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.noise_tails import of_each, upper_quantile
+from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind, of_each, upper_quantile
 from mechanisms.public.units import MIN_DELTA, WEIGHT_BITS, Delta, Norm, round_down, round_up
 
 #: Values per unit: each number up to this is bounded alone; larger numbers in runs that double.

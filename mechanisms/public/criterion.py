@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mechanisms.public.domain import Clique
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring, Norm
 
@@ -43,7 +44,6 @@ class Criterion:
 
     @property
     def event(self) -> str:
-        """The ledger's name for the charge."""
         return f"{ACCEPT}{self.place}"
 
     @property
@@ -67,7 +67,7 @@ class Criterion:
         """
         return sensitivity(Identity(2), norm="l1", neighbouring=neighbouring, max_records=max_records)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """What is compared and what decides, as JSON values."""
         return {
             "metric": "l1",
@@ -84,12 +84,12 @@ def in_records(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def compared(facts: Mapping[str, Any]) -> str:
+def compared(facts: Json) -> str:
     """What a score compares, in words, of the part `accept` of its event."""
     return f"{facts['of']} L1 distance of {facts['compared']:,} {facts['marginals']}-way marginals"
 
 
-def answered_scores(events: Sequence[Mapping[str, Any]], *, limit: str = ", at most") -> list[tuple[str, str]]:
+def answered_scores(events: Sequence[Json], *, limit: str = ", at most") -> list[tuple[str, str]]:
     """What each score compares that decided about a release, and its noisy figure; they are part of the release."""
     scores = [(e, e["accept"]) for e in events if "accept" in e and e["answered"]]
     return [

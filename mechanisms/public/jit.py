@@ -39,10 +39,10 @@ class Compiled:
             own = FunctionType(own.__code__, own.__globals__ | called, own.__name__, own.__defaults__, own.__closure__)
             update_wrapper(own, self.py_func)
         try:
-            made = numba.njit(own, cache=True, nogil=True, **self.options)
+            machine_code = numba.njit(own, cache=True, nogil=True, **self.options)
         except RuntimeError:
-            made = numba.njit(own, nogil=True, **self.options)
-        return cast("Callable[..., Any]", made)
+            machine_code = numba.njit(own, nogil=True, **self.options)
+        return cast("Callable[..., Any]", machine_code)
 
 
 def compiled(function: F) -> F:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 
@@ -49,6 +49,20 @@ def _tally(counts: NDArray[np.int64], keys: NDArray[np.int64], rows: int) -> Non
 def _tally_weighted(counts: NDArray[np.int64], keys: NDArray[np.int64], weights: NDArray[np.uint32]) -> None:
     for i in range(len(weights)):
         counts[keys[i]] += np.int64(weights[i])
+
+
+def in_batches(domain: Domain, cliques: Sequence[Clique], most: int) -> Iterator[list[Clique]]:
+    """The cliques in their order, as many together as have at most `most` cells; a single larger one goes alone."""
+    batch: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        own = domain.cells(clique)
+        if batch and cells + own > most:
+            yield batch
+            batch, cells = [], 0
+        batch, cells = [*batch, clique], cells + own
+    if batch:
+        yield batch
 
 
 def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
@@ -91,11 +105,11 @@ def add_counts(counts: Sequence[NDArray[np.int64]], table: CodedTable, cliques: 
 def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: CodedTable) -> None:
     """Add the counts of some marginals, given by the places of their columns."""
     sizes = [a.size for a in table.domain.attributes]
-    wanted = sorted({place for _, places in jobs for place in places})
+    used = sorted({place for _, places in jobs for place in places})
     keys = np.empty(STEP, np.int64)
     for start in range(0, table.rows, STEP):
         part = slice(start, min(start + STEP, table.rows))
-        columns = {place: _short(table.columns[place][part], sizes[place]) for place in wanted}
+        columns = {place: _short(table.columns[place][part], sizes[place]) for place in used}
         weights = None if table.weights is None else np.ascontiguousarray(table.weights[part])
         for out, places in jobs:
             if weights is None and len(places) == 2 and max(sizes[place] for place in places) <= SHORT:

@@ -74,13 +74,13 @@ def needed(text: str, thing: str, where: str, instead: str) -> Any:
     module = text.partition(":")[0]
     if not _installed(text):
         place = module.rpartition(".")[0].replace(".", "/")
-        what = f"{thing} belongs to the rooms of the papers, and {place}/ is not installed"
-        raise UserError(what, where=where, fix=f"the project with that folder; or {instead}")
+        problem = f"{thing} belongs to the rooms of the papers, and {place}/ is not installed"
+        raise UserError(problem, where=where, fix=f"the project with that folder; or {instead}")
     return loaded(text)
 
 
 def loaded(text: str) -> Any:
     """The thing that a dotted text names, of a module that is installed."""
     module, _, name = text.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
+    module_found = import_module(module)
+    return getattr(module_found, name) if name else module_found

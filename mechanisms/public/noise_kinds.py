@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import one_of
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.units import Norm
 
 #: The name of a kind of noise, as settings and releases spell it.
@@ -48,6 +49,11 @@ OWN_KINDS = (LAPLACE, GAUSSIAN)
 #: All kinds by name: ours, and those of plugins, which are taken where they are named.
 NOISE_KINDS: dict[NoiseKind, NoiseLaw] = {law.name: law for law in OWN_KINDS}
 
+#: What the quantiles of the standard library may be off by, as a share (Wichura 1988: 1 in 10¹⁶), with room.
+SLACK = 1e-12
+#: The kinds of noise whose tails are known.
+KNOWN = (LAPLACE.name, GAUSSIAN.name)
+
 
 def possible_kinds(setting: str, *, delta: float) -> tuple[NoiseKind, ...]:
     """The kinds that a setting leaves to choose from: the one it names, or all of ours that serve at this δ for `auto`.
@@ -58,3 +64,28 @@ def possible_kinds(setting: str, *, delta: float) -> tuple[NoiseKind, ...]:
     if setting == AUTO:
         return tuple(law.name for law in OWN_KINDS if law.pure or delta > 0)
     return (one_of(setting, (*NOISE_KINDS, AUTO), "mechanism"),)
+
+
+def upper_quantile(kind: NoiseKind, probability: float) -> float:
+    """The least x, rounded up, with P(Z > x) ≤ probability for a draw Z at scale 1.
+
+    Args:
+        probability: above 0, at most 1/2.
+    Raises:
+        UserError: noise of a kind whose tails are not known.
+    """
+    if kind not in KNOWN:
+        fix = f"mechanism={' or '.join(KNOWN)}"
+        raise UserError(f"no thresholds are known for {kind} noise", where="mechanism", fix=fix)
+    if not 0 < probability <= 0.5:
+        raise ValueError(f"a tail of probability {probability}")
+    value = -math.log(2 * probability) if kind == LAPLACE.name else -NormalDist().inv_cdf(probability)
+    return math.nextafter(value * (1 + SLACK), math.inf)
+
+
+def of_each(failure: float, count: int) -> float:
+    """The probability that each of `count` independent draws may have for all together to have `failure`, rounded down.
+
+    1 − (1 − failure)^(1/count).
+    """
+    return -math.expm1(math.log1p(-failure) / count) * (1 - SLACK)

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, shown
 
+#: What a JSON object holds: as it is read, and as it is made.
+Json: TypeAlias = Mapping[str, Any]
+JsonDict: TypeAlias = dict[str, Any]
 #: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
 LARGEST_TEXT, DEEPEST = 2**28, 64
 #: A file that takes less than its size by this factor on disk is holes: no rows are packed so well by any file system.
@@ -38,21 +41,21 @@ def check_plain(folder: Path) -> None:
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(place, name)
-            inside, found = path.relative_to(folder), path.lstat()
+            inside, state = path.relative_to(folder), path.lstat()
             if not name.isprintable() or len(inside.parts) > DEEPEST:
-                what = f"{shown(name)[:80]!r} is a name with unseen characters, or lies deeper than {DEEPEST} folders"
-                raise UserError(what, where=str(folder), fix=FIX)
-            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-                raise _odd(inside.as_posix(), folder, found.st_mode)
-            if found.st_size > LARGEST_TEXT and found.st_blocks * 512 * HOLES < found.st_size:  # days to read nothing
-                what = f"{inside.as_posix()} says that it has {found.st_size:,} bytes, and has hardly any"
-                raise UserError(what, where=str(folder), fix=FIX)
+                fault = f"{shown(name)[:80]!r} is a name with unseen characters, or lies deeper than {DEEPEST} folders"
+                raise UserError(fault, where=str(folder), fix=FIX)
+            if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+                raise _odd(inside.as_posix(), folder, state.st_mode)
+            if state.st_size > LARGEST_TEXT and state.st_blocks * 512 * HOLES < state.st_size:  # days to read nothing
+                fault = f"{inside.as_posix()} says that it has {state.st_size:,} bytes, and has hardly any"
+                raise UserError(fault, where=str(folder), fix=FIX)
 
 
 def _odd(name: str, folder: Path, mode: int) -> UserError:
     kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
-    what = f"{name} is no plain file, but {kinds.get(stat.S_IFMT(mode), 'a device')}"
-    return UserError(what, where=str(folder), fix=FIX)
+    problem = f"{name} is no plain file, but {kinds.get(stat.S_IFMT(mode), 'a device')}"
+    return UserError(problem, where=str(folder), fix=FIX)
 
 
 @contextmanager
@@ -86,12 +89,12 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
 
 def holds(path: Path, text: str) -> bool:
     """Whether a plain file is this very text; of a longer one no more is read."""
-    wanted = text.encode()
+    content = text.encode()
     with open_plain(path) as file:
-        return file.read(len(wanted) + 1) == wanted
+        return file.read(len(content) + 1) == content
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> JsonDict:
     """The mapping in a JSON file.
 
     Raises:
@@ -100,7 +103,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return json_mapping(read_text(path))
 
 
-def json_mapping(text: str) -> dict[str, Any]:
+def json_mapping(text: str) -> JsonDict:
     """The mapping that a JSON text holds; ValueError where it holds none, or what no run writes."""
     try:
         content = json.loads(text, parse_constant=_number, parse_float=_number, object_pairs_hook=said_once)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import QueryMatrix
 
 
@@ -148,12 +148,12 @@ class PrivacyStatement:
     accountant: str
     conversion: str
     neighbouring: str
-    unit: Mapping[str, Any]
+    unit: Json
     holdout: str | float
     noise_source: str
-    public_facts: tuple[Mapping[str, Any], ...]
-    outside: tuple[Mapping[str, Any], ...]
-    events: tuple[Mapping[str, Any], ...]
+    public_facts: tuple[Json, ...]
+    outside: tuple[Json, ...]
+    events: tuple[Json, ...]
     versions: Mapping[str, str]
     guarantee: Mapping[str, float]
     original: Mapping[str, float]
@@ -163,12 +163,12 @@ class PrivacyStatement:
     group_privacy: tuple[Mapping[str, float | None], ...]
     table: str
     published: Mapping[str, str | None]
-    running_total: Mapping[str, Any] | None = None
-    selection: Mapping[str, Any] | None = None
+    running_total: Json | None = None
+    selection: Json | None = None
     warnings: tuple[str, ...] = ()
-    not_ours: tuple[Mapping[str, Any], ...] = ()
+    not_ours: tuple[Json, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """The statement as JSON values, the most important first."""
         content = {"version": STATEMENT_VERSION, **asdict(self)}
         return content if self.not_ours else {k: v for k, v in content.items() if k != "not_ours"}
@@ -184,7 +184,7 @@ def said_not_ours(parts: object) -> list[str]:
     return [_said(p) for p in entries if isinstance(p, Mapping)]
 
 
-def _said(part: Mapping[str, Any]) -> str:
+def _said(part: Json) -> str:
     package = part.get("distribution") or part.get("module")
     number = f" {part['version']}" if part.get("version") else ""
     return f"{part.get('kind')} {part.get('name')!r} of {package}{number}"

@@ -19,7 +19,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.plain_files import open_arrays, read_mapping
+from mechanisms.public.plain_files import Json, JsonDict, open_arrays, read_mapping
 from mechanisms.public.queries.stored_queries import QUERIES, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.facts_file import alone
@@ -52,9 +52,9 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
     write_whole(folder / "index.json", json.dumps(index_of(measurements), indent=1) + "\n")
 
 
-def index_of(measurements: Measurements) -> dict[str, Any]:
+def index_of(measurements: Measurements) -> JsonDict:
     """The content of index.json."""
-    index: dict[str, Any] = {
+    index: JsonDict = {
         "format": FORMAT,
         "domain": [asdict(a) for a in measurements.domain.attributes],
         "public_total": measurements.public_total,
@@ -93,8 +93,8 @@ def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measure
             raise ValueError(f"format {index.get('format')!r}")
         domain = Domain(tuple(Attribute(**a) for a in index["domain"]))
         with open_arrays(folder / "answers.npz") as arrays:
-            wanted = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
-            answers = tuple(_answer(str(i), r, arrays) for i, r in wanted)
+            receipts = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
+            answers = tuple(_answer(str(i), r, arrays) for i, r in receipts)
             counted = index.get("histogram")
             histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
             distances = None if DISTANCES not in index else _distances(index[DISTANCES], arrays)
@@ -139,7 +139,7 @@ def load_answer(path: Path) -> NoisyMarginal:
         raise UserError("this saved answer is damaged", where=str(path), fix=fix) from error
 
 
-def _receipt(answer: NoisyMarginal) -> dict[str, Any]:
+def _receipt(answer: NoisyMarginal) -> JsonDict:
     return {
         "clique": list(answer.clique),
         "query": type(answer.query).__name__,
@@ -154,7 +154,7 @@ def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
     return {f"{prefix}.values": answer.values, **named}
 
 
-def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
+def _answer(prefix: str, receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
     mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
     _check_known("query", receipt["query"], QUERIES)
     _check_known("noise", receipt["noise"], NOISE_KINDS)
@@ -167,7 +167,7 @@ def _answer(prefix: str, receipt: Mapping[str, Any], arrays: Mapping[str, NDArra
     return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
 
 
-def _distances(receipt: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NoisyDistances:
+def _distances(receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> NoisyDistances:
     _check_known("noise", receipt["noise"], NOISE_KINDS)
     cliques = tuple(tuple(c) for c in receipt["cliques"])
     values, whole = arrays[f"{DISTANCES}.values"], arrays[f"{DISTANCES}.whole"]

@@ -171,7 +171,9 @@ class Setting:
         return f"{words}; {self.note}" if self.note else words
 
     def _range(self) -> str:
-        least, most, above, below = (None if b is None else _figure(b) for b in self._bounds())
+        least, most, above, below = (
+            None if b is None else _figure(b) for b in (self.least, self.most, self.above, self.below)
+        )
         if least and most:
             return f"from {least} to {most}"
         if above and below:
@@ -179,9 +181,6 @@ class Setting:
         low = f"of at least {least}" if least else f"above {above}" if above else ""
         high = f"at most {most}" if most else f"below {below}" if below else ""
         return f"{low}, {high}" if low and high else low or high
-
-    def _bounds(self) -> tuple[float | None, ...]:
-        return self.least, self.most, self.above, self.below
 
 
 #: Plain types of values: what counts as one, and its name in a message.

@@ -101,8 +101,8 @@ def check_scale(scale: float, maximum: float = MAX_SCALE) -> None:
     """
     if not 0 < scale <= maximum:
         fix = "a larger privacy.epsilon, a smaller privacy.max_records, or fewer marginals"
-        what = f"noise scale {scale:.3g} exceeds the supported maximum {maximum:.3g} records"
-        raise UserError(what, where="privacy.epsilon", fix=fix)
+        problem = f"noise scale {scale:.3g} exceeds the supported maximum {maximum:.3g} records"
+        raise UserError(problem, where="privacy.epsilon", fix=fix)
 
 
 def joint_sensitivity(each: float, count: int, norm: Norm) -> float:

@@ -44,7 +44,7 @@ def explicit(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: i
     return Workload(cliques, (1.0,) * len(cliques))
 
 
-def without_joints(domain: Domain, workload: Workload, alone: Collection[str], named: bool) -> Workload:
+def without_joints(workload: Workload, alone: Collection[str], named: bool) -> Workload:
     """The workload without the joint marginals of columns that stand alone.
 
     Args:
@@ -57,9 +57,9 @@ def without_joints(domain: Domain, workload: Workload, alone: Collection[str], n
     lonely = [c for c in workload.cliques if len(c) > 1 and not set(c).isdisjoint(alone)]
     if lonely and named:
         name = next(n for n in lonely[0] if n in alone)
-        what = f"{' × '.join(lonely[0])}: the schema keeps {name!r} out of joint marginals"
+        problem = f"{' × '.join(lonely[0])}: the schema keeps {name!r} out of joint marginals"
         fix = "leave it out (joint_bins: the column's own name stands for the coarse bins), or change the schema"
-        raise UserError(what, where="selection.marginals", fix=fix)
+        raise UserError(problem, where="selection.marginals", fix=fix)
     weighted = [(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True) if c not in set(lonely)]
     if not weighted:
         fix = "add 1 to selection.k, or take one_way_only away"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
@@ -42,6 +41,7 @@ class Aim(Method):
     """
 
     kind: ClassVar[str] = "aim"
+    graphical: ClassVar[bool] = True
     squares: ClassVar[bool] = True
     candidates: tuple[Clique, ...]
     weights: tuple[float, ...]
@@ -50,10 +50,6 @@ class Aim(Method):
     max_model_cells: int
     penalty: str = FULL
     per_round: int | None = None
-
-    @property
-    def graphical(self) -> bool:
-        return True
 
     @property
     def max_cells_between(self) -> int | None:
@@ -90,7 +86,7 @@ class Aim(Method):
             if clique is None or len(context.known) == before:
                 continue
             old, expected = expected(clique), context.fit()
-            if _taught(old, expected(clique)) <= noise * old.size:
+            if float(np.abs(expected(clique) - old).sum()) <= noise * old.size:  # it taught less than its noise
                 part *= 4
 
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
@@ -99,7 +95,6 @@ class Aim(Method):
         return super().later_cells(domain, slots) + [(LATER, min(largest, self.max_model_cells))] * self.rounds
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        """The limit of the model."""
         return self.max_model_cells
 
 
@@ -120,10 +115,6 @@ def in_turn(candidates: Sequence[Clique], number: int, most: int | None) -> list
         shuffled = np.random.default_rng(len(places)).permutation(places)
         chosen += [int(shuffled[(number * count + i) % len(places)]) for i in range(count)]
     return [candidates[i] for i in sorted(chosen)]
-
-
-def _taught(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-    return float(np.abs(after - before).sum())
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,13 @@ from mechanisms.public.designs.allocation import Known, PairOffer, allocate
 from mechanisms.public.designs.dense import in_larger
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
-from mechanisms.public.designs.residual_pairs import with_residuals
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
 from mechanisms.public.designs.tree_model import TreeModel, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.coarse_values import coarse_columns, solid_groups
-from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.merged_cells import coarse_columns, merged_query, solid_groups
 from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.queries.residual_query import with_residuals
 from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
@@ -125,10 +124,10 @@ class Auto(ScoredPairs):
         asked, factor = with_residuals(context.domain, queries, context.bound)
         sides = sides_of(given, tuple(queries))
         view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
-        known = _known(context, view, {c: expected(c) for c in given})
+        measured = _known(context, view, {c: expected(c) for c in given})
         first = _screen(context, view)
         offer = NO_PAIRS if first is None else first.offer
-        shares = allocate(known, offer, context.reserve.noise, context.reserve.power).shares
+        shares = allocate(measured, offer, context.reserve.noise, context.reserve.power).shares
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
         every = len(certain) > 0 and len(parts) == len(view.pairs)
@@ -148,8 +147,8 @@ class Auto(ScoredPairs):
         if left <= LEAST_PART:
             return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
-        known = _known(context, view, {c: expected(c) for c in given} | held)
-        plan = allocate(known, offer, lambda part: context.reserve.noise(part * left), context.reserve.power).shares
+        measured = _known(context, view, {c: expected(c) for c in given} | held)
+        plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power).shares
         columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
@@ -205,7 +204,7 @@ class _Screening:
 def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
-    weights, factor = (np.array([told(c) for c in expected]) for told in (view.weight, lambda c: view.factor.get(c, 1)))
+    weights, factor = (np.array([fact(c) for c in expected]) for fact in (view.weight, lambda c: view.factor.get(c, 1)))
     return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 

@@ -14,10 +14,12 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.pairs import POWER, possible_pairs
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import reserve
-from mechanisms.public.designs.tree import pairs
+from mechanisms.public.designs.tree import forest_edges, pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind
+from mechanisms.public.plain_files import JsonDict
+from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings
 from mechanisms.public.workload import Workload, all_k_way, check_listed, without_joints
@@ -26,6 +28,8 @@ from mechanisms.selection.context import Context
 #: Stages: the first measurements, the choices, and the measurements of what was chosen; and of fine columns.
 SLOT_STAGES = ("given", "choose", "chosen", "scores", "pairs", "fine")
 GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS, FINE_STAGE = SLOT_STAGES
+#: What the parts of the budget are for, where a tree is chosen.
+TREE_STAGES = ("one-way", "choice", "measurement")
 #: How messages call thresholds.
 DEVIATIONS, RECORDS = "a number of standard deviations", "a number of records"
 #: The name of a marginal that is not known yet.
@@ -75,7 +79,7 @@ class Method(ABC):
     squares: ClassVar[bool] = False
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> JsonDict:
         """The method as plain values."""
         return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in fields(self)}}
 
@@ -201,7 +205,7 @@ class Selection(BoundedSettings, ABC):
         Raises:
             UserError: a setting that does not fit the schema; nothing to measure.
         """
-        return without_joints(facts.domain, all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
+        return without_joints(all_k_way(facts.domain, [1], max_cells=self.largest), facts.alone, False)
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
         """Marginals that might be chosen if they had fewer cells, beside those that the workload names."""
@@ -229,8 +233,8 @@ def check_mapped(selection: Selection) -> None:
     """UserError for selections that measure no whole marginal of a mapped column and its source."""
     if selection.whole_pairs is not None:
         fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
-        what = "the schema's mapped columns need a whole marginal with their source"
-        raise UserError(what, where=selection.whole_pairs, fix=fix)
+        problem = "the schema's mapped columns need a whole marginal with their source"
+        raise UserError(problem, where=selection.whole_pairs, fix=fix)
 
 
 def one_way_slots(domain: Domain, part: float, stage: str = GIVEN) -> list[Reservation]:
@@ -274,3 +278,23 @@ def check_floor(floor: float, merge: float | None) -> None:
     """UserError for `selection.floor` where no values are merged, of which it could say something."""
     if floor and merge is None:
         raise UserError("no values are merged", where="selection.floor", fix="selection.merge=4.5 with it, or 0")
+
+
+def tree_slots(
+    domain: Domain, candidates: Sequence[Clique], split: Sequence[float], targets: Clique = ()
+) -> list[Reservation]:
+    """One-way marginals (with the targets), then as many choices as the tree has edges, then its marginals.
+
+    Args:
+        split: parts of the budget for the three stages; equal within a stage.
+    """
+    whole = {domain.canonical(s) for n in domain.names for s in subsets(domain.canonical((n, *targets)))}
+    first = sorted(whole, key=lambda c: (len(c), domain.axes(c)))
+    count, new = forest_edges(candidates), [(), *subsets(targets)]
+    largest = max((domain.cells(c) for c in candidates), default=0)
+    slots = [Reservation(GIVEN, c, domain.cells(c), split[0] / len(first)) for c in first]
+    slots += [Reservation(CHOOSE, None, 0, split[1] / count) for _ in range(count)]
+    for extra in new if count else ():
+        cells = largest * domain.cells(extra)
+        slots += [Reservation(CHOSEN, None, cells, split[2] / count / len(new)) for _ in range(count)]
+    return slots

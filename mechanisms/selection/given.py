@@ -50,7 +50,7 @@ class GivenMarginals(Selection):
         else:
             default = [1, 2] if len(domain) > 1 else [1]  # a table of one column has no pairs
             workload = all_k_way(domain, default if self.k == [1, 2] else self.k, max_cells=self.max_cells)
-        workload = without_joints(domain, workload, facts.alone, self.named)
+        workload = without_joints(workload, facts.alone, self.named)
         return reweighted(domain, workload, [_weight_entry(entry) for entry in self.weights or []])
 
 

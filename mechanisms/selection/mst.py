@@ -19,16 +19,17 @@ from mechanisms.selection.base import (
     DEVIATIONS,
     LATER,
     RECORDS,
+    TREE_STAGES,
     Facts,
     Method,
     Schedule,
     Selection,
     edges,
     large_pairs,
+    tree_slots,
 )
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.questions import ask_given, common_values, grow_tree, share_out
-from mechanisms.selection.tree_slots import STAGES, tree_slots
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class MstSettings(Selection):
     max_cells: int = setting(1_000_000, least=1)
     rare: float = setting(3.0, least=0, noun=DEVIATIONS)
     floor: float = setting(0.0, least=0, noun=RECORDS)
-    split: list[float] = setting([1.0, 0.5, 2.0], above=0, parts=STAGES)
+    split: list[float] = setting([1.0, 0.5, 2.0], above=0, parts=TREE_STAGES)
     view_cells: int = setting(0, least=0, note="256 for 8 binary columns, 0: each edge alone")
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mechanisms.public.members import Members
+from mechanisms.public.plain_files import Json
 from mechanisms.selection.aim import AimSettings
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Method, Selection
@@ -36,7 +34,7 @@ def registered_methods() -> dict[str, type[Method]]:
     return {m.kind: m for s in SELECTIONS.values() for m in s.methods}
 
 
-def method_of(description: Mapping[str, Any]) -> Method:
+def method_of(description: Json) -> Method:
     """The method that a plan describes; KeyError for one that is not registered."""
     if not description:
         return Given()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.marginals import BATCH_CELLS, count_cliques
+from mechanisms.public.marginals import BATCH_CELLS, count_cliques, in_batches
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
@@ -27,27 +27,17 @@ from mechanisms.sensitive.noise import NoiseSource
 def exact_distance(table: Private, synthetic: CodedTable, criterion: Criterion, *, scale: float = 1.0) -> int:
     """The criterion's distance in lattice units of 2**-WEIGHT_BITS records, rounded down; NOT private.
 
-    Guarantee: for a fixed synthetic table it moves by no more than `wanted.sensitivity`, exactly: a mean of m whole
+    Guarantee: for a fixed synthetic table it moves by no more than `criterion.sensitivity`, exactly: a mean of m whole
         numbers that move by at most d together moves by at most d after rounding down too.
     Args:
         synthetic: rows over the same measured domain; fixed, whatever the private table is.
         scale: what a synthetic row counts, in records.
     """
     check_same_domain(table.coded, synthetic)
-    distances: list[int] = []
-    start = 0
-    while start < len(criterion.cliques):
-        end, cells = start, 0
-        while end < len(criterion.cliques):
-            cells += synthetic.domain.cells(criterion.cliques[end])
-            if end > start and cells > BATCH_CELLS:
-                break
-            end += 1
-        batch = criterion.cliques[start:end]
-        exact = exact_marginals(table, batch, batch_cells=BATCH_CELLS)
-        for counts, synthetic_counts in zip(exact, count_cliques(synthetic, batch), strict=True):
-            distances.append(int(np.abs(counts - _in_units(synthetic_counts, scale)).sum()))
-        start = end
+    batches = in_batches(synthetic.domain, criterion.cliques, BATCH_CELLS)
+    theirs = (counts for batch in batches for counts in count_cliques(synthetic, batch))
+    exact = exact_marginals(table, criterion.cliques, batch_cells=BATCH_CELLS)
+    distances = [int(np.abs(a - _in_units(b, scale)).sum()) for a, b in zip(exact, theirs, strict=True)]
     return max(distances) if criterion.over == "largest" else sum(distances) // len(distances)
 
 
@@ -89,15 +79,14 @@ class _Distance(JsonAnswer):
     """One criterion's distance."""
 
     event: NoiseEvent
-    wanted: Criterion
+    criterion: Criterion
 
     @property
     def label(self) -> str:
-        return self.wanted.title
+        return self.criterion.title
 
-    def fits(self, answer: Mapping[str, Any]) -> bool:
-        """Whether the answer is to this criterion."""
-        return answer.get("accept") == self.wanted.to_json() and isinstance(answer.get("value"), float)
+    def fits(self, answer: Json) -> bool:
+        return answer.get("accept") == self.criterion.to_json() and isinstance(answer.get("value"), float)
 
     def exact(self, distance: int, sensitivity: float) -> Exact[ExactAnswers]:
         """The distance, capped where answers end: a cap moves no further than what it caps."""
@@ -105,10 +94,8 @@ class _Distance(JsonAnswer):
         return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
-    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
-        """The distance with noise, in records."""
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
         value = float(noisy(exact.value, self.event, source)[0])
-        return {"event": self.event.id, "accept": self.wanted.to_json(), "value": value}
+        return {"event": self.event.id, "accept": self.criterion.to_json(), "value": value}

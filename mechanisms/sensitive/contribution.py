@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal, stream
+from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal
 from mechanisms.public.units import ID_RULES, MAX_RECORDS, NO_UNIT, WEIGHT_BITS, Clip, MissingUnit
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
@@ -73,8 +73,8 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     """
     index = source.index(str(unit.column), where="privacy.unit")
     if source.types[index].split("(")[0] not in OF_IDS:
-        what = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
-        raise UserError(what, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
+        problem = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
+        raise UserError(problem, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
     return source.text(index)
 
 
@@ -152,8 +152,8 @@ def check_sizes(unit: PrivacyUnit, sizes: UnitSizes) -> None:
         raise UserError("a record has no unit id", where="privacy.missing_unit", fix=fix)
     if unit.clip == "none" and sizes.largest > unit.max_records:
         fix = "a larger privacy.max_records, or privacy.clip=weight or truncate"
-        what = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
-        raise UserError(what, where="privacy.max_records", fix=fix)
+        problem = f"privacy.clip=none, but a unit has more than {unit.max_records} records"
+        raise UserError(problem, where="privacy.max_records", fix=fix)
 
 
 def clip_records(
@@ -174,26 +174,21 @@ def clip_records(
     keep: NDArray[np.bool_] | None = None
     weights: NDArray[np.uint32] | None = None
     table = _numbered(units)
-    with source.connect() as engine:
-        if unit.missing == "drop":
-            for (row,) in _columns(source, engine, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
-                keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
-                keep[row] = False
-        engine.execute(
-            f"CREATE TEMP TABLE large AS SELECT unit, count(*) AS n FROM {table} WHERE unit IS NOT NULL "
-            f"GROUP BY unit HAVING count(*) > {unit.max_records}"
-        )
-        if not engine.execute("SELECT count(*) FROM large").fetchall()[0][0]:
-            return keep, None
-        rest = f"{table} JOIN large USING (unit)"
-        if unit.clip == "weight":
-            weights = np.full(rows, 1 << WEIGHT_BITS, dtype=np.uint32)
-            for row, count in _columns(source, engine, f"SELECT file_row_number, n FROM {rest}"):
-                weights[row] = (unit.max_records << WEIGHT_BITS) // count
-        else:
+    if unit.missing == "drop":
+        for (row,) in _columns(source, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
             keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
-            for (row,) in _columns(source, engine, _surplus(rest, unit.max_records, key)):
-                keep[row] = False
+            keep[row] = False
+    large = f"SELECT unit, count(*) AS n FROM {table} WHERE unit IS NOT NULL GROUP BY unit"
+    first = [f"CREATE TEMP TABLE large AS {large} HAVING count(*) > {unit.max_records}"]
+    rest = f"{table} JOIN large USING (unit)"
+    if unit.clip == "weight":
+        for row, count in _columns(source, f"SELECT file_row_number, n FROM {rest}", first):
+            weights = np.full(rows, 1 << WEIGHT_BITS, dtype=np.uint32) if weights is None else weights
+            weights[row] = (unit.max_records << WEIGHT_BITS) // count
+    else:
+        for (row,) in _columns(source, _surplus(rest, unit.max_records, key), first):
+            keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
+            keep[row] = False
     return keep, weights
 
 
@@ -213,10 +208,9 @@ def set_aside_units(
     if unit.column is None:
         return set_aside_rows(units, source, rows, key, share)
     held = np.zeros(rows, np.bool_)
-    with source.connect() as engine:
-        sql = f"SELECT file_row_number FROM {_numbered(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
-        for (row,) in _columns(source, engine, sql):
-            held[row] = True
+    sql = f"SELECT file_row_number FROM {_numbered(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
+    for (row,) in _columns(source, sql):
+        held[row] = True
     if unit.missing == "own":
         held |= set_aside_rows(units, source, rows, key, share)
     return held
@@ -232,10 +226,8 @@ def set_aside_rows(units: Path, source: Source, rows: int, key: bytes, share: fl
     copies = "row_number() OVER (PARTITION BY content ORDER BY file_row_number)"
     numbered = f"SELECT file_row_number AS row, content, {copies} AS copy FROM {_numbered(units)} WHERE unit IS NULL"
     mine = _coin(coins.of_row_aside(key), "content", "':'", "copy")
-    with source.connect() as engine:
-        sql = f"SELECT row FROM ({numbered}) WHERE {mine} < {literal(coins.below(share))}"
-        for (row,) in _columns(source, engine, sql):
-            held[row] = True
+    for (row,) in _columns(source, f"SELECT row FROM ({numbered}) WHERE {mine} < {literal(coins.below(share))}"):
+        held[row] = True
     return held
 
 
@@ -271,9 +263,8 @@ def unit_sizes(units: Path, source: Source, unit: PrivacyUnit, aside: Aside | No
     others = "" if aside is None else f" AND NOT {_aside(aside.key, aside.share)}"
     table = _numbered(units)
     each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL{others} GROUP BY unit"
-    with source.connect() as engine:
-        sizes = engine.execute(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n").fetchall()
-        rows, ids = engine.execute(f"SELECT count(*), count(unit) FROM {table}").fetchall()[0]
+    sizes = source.lines(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n")
+    rows, ids = source.lines(f"SELECT count(*), count(unit) FROM {table}")[0]
     alone = rows - ids
     if aside is not None and unit.missing == "own":
         alone -= int(set_aside_rows(units, source, rows, aside.key, aside.share).sum())
@@ -298,9 +289,7 @@ def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[NDArr
     parts, rows = [], []
     for source in sources:
         sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
-        with source.connect() as engine:
-            batches = stream(source, engine, sql)
-            own = [unit_forms(batch.column(0), source, unit).cast(pa.large_string()) for batch in batches]
+        own = [unit_forms(b.column(0), source, unit).cast(pa.large_string()) for b in source.batches(sql)]
         parts += own
         rows.append(sum(map(len, own)))
     codes = pa.chunked_array(parts, pa.large_string()).combine_chunks().dictionary_encode().indices
@@ -325,6 +314,6 @@ def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.
     return histogram
 
 
-def _columns(source: Source, engine: Any, sql: str) -> Iterator[tuple[NDArray[np.int64], ...]]:
-    for batch in stream(source, engine, sql):
+def _columns(source: Source, sql: str, first: Sequence[str] = ()) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    for batch in source.batches(sql, first=first):
         yield tuple(column.to_numpy(zero_copy_only=False).astype(np.int64) for column in batch.columns)

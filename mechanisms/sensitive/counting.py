@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import AnyTable
 from mechanisms.public.domain import Clique
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.marginals import count_cliques, in_batches
 from mechanisms.public.units import WEIGHT_BITS
 
 
@@ -38,14 +38,10 @@ def exact_marginals(
     """
     domain, coded = table.coded.domain, table.coded
     shift = 0 if coded.weighted else WEIGHT_BITS
-    start = 0
-    while start < len(cliques):
-        end, cells = start, 0
-        while end < len(cliques) and (end == start or cells + domain.cells(cliques[end]) <= batch_cells):
-            cells += domain.cells(cliques[end])
-            end += 1
-        for counts in count_cliques(coded, cliques[start:end]):
+    done = 0
+    for batch in in_batches(domain, cliques, batch_cells):
+        for counts in count_cliques(coded, batch):
             yield counts << shift
-        start = end
+        done += len(batch)
         if progress is not None:
-            progress(start, len(cliques))
+            progress(done, len(cliques))

@@ -17,6 +17,7 @@ from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal
@@ -49,17 +50,15 @@ class ValuesQuestion(JsonAnswer):
     def label(self) -> str:
         return f"values of {self.planned.wanted.column}"
 
-    def fits(self, answer: Mapping[str, Any]) -> bool:
-        """Whether the answer is a list of texts, under this event."""
+    def fits(self, answer: Json) -> bool:
         values = answer.get(VALUES)
         texts = isinstance(values, list) and all(isinstance(v, str) for v in values)
         return texts and answer.get("event") == self.event.id
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
-    def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> dict[str, Any]:
+    def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> JsonDict:
         """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
         threshold = self.planned.wanted.threshold
         assert threshold is not None

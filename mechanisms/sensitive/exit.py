@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.noise import NoiseSource
 
@@ -141,8 +142,8 @@ def _kept(question: Q, ledger: Charges) -> Any:
         return None
     answer = question.load()
     if ledger.events.get(question.event.id) != question.event or not question.fits(answer):
-        what = f"{question.label}: not what the ledger was charged for, or does not follow from the answers before it"
-        raise UserError(what, where=str(question.path), fix="a new run, with its own budget")
+        fault = f"{question.label}: not what the ledger was charged for, or does not follow from the answers before it"
+        raise UserError(fault, where=str(question.path), fix="a new run, with its own budget")
     return answer
 
 
@@ -169,7 +170,7 @@ class JsonAnswer:
 
     path: Path
 
-    def load(self) -> dict[str, Any]:
+    def load(self) -> JsonDict:
         """The values in the file.
 
         Raises:
@@ -182,6 +183,5 @@ class JsonAnswer:
             raise UserError("this saved answer is damaged", where=str(self.path), fix=fix) from error
         return content if isinstance(content, dict) else {}
 
-    def save(self, answer: Mapping[str, Any]) -> None:
-        """Write the values, whole or not at all."""
+    def save(self, answer: Json) -> None:
         write_whole(self.path, json.dumps(answer) + "\n", mode=0o600)

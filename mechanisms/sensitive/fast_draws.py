@@ -27,24 +27,23 @@ def fill(
     normal: bool,
     pieces: Pieces,
     at: int,
-    mantissa: np.uint64,
-    shift: int,
-    split: int,
-    whole: NDArray[np.int64],
-    rest: NDArray[np.int64],
+    scale: tuple[np.uint64, int, int],
+    draws: NDArray[np.int64],
     done: int,
 ) -> tuple[int, int]:
-    """Draws from pieces[at:] into whole[done:] and rest[done:], until one is open or pieces are missing.
+    """Draws from pieces[at:] into draws[:, done:], until one is open or pieces are missing.
 
     A draw is open where the first 32 digits of two uniform numbers agree, where the digits of x do not decide how it is
     rounded, or where its whole part is WHOLE or more.
 
     Args:
-        mantissa: of the scale, mantissa · 2**(64 − shift) lattice units.
-        split: a draw is whole · 2**split + rest.
+        scale: mantissa, shift and split: the scale is mantissa · 2**(64 − shift) lattice units.
+        draws: a row of whole numbers and a row of rests: a draw is whole · 2**split + rest.
     Returns:
         how many draws stand, and where the pieces of the next one begin.
     """
+    mantissa, shift, split = scale
+    whole, rest = draws[0], draws[1]
     mask = (1 << split) - 1
     while done < whole.size:
         if at >= pieces.size:

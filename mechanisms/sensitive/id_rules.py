@@ -112,10 +112,10 @@ def _decomposed(text: str) -> str:
 
 def _shortest(text: str) -> str:
     """A decimal number, with or without an exponent, in one way of writing; another text as it is."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    number = _NUMBER.fullmatch(text)
+    if number is None:
         return text
-    sign, whole, part, fraction, turn, power = found.groups("")
+    sign, whole, part, fraction, turn, power = number.groups("")
     digits = (whole + part + fraction).lstrip("0")
     exponent = int(f"{turn}{power or 0}") - len(part + fraction)
     short = digits.rstrip("0")

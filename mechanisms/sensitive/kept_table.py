@@ -45,7 +45,8 @@ def kept_private(
         histogram: records per unit are counted too, up to so many; None: they are not.
     """
     chosen = key.hex() if unit.column is not None and unit.clip == "truncate" else ""
-    facts = [data, schema.to_yaml(), asdict(unit), source_name(source), chosen, histogram]
+    # a changed delimiter makes other columns of the same file
+    facts = [data, schema.to_yaml(), asdict(unit), "|".join(source.names), chosen, histogram]
     name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
     place = folder / name
     with only_one(folder, name):
@@ -55,11 +56,6 @@ def kept_private(
             private = load_private(source, schema, unit, workdir=place, key=key, histogram=histogram, progress=progress)
             _write(place, private)
     return _read(place, schema, unit)
-
-
-def source_name(source: Source) -> str:
-    """The columns as the engine read them: a changed delimiter makes other columns of the same file."""
-    return "|".join(source.names)
 
 
 def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:

@@ -52,15 +52,12 @@ class MarginalQuestion:
         return " × ".join(self.planned.clique)
 
     def load(self) -> NoisyMarginal:
-        """The answer in the file."""
         return load_answer(self.path)
 
     def save(self, answer: NoisyMarginal) -> None:
-        """Write the answer with its receipt."""
         save_answer(self.path, answer)
 
     def fits(self, answer: NoisyMarginal) -> bool:
-        """Whether the answer is to this query, under this event."""
         planned = self.planned
         theirs, mine = answer.query.arrays(), planned.query.arrays()
         same = theirs.keys() == mine.keys() and all(np.array_equal(theirs[k], mine[k]) for k in theirs)
@@ -73,12 +70,10 @@ class MarginalQuestion:
         return Exact(ExactAnswers.of(self.matrix, counts), self.needed)
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds, or a query that no file gives back."""
         check_drawable(self.event)
         check_stored(self.planned.query)
 
     def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> NoisyMarginal:
-        """The answers with noise."""
         planned, event = self.planned, self.event
         values = noisy(exact.value, event, source)
         return NoisyMarginal(planned.clique, planned.query, values, event.kind, event.scale, event.id)

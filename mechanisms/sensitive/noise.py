@@ -100,8 +100,8 @@ def split_noise(
     reader = Reader(source.stream(event.id))
     draws = SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
     if any(part.shape != (size,) or part.dtype != np.int64 for part in draws):  # one draw would be added to all answers
-        what = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
-        raise UserError(what, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
+        problem = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
+        raise UserError(problem, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
     return draws
 
 
@@ -109,18 +109,16 @@ def drawn(
     reader: Reader, size: int, scale: Dyadic, *, normal: bool, split: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `draw`."""
-    whole, rest, done = np.empty(size, np.int64), np.empty(size, np.int64), 0
-    shift = 2 * PIECE - scale.exponent
+    draws, done = np.empty((2, size), np.int64), 0
+    terms = (np.uint64(scale.mantissa), 2 * PIECE - scale.exponent, split)
     while done < size:
         reader.ahead = min(WORDS * (size - done) + PIECE, BLOCK)
         reader.fetch()
-        done, reader.at = fill(
-            normal, reader.block, reader.at, np.uint64(scale.mantissa), shift, split, whole, rest, done
-        )
+        done, reader.at = fill(normal, reader.block, reader.at, terms, draws, done)
         if done < size:
-            whole[done], rest[done] = draw(reader, scale, normal=normal, split=split)
+            draws[:, done] = draw(reader, scale, normal=normal, split=split)
             done += 1
-    return whole, rest
+    return draws[0], draws[1]
 
 
 def symmetric(half: Half) -> Sampler:

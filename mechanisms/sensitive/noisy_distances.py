@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
@@ -61,15 +62,11 @@ def noisy_scores(
 class _Distances(JsonAnswer):
     """All distances at once, under one charge."""
 
+    label: ClassVar[str] = "distances from independence"
     event: NoiseEvent
     cliques: tuple[Clique, ...]
 
-    @property
-    def label(self) -> str:
-        return "distances from independence"
-
-    def fits(self, answer: Mapping[str, Any]) -> bool:
-        """Whether the answer is to these marginals, under this event."""
+    def fits(self, answer: Json) -> bool:
         facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}
         same = {k: answer.get(k) for k in facts} == facts
         return same and len(answer.get("values", ())) == len(self.cliques)
@@ -84,10 +81,8 @@ class _Distances(JsonAnswer):
         return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), needed)
 
     def check(self) -> None:
-        """UserError for a scale beyond what the lattice holds."""
         check_drawable(self.event)
 
-    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> dict[str, Any]:
-        """The distances with noise, in records."""
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
         values = noisy(exact.value, self.event, source)
         return {"event": self.event.id, "cliques": [list(c) for c in self.cliques], "values": values.tolist()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.counting import Private, exact_marginals
@@ -152,15 +153,11 @@ def choose(
 class _Choice(JsonAnswer):
     """One of the candidates, by their scores."""
 
+    label: ClassVar[str] = "a private choice"
     event: Exponential
     among: tuple[Clique, ...]
 
-    @property
-    def label(self) -> str:
-        return "a private choice"
-
-    def fits(self, answer: Mapping[str, Any]) -> bool:
-        """Whether the answer is one of these candidates, under this event."""
+    def fits(self, answer: Json) -> bool:
         return answer.get("event") == self.event.id and tuple(answer.get("choice", ())) in self.among
 
     def exact(self, scores: PrivateScores) -> Exact[list[int]]:
@@ -168,10 +165,8 @@ class _Choice(JsonAnswer):
         return Exact([scores.values[c] for c in self.among], scores.sensitivity)
 
     def check(self) -> None:
-        """UserError for an ε that the rounding of the weights leaves nothing of."""
         rate_of(self.event.epsilon)
 
-    def draw(self, exact: Exact[list[int]], source: NoiseSource) -> dict[str, Any]:
-        """The name of one candidate."""
+    def draw(self, exact: Exact[list[int]], source: NoiseSource) -> JsonDict:
         clique = self.among[choose_index(exact.value, int(exact.sensitivity), self.event, source)]
         return {"event": self.event.id, "choice": list(clique)}

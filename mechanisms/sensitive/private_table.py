@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +17,18 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.parts import check_unchanged, table_parts
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import MAX_RECORDS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
-from mechanisms.sensitive.engines.engine import Engine
-from mechanisms.sensitive.lone_texts import lone_texts
+from mechanisms.sensitive.engines.engine import Engine, ValueCount
 
 EMBEDDED = DuckdbEngine()
+Counts = Mapping[str, Sequence[ValueCount]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +127,8 @@ def load_private(
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
         most = max(sizes.largest, 1)
-        report = lone_texts(engine, source, schema, unit, report, largest=most, key=key, workdir=workdir)
+        values = partial(engine.values, source, key=key, aside=None, workdir=workdir)
+        report = lone_texts(schema, unit, report, largest=most, values=values)
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
@@ -137,6 +143,39 @@ def load_private(
         sizes=None if sizes is None else sizes.sizes,
         histogram=counted,
     )
+
+
+def lone_texts(
+    schema: Schema, unit: PrivacyUnit, report: EncodingReport, *, largest: int, values: Callable[..., Counts]
+) -> EncodingReport:
+    """The report with `lone` of units: a person of many rows betrays a text as a single row does. NOT private.
+
+    Units that are set aside are among them; rows that do not count hold nothing.
+
+    Cost: a pass over the columns in which one unit may hold all rows of a text.
+
+    Args:
+        unit: names a column.
+        largest: no unit has more records.
+        values: `Engine.values` of the table, for columns and a unit.
+    """
+    asked = [c for c in schema.columns if 0 < report.fewest.get(c.name, 0) <= largest]
+    if not asked:
+        return replace(report, lone=dict.fromkeys(report.lone, 0))
+    every = replace(unit, max_records=MAX_RECORDS)  # each of a unit's texts counts
+    counts = values(asked, every)
+    lone = dict.fromkeys(report.lone, 0)
+    for column in asked:
+        units: Counter[str] = Counter()
+        for text, _, n in counts[column.name]:
+            units[_listed(column, text)] += n
+        lone[column.name] = sum(units[value] == 1 for value in column.values)
+    return replace(report, lone=lone)
+
+
+def _listed(column: Column, text: str) -> str:
+    """The listed text that encoding takes a text for, where it is one."""
+    return text if text in column.values else re.sub(r"\.0+$", "", text)
 
 
 def fingerprint(path: Path) -> str:

@@ -56,23 +56,23 @@ def write_frame(
     Raises:
         UserError: no frame; columns named twice, or absent; a column of a kind that no table holds.
     """
-    wanted: Wanted = None
+    names: Wanted = None
     if schema is not None and further is not None:
-        wanted = {**{c.name: f"schema: column {c.name!r}" for c in schema.columns}, **further}
+        names = {**{c.name: f"schema: column {c.name!r}" for c in schema.columns}, **further}
     if isinstance(frame, pd.DataFrame):
-        return _write_pandas(frame, path, schema, wanted)
+        return _write_pandas(frame, path, schema, names)
     if isinstance(frame, ArrowStream):
-        return _write_stream(frame, path, wanted)
+        return _write_stream(frame, path, names)
     fix = "a data frame of pandas, polars or pyarrow" + ("; collect() it first" if hasattr(frame, "collect") else "")
     raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix)
 
 
-def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, wanted: Wanted) -> Kinds:
+def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_names: Wanted) -> Kinds:
     names = [str(label) for label in frame.columns]
-    _check_names(names, wanted, [str(name) for name in frame.index.names])
+    _check_names(names, read_names, [str(name) for name in frame.index.names])
     arrays, kinds = {}, {}
     for place, (name, label) in enumerate(zip(names, frame.columns, strict=True)):
-        if wanted is not None and name not in wanted:
+        if read_names is not None and name not in read_names:
             continue
         series, column = frame.iloc[:, place], declared(schema, name)
         try:
@@ -89,14 +89,14 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, wanted
     return kinds
 
 
-def _write_stream(frame: ArrowStream, path: Path, wanted: Wanted) -> Kinds:
+def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
     try:
         reader = pa.RecordBatchReader.from_stream(frame)
     except pa.ArrowException:
         fix = "a data frame, not one column, of columns that Arrow knows (128-bit numbers: cast them)"
         raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix) from None
-    _check_names(reader.schema.names, wanted)
-    fields = [f for f in reader.schema if wanted is None or f.name in wanted]
+    _check_names(reader.schema.names, read_names)
+    fields = [f for f in reader.schema if read_names is None or f.name in read_names]
     stored = pa.schema([(f.name, _stored_type(f.type)) for f in fields])
     try:
         with pq.ParquetWriter(path, stored) as writer:
@@ -128,12 +128,12 @@ def _stored(array: Any, kind: Any) -> Any:
     return array if array.type == kind else array.cast(kind)
 
 
-def _check_names(names: list[str], wanted: Wanted, index: Sequence[str] = ()) -> None:
+def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()) -> None:
     twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
     if twice or not names:
-        what = f"columns named twice: {', '.join(map(repr, twice))}" if twice else "no columns"
-        raise UserError(what, where="frame", fix="give each column a name of its own")
-    for name, where in (wanted or {}).items():
+        problem = f"columns named twice: {', '.join(map(repr, twice))}" if twice else "no columns"
+        raise UserError(problem, where="frame", fix="give each column a name of its own")
+    for name, where in (read_names or {}).items():
         if name not in names and where is not None:
             fix = did_you_mean(name, names) or f"the frame has: {', '.join(names[:40])}"
             fix = "frame.reset_index(): it is the frame's index" if name in index else fix

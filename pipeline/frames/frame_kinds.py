@@ -181,11 +181,11 @@ def _series(array: Any, kind: Kind, *, gaps: bool) -> pd.Series[Any]:
     arrow, blank = array.type, np.asarray(array.is_null())
     if pa.types.is_integer(arrow) or pa.types.is_boolean(arrow):
         plain = np.asarray(array.fill_null(False if pa.types.is_boolean(arrow) else 0))
-        made: Any = pd.Series(plain)
+        values: Any = pd.Series(plain)
         if gaps or blank.any():
             holder = pd.arrays.BooleanArray if pa.types.is_boolean(arrow) else pd.arrays.IntegerArray
-            made = pd.Series(holder(np.array(plain), np.array(blank)))
-        return _as(made, None if isinstance(dtype, np.dtype) else dtype)
+            values = pd.Series(holder(np.array(plain), np.array(blank)))
+        return _as(values, None if isinstance(dtype, np.dtype) else dtype)
     if pa.types.is_floating(arrow):
         return _as(pd.Series(array.to_numpy(zero_copy_only=False)), dtype)
     if pa.types.is_timestamp(arrow) or (pa.types.is_date(arrow) and kind.family != "date"):

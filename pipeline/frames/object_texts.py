@@ -26,13 +26,13 @@ def object_texts(values: Iterable[Any], column: Column | None) -> Any:
     Args:
         column: as the schema declares it: its form of dates, its decimal mark; None: ISO, and a point.
     """
-    kept = getattr(getattr(values, "dtype", None), "categories", values)
-    if pd.api.types.infer_dtype(kept, skipna=True) in ("string", "empty"):  # nearly always
+    distinct = getattr(getattr(values, "dtype", None), "categories", values)
+    if pd.api.types.infer_dtype(distinct, skipna=True) in ("string", "empty"):  # nearly always
         with suppress(pa.ArrowException, TypeError, ValueError):
             return pa.array(values, pa.large_string(), from_pandas=True)
     texts = [_text(value, column) for value in values]
-    known = [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
-    return pa.array(known, pa.large_string())
+    encodable = [t if t is None else t.encode("utf-8", "backslashreplace").decode() for t in texts]
+    return pa.array(encodable, pa.large_string())
 
 
 def _text(value: Any, column: Column | None) -> str | None:

@@ -27,7 +27,7 @@ from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.inference.estimate_questions import question
-from pipeline.inference.indif_table import distances
+from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
 from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release
@@ -81,17 +81,17 @@ class Release:
         return facts
 
     def __repr__(self) -> str:
-        said, words = self.statement, words_of(self.statement)
+        facts, words = self.statement, words_of(self.statement)
         part = "" if self.given is None else f", a table of rows with {condition_in_words(self.given['where'])} only"
         if not self.private:
             return f"Release({self.schema.name!r}{part}, NOT private: {'; '.join(words['reasons_not_private'])})"
-        kept = loss_in_words(said)
-        return f"Release({self.schema.name!r}{part}, private: {kept} for {words['unit']} ({said['neighbouring']}))"
+        terms = loss_in_words(facts)
+        return f"Release({self.schema.name!r}{part}, private: {terms} for {words['unit']} ({facts['neighbouring']}))"
 
     def _repr_html_(self) -> str:
-        said, words = self.statement, words_of(self.statement)
-        kept = f"{loss_in_words(said)} for {words['unit']} ({said['neighbouring']})"
-        rows = [("private", kept if self.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
+        facts, words = self.statement, words_of(self.statement)
+        terms = f"{loss_in_words(facts)} for {words['unit']} ({facts['neighbouring']})"
+        rows = [("private", terms if self.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         if self.given is not None:
             rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))
         rows.append(("columns", ", ".join(self.schema.domain.names)))
@@ -127,14 +127,15 @@ class Release:
         config = SynthesisConfig(self._synthesis.kind, _whole(rows, "rows"), _whole(seed, "seed"))
         config.options = self._synthesis.options
         spec, rng = ready_again(config, self.schema, self.statement), np.random.default_rng(config.seed)
-        schema, known, condition, facts = self.schema, self.measurements, build_condition(self.schema, where), None
+        schema, measurements, facts = self.schema, self.measurements, None
+        condition = build_condition(schema, where)
         if condition is None:
-            coded = new_rows(schema, known, spec, rows=config.rows, rng=rng, model=self._model)
+            coded = new_rows(schema, measurements, spec, rows=config.rows, rng=rng, model=self._model)
         else:
-            made = given(schema, known, spec, self._model, condition, rows=config.rows, rng=rng)
-            coded, facts, schema = made.table, facts_of(condition, made), condition.drawn_by
+            conditioned = given(schema, measurements, spec, self._model, condition, rows=config.rows, rng=rng)
+            coded, facts, schema = conditioned.table, facts_of(condition, conditioned), condition.drawn_by
         texts = frame_kinds.texts(schema, self._kinds)
-        table = arrow_table(coded, as_written(schema, known), rng, texts=texts)
+        table = arrow_table(coded, as_written(schema, measurements), rng, texts=texts)
         if form == "arrow":
             arrow = frame_kinds.as_arrow(table, schema, self._kinds)
             return arrow if facts is None else arrow.replace_schema_metadata({"given": json.dumps(facts)})

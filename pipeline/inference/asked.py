@@ -9,7 +9,7 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
-from pipeline.inference.indif_table import distances
+from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
@@ -49,8 +49,8 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         if config.where:
             raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")
         return bounds(release, marginal=config.marginal)
-    found = query(release, marginal=config.marginal, where=config.where, solution=config.solution)
-    return _with_cut(_with_sources(found))
+    answered = query(release, marginal=config.marginal, where=config.where, solution=config.solution)
+    return _with_cut(_with_sources(answered))
 
 
 def as_text(answer: pd.DataFrame, form: str) -> str:
@@ -79,7 +79,7 @@ def _with_sources(answer: pd.DataFrame) -> pd.DataFrame:
 def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
     """The notes of a range end with the bins, or fine cells, that it cuts."""
     if cut := answer.get("cut", [""])[0]:
-        what = "their records count in part; the interval holds whatever lies inside"
+        effect = "their records count in part; the interval holds whatever lies inside"
         number, cell = cut.count("; ") + 1, answer.attrs.get("cells", "bin")
-        answer.attrs["notes"].append(f"the range cuts {number} {cell}{'s' * (number > 1)} ({cut}): {what}")
+        answer.attrs["notes"].append(f"the range cuts {number} {cell}{'s' * (number > 1)} ({cut}): {effect}")
     return answer

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
+from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import NOTHING, Told
 
 #: Pairs of known marginals that are laid together for the lower limit, the largest first.
 MAX_PAIRS = 64
@@ -99,8 +99,8 @@ def cell_limits(evidence: ReleaseEvidence, clique: Clique, alpha: float) -> Limi
 
 def _with_coarse(limits: Limits, coarse: Coarse, alpha: float) -> Limits:
     """The limits with those that the counts of coarse cells give."""
-    reach, alone = coarse.known.reach(alpha), np.bincount(coarse.place) == 1
-    least, most = (np.maximum(coarse.known.values + side, 0.0) for side in (-reach, reach))
+    reach, alone = coarse.counts.reach(alpha), np.bincount(coarse.place) == 1
+    least, most = (np.maximum(coarse.counts.values + side, 0.0) for side in (-reach, reach))
     low = np.maximum(limits.low, np.where(alone, least, 0.0)[coarse.place])
     return replace(limits, low=low, high=np.minimum(limits.high, most[coarse.place]), groups=(coarse.place, least))
 
@@ -117,16 +117,16 @@ def _lower(
     return low
 
 
-def _pieces(evidence: ReleaseEvidence, clique: Clique) -> dict[Clique, Told]:
+def _pieces(evidence: ReleaseEvidence, clique: Clique) -> dict[Clique, MarginalEstimate]:
     """Every told sub-marginal that lies in no larger one, the largest first, and what pairs of these have in common."""
-    pieces: dict[Clique, Told] = {}
+    pieces: dict[Clique, MarginalEstimate] = {}
     for size in range(len(clique) - 1, 0, -1):
         for names in itertools.combinations(clique, size):
             inside = any(set(names) < set(larger) for larger in pieces)
-            if not inside and (piece := evidence.told(names)) is not None:
+            if not inside and (piece := evidence.estimate(names)) is not None:
                 pieces[names] = piece
     for one, other in itertools.combinations(list(pieces), 2):
         both = tuple(n for n in clique if n in one and n in other)
-        if both and both not in pieces and (piece := evidence.told(both)) is not None:
+        if both and both not in pieces and (piece := evidence.estimate(both)) is not None:
             pieces[both] = piece
     return pieces

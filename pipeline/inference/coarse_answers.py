@@ -13,7 +13,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from pipeline.inference.told import Told, summed
+from pipeline.inference.marginal_estimates import MarginalEstimate, summed
 
 Labels = NDArray[np.int64]
 
@@ -23,29 +23,29 @@ class Coarse:
     """Unbiased counts of a marginal over groups of the codes of its columns.
 
     Attributes:
-        known: one cell for each combination of groups, flattened in C order.
+        counts: one cell for each combination of groups, flattened in C order.
         labels: per column each code's group.
     """
 
-    known: Told
+    counts: MarginalEstimate
     labels: Mapping[str, Labels]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """How many groups each column has."""
-        return tuple(int(self.labels[n].max()) + 1 for n in self.known.clique)
+        return tuple(int(self.labels[n].max()) + 1 for n in self.counts.clique)
 
     @cached_property
     def place(self) -> Labels:
         """Per fine cell of the marginal its coarse cell."""
         place = np.zeros(1, np.int64)
-        for name, groups in zip(self.known.clique, self.shape, strict=True):
+        for name, groups in zip(self.counts.clique, self.shape, strict=True):
             place = (place[:, None] * groups + self.labels[name][None, :]).ravel()
         return place
 
     def holds_whole(self, cells: Values) -> bool:
         """Whether a set of fine cells (0 and 1) is one of coarse cells."""
-        inside = np.bincount(self.place, cells, minlength=self.known.values.size)
+        inside = np.bincount(self.place, cells, minlength=self.counts.values.size)
         return bool(((inside == 0) | (inside == np.bincount(self.place))).all())
 
     def within(self, name: str, ones: Values | None) -> Values:
@@ -62,9 +62,9 @@ class Coarse:
             ones: per column its own counts, where an answer tells them.
         """
         shares = np.ones(1)
-        for name in self.known.clique:
+        for name in self.counts.clique:
             shares = np.outer(shares, self.within(name, ones[name])).ravel()
-        return np.asarray(self.known.values[self.place] * shares)
+        return np.asarray(self.counts.values[self.place] * shares)
 
 
 def coarse_told(measurements: Measurements, clique: Clique) -> Coarse | None:
@@ -79,8 +79,8 @@ def coarse_told(measurements: Measurements, clique: Clique) -> Coarse | None:
         if isinstance(answer.query, MergedQuery):
             labels = _labels(answer, clique)
             alike.setdefault(tuple(labels[n].tobytes() for n in clique), []).append(answer)
-    told = [_summed(answers, clique) for answers in alike.values()]
-    return max(told, key=lambda c: c.known.values.size) if told else None
+    candidates = [_summed(answers, clique) for answers in alike.values()]
+    return max(candidates, key=lambda c: c.counts.values.size) if candidates else None
 
 
 def _labels(answer: NoisyMarginal, clique: Clique) -> dict[str, Labels]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
+from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.estimate_questions import EstimateQuestion, Groups, codes_of
-from pipeline.inference.limit_figures import limit_intervals
 from pipeline.inference.ratio_intervals import (
     ALPHA,
     Interval,
@@ -36,7 +38,7 @@ def coarse_intervals(
     many records of the column can have. Other groups have limits alone. Estimates take the columns as independent
     inside each coarse cell.
     """
-    clique = coarse.known.clique
+    clique = coarse.counts.clique
     spread = coarse.spread(column_counts(evidence, clique))
     codes = None if question.column is None else _by_code(coarse, question.column, groups)
     lines = [_of_whole_cells(evidence, question, coarse, groups, m, codes, spread) for m in groups.members]
@@ -51,8 +53,8 @@ def coarse_intervals(
 
 def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Values | None]:
     """Per column its own counts; None where no answer tells them."""
-    known = {n: evidence.told((n,)) for n in names}
-    return {n: None if told is None else told.values for n, told in known.items()}
+    marginals = {n: evidence.estimate((n,)) for n in names}
+    return {n: None if marginal is None else marginal.values for n, marginal in marginals.items()}
 
 
 def _around(limits: Interval, value: float) -> Interval:
@@ -92,7 +94,7 @@ def _of_whole_cells(
     part = question.quantile
     hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
-    sums = Sums(coarse.known, cells.inside, question.sampling, alpha)
+    sums = Sums(coarse.counts, cells.inside, question.sampling, alpha)
     if question.what == "count":
         inside = cells.inside
         return sum_interval(sums, inside * cells.low, inside * cells.high, inside * cells.middle)
@@ -115,23 +117,23 @@ def _cells(
     codes: tuple[Values, Values] | None,
 ) -> _Cells:
     """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
-    size = coarse.known.values.size
+    size = coarse.counts.values.size
     inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
     if name is None or codes is None:
         return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
     labels, (low, high) = coarse.labels[name], codes
-    own = codes_of(coarse.shape, coarse.known.clique)[name]
-    told = evidence.told((name,))
-    share = coarse.within(name, None if told is None else told.values)
+    own = codes_of(coarse.shape, coarse.counts.clique)[name]
+    alone = evidence.estimate((name,))
+    share = coarse.within(name, None if alone is None else alone.values)
     middle = np.bincount(labels, share * (low + high) / 2)[own]
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
     most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
     ends = np.array(least)[own], np.array(most)[own]
-    if told is not None and question.quantile is None:
+    if alone is not None and question.quantile is None:
         alpha = ALPHA * HIDDEN_PART / 2
-        room = np.maximum(told.values + told.reach(alpha), 0.0)
-        records = coarse.known.values - coarse.known.reach(alpha)
+        room = np.maximum(alone.values + alone.reach(alpha), 0.0)
+        records = coarse.counts.values - coarse.counts.reach(alpha)
         for place in np.flatnonzero(inside):
             here = np.flatnonzero(labels == own[place])
             if here.size > 1:
@@ -142,8 +144,8 @@ def _cells(
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:
     """The least and the largest value of each code of the column, from those of the cells."""
-    shape = tuple(coarse.labels[n].size for n in coarse.known.clique)
-    code: NDArray[np.int64] = codes_of(shape, coarse.known.clique)[name]
+    shape = tuple(coarse.labels[n].size for n in coarse.counts.clique)
+    code: NDArray[np.int64] = codes_of(shape, coarse.counts.clique)[name]
     _, first = np.unique(code, return_index=True)
     return groups.low[first], groups.high[first]
 
@@ -167,5 +169,70 @@ def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts:
         cells = np.flatnonzero(inside)
         order = cells[np.argsort(groups.low[cells], kind="stable")]
         return quantile_on_bins(counts[order], groups.low[order], groups.high[order], part)
-    kept = inside * np.maximum(counts, 0.0)
-    return float(kept @ middle / kept.sum()) if kept.sum() > 0 else None
+    weights = inside * np.maximum(counts, 0.0)
+    return float(weights @ middle / weights.sum()) if weights.sum() > 0 else None
+
+
+def limit_intervals(
+    evidence: ReleaseEvidence, question: EstimateQuestion, clique: Clique, groups: Groups, places: Sequence[int]
+) -> list[Interval] | None:
+    """Limits of the figure of each of these groups, without an estimate; None where there is no answer at all.
+
+    Every cell lies between its limits, at 95 % for all cells together.
+    """
+    limits = cell_limits(evidence, clique, ALPHA)
+    if limits is None:
+        return None
+    lines = []
+    for place in places:
+        members = groups.of(place)
+        total = float(limits.least_sums((members * groups.counted)[None, :])[0])
+        lines.append(Interval(None, *_extremes(question, groups, members, limits, total)))
+    return lines
+
+
+def _extremes(
+    question: EstimateQuestion, groups: Groups, members: Values, limits: Limits, total: float
+) -> tuple[float, float]:
+    """The least and the largest figure of a group of at least `total` records that the limits of its cells leave."""
+    inside = members * groups.counted > 0
+    least, most = limits.low[inside], limits.high[inside]
+    small, large = groups.low[inside], groups.high[inside]
+    if question.what == "count":
+        return float(least @ small), float(most @ large)
+    if (part := question.quantile) is not None:
+        return _quantile_ends(least, most, small, large, part, total)
+    return _least_ratio(small, least, most, total), -_least_ratio(-large, least, most, total)
+
+
+def _least_ratio(values: Values, least: Values, most: Values, total: float) -> float:
+    """The least Σ v·m / Σ m with every m between its limits and Σ m ≥ total: small values weigh most."""
+    order = np.argsort(values, kind="stable")
+    v, lo, hi = values[order], least[order], np.maximum(most, least)[order]
+    if not lo.any() and total <= 0:
+        return float(v.min(initial=math.inf))
+    room = np.concatenate([[0.0], np.cumsum(hi - lo)])
+    ratios = []
+    for extra in [total - lo.sum(), *room]:  # the best sum is the least allowed, or one where some cells are full
+        if lo.sum() + extra < max(total, 1e-12) - 1e-9 or extra < 0:
+            continue
+        m = lo + np.clip(extra - room[:-1], 0.0, hi - lo)
+        ratios.append(float(v @ m / m.sum()))
+    return min(ratios, default=math.nan)
+
+
+def _quantile_ends(
+    least: Values, most: Values, small: Values, large: Values, part: float, total: float
+) -> tuple[float, float]:
+    """The bins in which a quantile may lie: where the share up to a bin may reach it, and the share before may not."""
+    order = np.argsort(small, kind="stable")
+    lo, hi = least[order], np.maximum(most, least)[order]
+    upto_most, after_least = np.cumsum(hi), lo.sum() - np.cumsum(lo)
+    after_most = hi.sum() - np.cumsum(hi)
+    upto_least = np.maximum(np.cumsum(lo), total - after_most)
+    may = upto_most >= part * np.maximum(upto_most + after_least, total)
+    must = np.concatenate([[False], (upto_least * (1 - part) > part * after_most)[:-1]])
+    left = np.flatnonzero(may & ~must)
+    if not left.size:
+        return (math.nan, math.nan)
+    return float(small[order[left[0]]]), float(large[order[left[-1]]])

@@ -18,8 +18,8 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
+from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import told
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
 
@@ -80,7 +80,7 @@ def decided(measurements: Measurements) -> Decided:
     records = max(estimate_total(measurements), 1.0)
     every_cell = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
     cells = replace(measurements, answers=every_cell)
-    whole = [t for p in inside if (t := told(cells, p)) is not None]
+    whole = [t for p in inside if (t := marginal_estimate(cells, p)) is not None]
     expected = independent_marginals(measurements)
     noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)

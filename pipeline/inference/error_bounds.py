@@ -11,9 +11,9 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference.cell_limits import cell_limits
+from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.noise_bounds import NoiseTerm, tail
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import Told
 
 #: The confidence of a bound is 1 − ALPHA.
 ALPHA = 0.05
@@ -97,11 +97,11 @@ def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale
     """
     synthetic, alpha = shares * scale.records, ALPHA - scale.alpha
     most = scale.high + float(synthetic.sum())  # tables without anything in common
-    known = evidence.told(clique)
-    if known is not None:
-        error = min(measured_error(known, synthetic, alpha), most)
-        how = MEASURED if clique in known.sources else INSIDE
-        return _bound(clique, how, float(known.errors.mean()), error, scale, known.sources)
+    marginal = evidence.estimate(clique)
+    if marginal is not None:
+        error = min(measured_error(marginal, synthetic, alpha), most)
+        how = MEASURED if clique in marginal.sources else INSIDE
+        return _bound(clique, how, float(marginal.errors.mean()), error, scale, marginal.sources)
     scored = scored_error(evidence, clique, synthetic, alpha * SCORE_PART, scale.high)
     limits = cell_limits(evidence, clique, alpha if scored is None else alpha * (1 - SCORE_PART))
     if limits is None:
@@ -118,16 +118,16 @@ def _bound(
     return ErrorBound(clique, how, stderr, error, scale.tvd(error), tuple(sources))
 
 
-def measured_error(known: Told, synthetic: Values, alpha: float) -> float:
+def measured_error(marginal: MarginalEstimate, synthetic: Values, alpha: float) -> float:
     """t with P(‖M − synthetic‖₁ > t) ≤ α, whatever the synthetic counts are, in records.
 
     ‖M − s‖₁ ≤ ‖s − y⁺‖₁ + ‖y⁺ − M‖₁, and ‖y⁺ − M‖₁ = ‖y − M‖₁ − Σ y⁻ as M ≥ 0: what the noise spent on negative
     answers it did not spend elsewhere. The synthetic counts may depend on the answers: only the noise's own sum is
     bounded.
     """
-    negative = float(np.minimum(known.values, 0.0).sum())
-    left = max(known.sum_bound(alpha) + negative, 0.0)
-    return float(np.abs(synthetic - np.maximum(known.values, 0.0)).sum()) + left
+    negative = float(np.minimum(marginal.values, 0.0).sum())
+    left = max(marginal.sum_bound(alpha) + negative, 0.0)
+    return float(np.abs(synthetic - np.maximum(marginal.values, 0.0)).sum()) + left
 
 
 def scored_error(
@@ -144,9 +144,9 @@ def scored_error(
     Args:
         most: an upper bound on Σ M.
     """
-    if (found := evidence.distance(clique)) is None:
+    if (released := evidence.distance(clique)) is None:
         return None
-    distances, place = found
+    distances, place = released
     expected = evidence.independent(clique)
     rounded = expected.size * 2.0 ** -(WEIGHT_BITS + 1)  # the distance was taken on the lattice of counts
     reach = tail((NoiseTerm(distances.noise, distances.scale),), 2 * alpha)  # on one side only

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from mechanisms.public.domain import Clique
@@ -14,8 +16,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
-from pipeline.inference.coarse_figures import coarse_intervals
-from pipeline.inference.equal_means import equal_means
+from pipeline.inference.coarse_figures import coarse_intervals, limit_intervals
 from pipeline.inference.estimate_questions import (
     BOUNDS,
     MIDPOINT,
@@ -26,16 +27,19 @@ from pipeline.inference.estimate_questions import (
     groups_of,
     values_of,
 )
-from pipeline.inference.limit_figures import limit_intervals
+from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import Told
 from pipeline.marginal_files import cells_frame
 from pipeline.release_query import asked_ranges, code_weights
 
 #: How an estimate was made.
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
+#: Groups whose number of records is not above so many of its standard errors take no part.
+CERTAIN = 4.0
+#: Means that are tried before the best of them is refined.
+TRIED = 41
 
 
 def estimate(schema: Schema, measurements: Measurements, question: EstimateQuestion) -> pd.DataFrame:
@@ -51,17 +55,17 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     """
     check_question(schema, question)
     clique, evidence = schema.measured.canonical(question.columns), ReleaseEvidence(measurements)
-    known = evidence.told(clique)
+    marginal = evidence.estimate(clique)
     tests = question.what == "equal_means"
-    coarse = None if known or tests else coarse_told(measurements, clique)
+    coarse = None if marginal or tests else coarse_told(measurements, clique)
     bounds = question.what not in OF_TWO
-    if known is None and coarse is None and not (bounds and question.unmeasured == BOUNDS):
+    if marginal is None and coarse is None and not (bounds and question.unmeasured == BOUNDS):
         raise _untold(measurements, clique, bounds=bounds)
     groups = groups_of(schema, question, clique)
     if tests:
-        return _test(schema, question, known, groups)
-    how = MEASURED if known else COARSE
-    lines = _lines(schema, question, evidence, known or coarse, groups)
+        return _test(schema, question, marginal, groups)
+    how = MEASURED if marginal else COARSE
+    lines = _lines(schema, question, evidence, marginal or coarse, groups)
     if lines is None and bounds:
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
@@ -76,30 +80,34 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         high=[i.high for i in lines],
         how=how,
     )
-    told = known or (coarse.known if coarse else None)
-    frame.attrs["sources"] = [" × ".join(c) for c in told.sources] if told and how != FRECHET else []
-    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(schema, coarse) if coarse else [])]
+    source = marginal or (coarse.counts if coarse else None)
+    frame.attrs["sources"] = [" × ".join(c) for c in source.sources] if source and how != FRECHET else []
+    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(coarse) if coarse else [])]
     return frame
 
 
 def _lines(
-    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse | None, groups: Groups
+    schema: Schema,
+    question: EstimateQuestion,
+    evidence: ReleaseEvidence,
+    counts: MarginalEstimate | Coarse | None,
+    groups: Groups,
 ) -> list[Interval] | None:
     """An interval for each group; None where no answer tells it."""
-    if known is None:
+    if counts is None:
         return None
     if question.what == "correlation":
-        return correlations(schema, question, evidence, known, groups)
+        return correlations(schema, question, evidence, counts, groups)
     if question.what == "odds_ratio":
-        return odds_ratios(schema, question, known, groups)
-    if isinstance(known, Told):
-        return _from_answers(question, known, groups)
-    return coarse_intervals(evidence, question, known, groups)
+        return odds_ratios(schema, question, counts, groups)
+    if isinstance(counts, MarginalEstimate):
+        return _from_answers(question, counts, groups)
+    return coarse_intervals(evidence, question, counts, groups)
 
 
-def _merged(schema: Schema, coarse: Coarse) -> list[str]:
+def _merged(coarse: Coarse) -> list[str]:
     """Which columns an answer took over coarser values, in words."""
-    sizes = {n: (g, coarse.labels[n].size) for n, g in zip(coarse.known.clique, coarse.shape, strict=True)}
+    sizes = {n: (g, coarse.labels[n].size) for n, g in zip(coarse.counts.clique, coarse.shape, strict=True)}
     shown = [f"{n} ({groups} groups of {codes} codes)" for n, (groups, codes) in sizes.items() if groups < codes]
     return [
         f"asked over coarser values of {', '.join(shown)}: the interval holds what these hide; the estimate spreads "
@@ -117,9 +125,9 @@ def _untold(measurements: Measurements, clique: Clique, *, bounds: bool = True) 
     return UserError(f"no measured marginal tells {' × '.join(clique)}", where="estimate", fix=fix)
 
 
-def _from_answers(question: EstimateQuestion, known: Told, groups: Groups) -> list[Interval]:
+def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups: Groups) -> list[Interval]:
     def line(members: Values) -> Interval:
-        sums = Sums(known, members * groups.counted, question.sampling)
+        sums = Sums(marginal, members * groups.counted, question.sampling)
         if question.what == "count":
             return sum_interval(sums, members * groups.low, members * groups.high)
         if (part := question.quantile) is not None:
@@ -129,26 +137,74 @@ def _from_answers(question: EstimateQuestion, known: Told, groups: Groups) -> li
     return [line(members) for members in groups.members]
 
 
-def _test(schema: Schema, question: EstimateQuestion, known: Told | None, groups: Groups) -> pd.DataFrame:
+def _test(
+    schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate | None, groups: Groups
+) -> pd.DataFrame:
     """One line: the statistic, its degrees of freedom, the p-value and how many groups took part."""
-    if known is None or groups.count < 2:
-        fix = "by=[COLUMN]" if known else "selection.marginals in another run"
+    if marginal is None or groups.count < 2:
+        fix = "by=[COLUMN]" if marginal else "selection.marginals in another run"
         raise UserError("a test of equal means compares measured groups", where="by", fix=fix)
     middle = (groups.low + groups.high) / 2
-    result = equal_means(known, [m * groups.counted for m in groups.members], middle, sampling=question.sampling)
+    counted = [m * groups.counted for m in groups.members]
+    statistic, degrees, p_value = equal_means(marginal, counted, middle, sampling=question.sampling)
     frame = pd.DataFrame(
         {
-            "statistic": [result.statistic],
-            "degrees_of_freedom": [result.degrees],
-            "p_value": [result.p_value],
-            "groups": [len(result.groups)],
-            "groups_too_small": [groups.count - len(result.groups)],
+            "statistic": [statistic],
+            "degrees_of_freedom": [degrees],
+            "p_value": [p_value],
+            "groups": [degrees + 1],
+            "groups_too_small": [groups.count - degrees - 1],
             "how": ["measured"],
         }
     )
-    frame.attrs["sources"] = [" × ".join(c) for c in known.sources]
+    frame.attrs["sources"] = [" × ".join(c) for c in marginal.sources]
     frame.attrs["notes"] = _notes(schema, replace(question, within_bin=MIDPOINT))
     return frame
+
+
+def equal_means(
+    counts: MarginalEstimate, members: Sequence[Values], values: Values, *, sampling: bool
+) -> tuple[float, int, float]:
+    """A score test: for a common mean μ the sums Σ (v − μ)·count of all groups have mean 0 and Gaussian noise.
+
+    The statistic is their least squared length over μ, in units of their covariance (χ² with groups − 1 degrees of
+    freedom; Hansen et al. 1996, continuously updated estimates). Noise that the groups share is in it.
+
+    Groups whose number of records is not above CERTAIN of its standard errors take no part.
+
+    Args:
+        members: per group which cells count.
+        values: the number of each cell.
+        sampling: whether the drawing of records adds to the variance.
+    Returns:
+        χ², its degrees of freedom, and how likely so large a statistic is where all means are equal.
+    Raises:
+        UserError: fewer than two groups with records.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.stats import chi2
+
+    sums = [Sums(counts, m, sampling) for m in members]
+    part = [i for i, s in enumerate(sums) if s.value(s.cells) > CERTAIN * s.error(s.cells)]
+    if len(part) < 2:
+        raise UserError("fewer than two groups are larger than their noise", where="by", fix="coarser groups")
+    of = [members[i] for i in part]
+
+    def length(mu: float) -> float:
+        weights = np.array([m * (values - mu) for m in of])
+        totals = weights @ counts.values
+        drawn = np.maximum(counts.values, 0.0) if sampling else np.zeros_like(counts.values)
+        covariance = counts.covariance(weights) + (weights * drawn) @ weights.T
+        return float(totals @ np.linalg.pinv(covariance, hermitian=True) @ totals)
+
+    inside = np.sum(of, axis=0) > 0
+    low, high = float(values[inside].min()), float(values[inside].max())
+    grid = np.linspace(low, high, TRIED)
+    best = int(np.argmin([length(float(mu)) for mu in grid]))
+    ends = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, TRIED - 1)]))
+    least = min(length(float(grid[best])), float(minimize_scalar(length, bounds=ends, method="bounded").fun))
+    degrees = len(part) - 1
+    return least, degrees, float(chi2.sf(least, degrees))
 
 
 def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:

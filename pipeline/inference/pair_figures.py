@@ -14,9 +14,9 @@ from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts
 from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, codes_of
+from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, ratio_interval
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import Told
 from pipeline.release_query import code_weights
 
 #: A correlation that the noise leaves open.
@@ -41,22 +41,30 @@ class ValueAxis:
 
 
 def correlations(
-    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse, groups: Groups
+    schema: Schema,
+    question: EstimateQuestion,
+    evidence: ReleaseEvidence,
+    counts: MarginalEstimate | Coarse,
+    groups: Groups,
 ) -> list[Interval] | None:
     """Pearson's r over the records with a number in both columns, of each group.
 
     None if coarse cells hide whether records count.
     """
-    axes = [_axis(schema, question, evidence, known, n) for n in (question.column, question.other) if n is not None]
+    axes = [_axis(schema, question, evidence, counts, n) for n in (question.column, question.other) if n is not None]
     x, y = axes
     if x is None or y is None:
         return None
     lines = []
     for members in groups.members:
-        cells = members if isinstance(known, Told) else _coarse_members(known, members)
+        cells = members if isinstance(counts, MarginalEstimate) else _coarse_members(counts, members)
         if cells is None:
             return None
-        sums = Sums(known if isinstance(known, Told) else known.known, cells * x.counted * y.counted, question.sampling)
+        sums = Sums(
+            counts if isinstance(counts, MarginalEstimate) else counts.counts,
+            cells * x.counted * y.counted,
+            question.sampling,
+        )
         lines.append(_correlation(sums, x, y))
     return lines
 
@@ -64,23 +72,27 @@ def correlations(
 def _coarse_members(coarse: Coarse, members: Values) -> Values | None:
     if not coarse.holds_whole(members):
         return None
-    return np.minimum(np.bincount(coarse.place, members, minlength=coarse.known.values.size), 1.0)
+    return np.minimum(np.bincount(coarse.place, members, minlength=coarse.counts.values.size), 1.0)
 
 
 def _axis(
-    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, known: Told | Coarse, name: str
+    schema: Schema,
+    question: EstimateQuestion,
+    evidence: ReleaseEvidence,
+    marginal: MarginalEstimate | Coarse,
+    name: str,
 ) -> ValueAxis | None:
     values = bin_values(schema[name], question.what)
     half = np.zeros(values.low.size) if question.within_bin == MIDPOINT else (values.high - values.low) / 2
-    if isinstance(known, Told):
-        own = codes_of(schema.measured.shape(known.clique), known.clique)[name]
+    if isinstance(marginal, MarginalEstimate):
+        own = codes_of(schema.measured.shape(marginal.clique), marginal.clique)[name]
         return ValueAxis(values.counted[own], values.middle[own], half[own] ** 2)
-    labels, own = known.labels[name], codes_of(known.shape, known.known.clique)[name]
+    labels, own = marginal.labels[name], codes_of(marginal.shape, marginal.counts.clique)[name]
     many, counted = np.bincount(labels), np.bincount(labels, values.counted)
     if ((counted > 0) & (counted < many)).any():
         return None
     ones = column_counts(evidence, [name])[name]
-    mean = np.bincount(labels, known.within(name, ones) * values.middle).astype(np.float64)
+    mean = np.bincount(labels, marginal.within(name, ones) * values.middle).astype(np.float64)
     off = (np.abs(values.middle - mean[labels]) + half) ** 2
     most = np.array([off[labels == g].max() for g in range(many.size)])
     whole = None if ones is None or question.by else float(np.maximum(ones, 0.0) * values.counted @ off)
@@ -101,7 +113,7 @@ def _correlation(sums: Sums, x: ValueAxis, y: ValueAxis) -> Interval:
     if records <= sums.far(cells) * sums.error(cells):
         return ANY
     a, b = ((axis.values - sums.value(axis.values * cells) / records) * cells for axis in (x, y))
-    noise = sums.known.covariance(np.stack([a, b])) / records**2
+    noise = sums.counts.covariance(np.stack([a, b])) / records**2
     moments = ((a * b, noise[0, 1]), (a * a, noise[0, 0]), (b * b, noise[1, 1]))
     c, vx, vy = (sums.value(w) / records + float(n) for w, n in moments)
     for square, variance in ((a * a, vx), (b * b, vy)):
@@ -141,7 +153,7 @@ def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values
 
 
 def odds_ratios(
-    schema: Schema, question: EstimateQuestion, known: Told | Coarse, groups: Groups
+    schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate | Coarse, groups: Groups
 ) -> list[Interval] | None:
     """The odds ratio of a value of either column, of each group; None if coarse cells cut a value.
 
@@ -149,7 +161,7 @@ def odds_ratios(
     (method of variance estimates recovery, Zou & Donner 2008), or, where a share is 0 or 1 or the cells share their
     noise, end to end with 2.5 % each.
     """
-    clique = known.clique if isinstance(known, Told) else known.known.clique
+    clique = marginal.clique if isinstance(marginal, MarginalEstimate) else marginal.counts.clique
     codes = codes_of(schema.measured.shape(clique), clique)
     picked = []
     for name in (question.column, question.other):
@@ -161,13 +173,13 @@ def odds_ratios(
     for members in groups.members:
         inside = members * first * second
         sets = [inside * two, inside * (1 - two), one]
-        if not isinstance(known, Told):
-            if not all(known.holds_whole(s * inside) for s in (inside, one, two, one * two)):
+        if not isinstance(marginal, MarginalEstimate):
+            if not all(marginal.holds_whole(s * inside) for s in (inside, one, two, one * two)):
                 return None
-            size = known.known.values.size
-            sets = [np.minimum(np.bincount(known.place, s * inside, minlength=size), 1.0) for s in sets]
-        told = known if isinstance(known, Told) else known.known
-        lines.append(_odds_ratio(told, sets[0], sets[1], sets[2], sampling=question.sampling))
+            size = marginal.counts.values.size
+            sets = [np.minimum(np.bincount(marginal.place, s * inside, minlength=size), 1.0) for s in sets]
+        counts = marginal if isinstance(marginal, MarginalEstimate) else marginal.counts
+        lines.append(_odds_ratio(counts, sets[0], sets[1], sets[2], sampling=question.sampling))
     return lines
 
 
@@ -181,8 +193,8 @@ def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[V
     counted = np.ones(column.size)
     if name not in given:
         if column.value_codes != 2:
-            what = f"{name!r} has {column.value_codes} values; which of them?"
-            raise UserError(what, where="value", fix=f"value={{{name}: VALUE}}, a list of values, or [low, high]")
+            problem = f"{name!r} has {column.value_codes} values; which of them?"
+            raise UserError(problem, where="value", fix=f"value={{{name}: VALUE}}, a list of values, or [low, high]")
         counted[2:] = 0.0
         return (np.arange(column.size) == 1).astype(np.float64), counted
     if column.missing_code is not None and given[name] is not None:
@@ -193,9 +205,9 @@ def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[V
     return weights, counted
 
 
-def _odds_ratio(known: Told, has: Values, has_not: Values, one: Values, *, sampling: bool) -> Interval:
+def _odds_ratio(counts: MarginalEstimate, has: Values, has_not: Values, one: Values, *, sampling: bool) -> Interval:
     def shares(alpha: float) -> list[Interval]:
-        return [ratio_interval(Sums(known, cells, sampling, alpha), one, one) for cells in (has, has_not)]
+        return [ratio_interval(Sums(counts, cells, sampling, alpha), one, one) for cells in (has, has_not)]
 
     (l1, u1), (l0, u0) = ((_logit(i.low), _logit(i.high)) for i in shares(ALPHA / 2))
     low, high = _less(l1, u0, -math.inf), _less(u1, l0, math.inf)
@@ -204,7 +216,7 @@ def _odds_ratio(known: Told, has: Values, has_not: Values, one: Values, *, sampl
     if len(inside) < 2:
         return Interval(None, _exp(low), _exp(high))
     one_at, two_at = map(_logit, inside)
-    if known.mixed is None:
+    if counts.mixed is None:
         (l1, u1), (l0, u0) = ((_logit(i.low), _logit(i.high)) for i in best)
         low = one_at - two_at - math.hypot(one_at - l1, u0 - two_at)
         high = one_at - two_at + math.hypot(u1 - one_at, two_at - l0)

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from pipeline.inference.told import Told
+from pipeline.inference.marginal_estimates import MarginalEstimate
 
 #: The confidence of an interval is 1 − ALPHA.
 ALPHA = 0.05
@@ -23,35 +23,35 @@ class Sums:
     """Noisy sums over cells of one group, with all that their noise and the drawing of records add to their variance.
 
     Attributes:
-        known: the marginal's counts.
+        counts: the marginal's counts.
         cells: which cells belong to the group, 1 or 0 each, and count in the denominator.
         sampling: whether the records count as independent draws from a population (Poisson), beside the noise.
         alpha: the probability that an interval leaves for both of its sides.
     """
 
-    known: Told
+    counts: MarginalEstimate
     cells: Values
     sampling: bool
     alpha: float = ALPHA
 
     @cached_property
     def _drawn(self) -> Values:
-        return np.maximum(self.known.values, 0.0) if self.sampling else np.zeros_like(self.known.values)
+        return np.maximum(self.counts.values, 0.0) if self.sampling else np.zeros_like(self.counts.values)
 
     def value(self, weights: Values) -> float:
-        return float(weights @ self.known.values)
+        return float(weights @ self.counts.values)
 
     def error(self, weights: Values) -> float:
         """The standard error of a weighted sum of cells."""
-        return math.sqrt(self.known.spread(weights) ** 2 + float(weights**2 @ self._drawn))
+        return math.sqrt(self.counts.spread(weights) ** 2 + float(weights**2 @ self._drawn))
 
     def far(self, weights: Values) -> float:
         """How many standard errors a weighted sum may be off on one side, at α/2: 1.96 for Gaussian noise at 5 %."""
         normal = NormalDist().inv_cdf(1 - self.alpha / 2)
-        if self.known.gaussian or not self.known.spread(weights):
+        if self.counts.gaussian or not self.counts.spread(weights):
             return normal
-        draws = np.concatenate([noise @ weights for noise in self.known.draws()])
-        return max(float(np.quantile(np.abs(draws), 1 - self.alpha)) / self.known.spread(weights), normal)
+        draws = np.concatenate([noise @ weights for noise in self.counts.draws()])
+        return max(float(np.quantile(np.abs(draws), 1 - self.alpha)) / self.counts.spread(weights), normal)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Int
         weights = upto - part * sums.cells
         if place == order.size // 2:
             far = sums.far(weights)
-        marks.append((sums.value(weights), math.sqrt(sums.known.spread(weights) ** 2 + drawn)))
+        marks.append((sums.value(weights), math.sqrt(sums.counts.spread(weights) ** 2 + drawn)))
     values, errors = np.array(marks).T
     below = values < -far * errors  # so few records up to here that the quantile lies beyond
     beyond = np.concatenate([[False], values[:-1] > far * errors[:-1]])  # so many before here that it lies before
@@ -151,7 +151,7 @@ def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Int
     ends = (float(low[order].min()), float(high[order].max()))
     if left.size:
         ends = (float(low[order[left[0]]]), float(high[order[left[-1]]]))
-    value = quantile_on_bins(sums.known.values[order], low[order], high[order], part)
+    value = quantile_on_bins(sums.counts.values[order], low[order], high[order], part)
     if value is None:
         return Interval(None, *ends)
     return Interval(value, min(ends[0], value), max(ends[1], value))

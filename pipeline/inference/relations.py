@@ -8,18 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs.chance_distance import ABSOLUTE, by_chance
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
+from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import told
+from pipeline.marginal_files import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
@@ -67,9 +71,9 @@ def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple
         return ()
     distances = measurements.distances
     every = _answered(evidence, records) if distances is None else _compared(evidence, distances, records)
-    found = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
+    largest = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
     least = distances is None
-    return tuple(Relation(pair, s, least, _kept(measurements, synthetic, pair, query)) for pair, s, query in found)
+    return tuple(Relation(pair, s, least, _kept(measurements, synthetic, pair, query)) for pair, s, query in largest)
 
 
 def in_words(relations: Sequence[Relation]) -> str:
@@ -117,11 +121,11 @@ def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: flo
 
 def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
     """Of each measured pair how far its answers are from independent columns, at least: less what their noise adds."""
-    known = completed(evidence.measurements)
-    by_columns, counted = independent_marginals(known), {a.clique for a in known.answers}
-    for pair, query, values, errors in _pairs(known):
+    measurements = completed(evidence.measurements)
+    by_columns, counted = independent_marginals(measurements), {a.clique for a in measurements.answers}
+    for pair, query, values, errors in _pairs(measurements):
         if isinstance(query, Identity):  # by its own sides, which nobody may have asked for alone
-            table = values.reshape(known.domain.shape(pair))
+            table = values.reshape(measurements.domain.shape(pair))
             sides = [np.maximum(table.sum(axis=axis), 0.0) for axis in (1, 0)]
             expected = np.outer(*sides).ravel() / max(float(np.sqrt(sides[0].sum() * sides[1].sum())), 1.0)
         elif all((n,) in counted for n in pair):
@@ -133,35 +137,35 @@ def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
         yield pair, min(moved / (2 * records), 1.0), query
 
 
-def _pairs(known: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
+def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
     """Each measured pair once: what was asked of its cells, the answers, and the noise of each."""
-    varied, done = set(varied_columns(known.domain)), set[Clique]()
-    whole = replace(known, answers=tuple(a for a in known.answers if isinstance(a.query, Identity)))
+    varied, done = set(varied_columns(measurements.domain)), set[Clique]()
+    whole = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))
     for names in ([n for n in a.clique if n in varied] for a in whole.answers):
         for pair in itertools.combinations(names, 2):
-            if pair not in done and (own := told(whole, pair)) is not None:
+            if pair not in done and (own := marginal_estimate(whole, pair)) is not None:
                 done.add(pair)
                 yield pair, Identity(own.values.size), own.values, own.errors
-    for a in known.answers:
-        if len(a.clique) == 2 and set(a.clique) <= varied and a.clique not in done and _disjoint(a.query):
+    for a in measurements.answers:
+        if (
+            len(a.clique) == 2
+            and set(a.clique) <= varied
+            and a.clique not in done
+            and (a.query.transpose(np.ones(a.query.rows)) == 1).all()
+        ):
             done.add(a.clique)
             yield a.clique, a.query, a.values, np.full(a.values.size, a.stddev)
-
-
-def _disjoint(query: QueryMatrix) -> bool:
-    """Whether each cell counts in one answer."""
-    return bool((query.transpose(np.ones(query.rows)) == 1).all())
 
 
 def _kept(measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix) -> float | None:
     """The share of the synthetic rows that lie elsewhere than independent columns would place them, beyond chance."""
     if synthetic is None or not synthetic.rows:
         return None
-    made, measured = synthetic.domain, measurements.domain
-    if any(n not in made or made[n].size != measured[n].size for n in pair):
+    synthesized, measured = synthetic.domain, measurements.domain
+    if any(n not in synthesized or synthesized[n].size != measured[n].size for n in pair):
         return None
     (counts,) = count_cliques(replace(synthetic, weights=None), [pair])
-    table = counts.reshape([made[n].size for n in pair]).astype(np.float64)
+    table = counts.reshape([synthesized[n].size for n in pair]).astype(np.float64)
     independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / synthetic.rows
     moved = np.abs(query.answer((table - independent).ravel())).sum()
     return _beyond(float(moved), float(by_chance(query.answer(independent.ravel())).sum())) / (2 * synthetic.rows)
@@ -170,3 +174,48 @@ def _kept(measurements: Measurements, synthetic: CodedTable | None, pair: Clique
 def _beyond(moved: float, chance: float) -> float:
     """How much of a distance is more than chance: deviations of both kinds add up in squares."""
     return math.sqrt(max(moved**2 - chance**2, 0.0))
+
+
+def distances(schema: Schema, measurements: Measurements) -> pd.DataFrame:
+    """InDif of all pairs (Li et al. 2021b, section 5.2) as a table: a line per pair, the most dependent first.
+
+    InDif is the L1 distance of a pair's counts from the product of its noisy one-way counts: 0 for independent columns,
+    at most twice the records. The text of section 5.2 calls a low one "high correlation"; it is the other way round.
+
+    As an estimate of the distance from the product of the true counts it errs by its own noise and by that of the
+    one-way counts, which makes weak pairs look more dependent: a lot where columns have many values.
+
+    Guarantee: post-processing; costs no privacy.
+    Returns:
+        marginal, cells, distance (records; may be negative), standard_error (of both), indif (the distance over
+        the noisy number of records), cells_compared (all, or merged).
+    Raises:
+        UserError: the release has none.
+    """
+    released = measurements.distances
+    if released is None:
+        fix = "a run with selection=auto, indif or groups: these ask for the distances of all pairs"
+        raise UserError("the release holds no distances from independence", where="distances", fix=fix)
+    total = estimate_total(measurements)
+    shown = [i for i, c in enumerate(released.cliques) if all(as_a_column(schema, n) for n in c)]
+    values = released.values[shown]
+    own = NOISE_KINDS[released.noise].stddev * released.scale
+    evidence = ReleaseEvidence(measurements)
+    errors = [evidence.distance_error(released.cliques[i]) for i in shown]
+    frame = pd.DataFrame(
+        {
+            "marginal": [" × ".join(released.cliques[i]) for i in shown],
+            "cells": [measurements.domain.cells(released.cliques[i]) for i in shown],
+            "distance": np.round(values, 2),
+            "standard_error": np.round(errors, 2),
+            "indif": np.round(values / max(total, 1.0), 5),
+            "cells_compared": ["all" if released.whole[i] else "merged" for i in shown],
+        }
+    )
+    frame = frame.sort_values("distance", ascending=False, kind="stable", ignore_index=True)
+    frame.attrs["sources"] = []
+    more = "that of the one-way counts, which makes weak pairs look more dependent than they are"
+    frame.attrs["notes"] = [f"each distance has noise of ± {own:,.4g}; the standard error also holds {more}"]
+    if released.below:
+        frame.attrs["notes"].append(f"differences up to {released.below:.4g} records in a cell count as none")
+    return frame

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,8 @@ import pandas as pd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values, count_cliques
+from mechanisms.public.marginals import Values, count_cliques, in_batches
+from mechanisms.public.plain_files import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
@@ -75,7 +75,7 @@ def bounds(release: Path, *, marginal: Sequence[str] = (), synthetic: CodedTable
 
 def table_bounds(
     schema: Schema,
-    statement: Mapping[str, Any],
+    statement: Json,
     measurements: Measurements,
     table: Path | CodedTable,
     *,
@@ -88,24 +88,24 @@ def table_bounds(
             estimate_questions.check_column(schema, "marginal", name)
         asked = [schema.domain.canonical(tuple(marginal))]
         if schema.domain.cells(asked[0]) > MAX_CELLS:
-            what = f"{schema.domain.cells(asked[0]):,} cells"
-            raise UserError(what, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")
+            problem = f"{schema.domain.cells(asked[0]):,} cells"
+            raise UserError(problem, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")
         left = 0
     else:
         asked, left = _columns_and_pairs(schema, measurements, names)
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
         synthetic = table if isinstance(table, CodedTable) else _encoded(table, schema, Path(work))
-        found = list(error_bounds(measurements, synthetic, asked))
+        lines = list(error_bounds(measurements, synthetic, asked))
         related = in_words(strongest(measurements, synthetic))
-    frame = as_frame(schema, found)
-    made = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
+    frame = as_frame(schema, lines)
+    changed = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
     wide = [f"{left:,} pairs that no answer contains are left out: ask for one with `marginal=[a,b]`"] if left else []
-    without = f"no bounds of {', '.join(made)}: a rule of the schema made what was measured of them"
+    without = f"no bounds of {', '.join(changed)}: a rule of the schema made what was measured of them"
     frame.attrs["notes"] = [
         *NOTES,
         *said_cells(schema, coverage(measurements).noisy),
         *wide,
-        *([without] if made else []),
+        *([without] if changed else []),
         *([CHOSEN] if chosen_by_score(statement) else []),
     ]
     frame.attrs["related"] = related
@@ -136,20 +136,13 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
     """
     evidence, rows = ReleaseEvidence(measurements), max(synthetic.rows, 1)
     scale = scale_of(evidence)
-    start = 0
-    while start < len(cliques):
-        end, cells = start, 0
-        while end < len(cliques) and (end == start or cells <= BATCH):
-            cells += synthetic.domain.cells(cliques[end])
-            end += 1
-        batch = cliques[start:end]
+    for batch in in_batches(synthetic.domain, cliques, BATCH):
         for clique, counts in zip(batch, count_cliques(synthetic, batch), strict=True):
             shares: Values = counts / rows
             yield error_bound(evidence, measurements.domain.canonical(clique), shares, scale)
-        start = end
 
 
-def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:
+def as_frame(schema: Schema, each_bound: Sequence[ErrorBound]) -> pd.DataFrame:
     """One line per bound, the smallest first."""
     lines = [
         {
@@ -161,12 +154,12 @@ def as_frame(schema: Schema, found: Sequence[ErrorBound]) -> pd.DataFrame:
             "error_tvd": round(min(b.tvd + 5e-5, 1.0), 4),  # rounded up
             "sources": "; ".join(" × ".join(s) for s in b.sources),
         }
-        for b in sorted(found, key=lambda b: b.tvd)
+        for b in sorted(each_bound, key=lambda b: b.tvd)
     ]
     return pd.DataFrame(lines)
 
 
-def chosen_by_score(statement: Mapping[str, Any]) -> bool:
+def chosen_by_score(statement: Json) -> bool:
     """Whether the statement tells that noisy scores decided which release it is."""
     accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
     return accepted or statement.get("selection") is not None
@@ -183,7 +176,7 @@ def estimate(release: Path, question: estimate_questions.EstimateQuestion) -> pd
 
 def estimate_of(
     schema: Schema,
-    statement: Mapping[str, Any],
+    statement: Json,
     measurements: Measurements,
     question: estimate_questions.EstimateQuestion,
 ) -> pd.DataFrame:

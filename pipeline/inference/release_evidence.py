@@ -12,7 +12,7 @@ from mechanisms.public.designs.chance_distance import side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.release import Measurements, NoisyDistances
-from pipeline.inference.told import NOTHING, Told, told, told_total
+from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, marginal_estimate, total_estimate
 from synthesis.independent import independent_marginals
 
 
@@ -25,20 +25,21 @@ class ReleaseEvidence:
     """
 
     measurements: Measurements
-    _small: dict[Clique, Told | None] = field(default_factory=dict, repr=False)
+    _small: dict[Clique, MarginalEstimate | None] = field(default_factory=dict, repr=False)
 
-    def told(self, clique: Clique) -> Told | None:
-        """A marginal, as of `told`; that of no column is the number of records."""
+    def estimate(self, clique: Clique) -> MarginalEstimate | None:
+        """A marginal, as of `marginal_estimate`; that of no column is the number of records."""
         if len(clique) > 1:
-            return told(self.measurements, clique)
+            return marginal_estimate(self.measurements, clique)
         if clique not in self._small:
-            self._small[clique] = told(self.measurements, clique) if clique else told_total(self.measurements)
+            answers = self.measurements
+            self._small[clique] = marginal_estimate(answers, clique) if clique else total_estimate(answers)
         return self._small[clique]
 
     @property
-    def total(self) -> Told | None:
+    def total(self) -> MarginalEstimate | None:
         """The number of records; None without any answer."""
-        return self.told(NOTHING)
+        return self.estimate(NOTHING)
 
     def distance(self, clique: Clique) -> tuple[NoisyDistances, int] | None:
         """The released distances, and the place among them of a marginal all of whose cells were compared; or None."""

@@ -131,16 +131,16 @@ def cures_of_lost(column: Column, texts: Mapping[str, int], loss: ColumnLoss, sh
 
 def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[str]:
     forms = date_forms(words)
-    known = [ISO if column.format is None else column.format, *column.more_formats]
+    declared = [ISO if column.format is None else column.format, *column.more_formats]
     shares = [(form, loss.share * share) for form, share in forms]
     hints = []
     if forms:
         read = f"{percent(1 - loss.share)} are read as declared, or missing"
         more = ", ".join(f"{percent(share)} look like {form}" for form, share in shares)
-        cure = f"formats: {listed([*known, *(f for f, _ in forms)])}"
-        if twins := [f for f, _ in forms if day_and_month(f) in known]:
-            kept = [f for f in known if f not in map(day_and_month, twins)]
-            instead = f"formats: {listed([*kept, *(f for f, _ in forms)])} instead?"
+        cure = f"formats: {listed([*declared, *(f for f, _ in forms)])}"
+        if twins := [f for f, _ in forms if day_and_month(f) in declared]:
+            others = [f for f in declared if f not in map(day_and_month, twins)]
+            instead = f"formats: {listed([*others, *(f for f, _ in forms)])} instead?"
             cure = f"{instead} Beside each other, the first of the two reads each day that may be either"
         hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
@@ -153,8 +153,8 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     declared = reading = NumberForm(column.strip, column.decimal)
     lost = {t: n for t, n in shapes.items() if declared.number(t) is None}
     best, share = number_reading(shapes)
-    kept = declared.strip if best.decimal == declared.decimal else declared.signs
-    cure = NumberForm(tuple(dict.fromkeys((*kept, *best.strip))), best.decimal)
+    strip = declared.strip if best.decimal == declared.decimal else declared.signs
+    cure = NumberForm(tuple(dict.fromkeys((*strip, *best.strip))), best.decimal)
     if share > share_of(shapes, lambda t: declared.number(t) is not None):
         reading = cure
         given: dict[str, object] = {"strip": list(cure.strip) or None} if cure.strip or declared.strip else {}
@@ -166,9 +166,9 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     rest = {t: n for t, n in lost.items() if reading.number(t) is None}
     if (share := share_of(rest, lambda t: reading.other_way.number(t) is not None)) > 0:
         of = "of the others" if hints else "of what cannot be read"
-        what = f"{percent(share)} {of} are numbers written the other way, with a decimal {reading.other_way.mark_name}"
+        wrong = f"{percent(share)} {of} are numbers written the other way, with a decimal {reading.other_way.mark_name}"
         either = f"; {n:,} of them, such as 1.234 or 1,234, may be either" if (n := either_way(reading, rest)) else ""
-        hints.append(f"{what}{either}: a column has one notation; mend the table")
+        hints.append(f"{wrong}{either}: a column has one notation; mend the table")
     if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
         of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
         hints.append(f"{of} are numbers below 0, with the minus behind or in brackets: write it in front in the table")
@@ -180,8 +180,8 @@ def _below_zero(text: str, reading: NumberForm) -> bool:
     """Whether a text is a number below 0 as accounts have it: 12.50- and (12.50), with signs beside or without."""
     for sign in reading.signs:
         text = text.replace(sign, "")
-    found = BELOW.fullmatch(text.strip())
-    return found is not None and reading.number(found[1]) is not None
+    match = BELOW.fullmatch(text.strip())
+    return match is not None and reading.number(match[1]) is not None
 
 
 def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
@@ -226,8 +226,8 @@ def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> lis
         texts: some of what goes to *other* → how often each occurs.
     """
     few = ", ".join(repr(t) for t in list(texts)[:3])
-    said = f"{percent(share)} of the values become {column.other!r}, such as {few}: is the list that of this column?"
-    return [said, *(h for h in _texts(column, texts) if "spellings" in h)]
+    loss = f"{percent(share)} of the values become {column.other!r}, such as {few}: is the list that of this column?"
+    return [loss, *(h for h in _texts(column, texts) if "spellings" in h)]
 
 
 def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:
@@ -274,13 +274,13 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
 def two_notations(column: Column, seen: Seen) -> list[str]:
     """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
     declared = NumberForm(column.strip, column.decimal)
-    told = seen.shown if declared.dots else seen.plain or declared.plain
-    if not seen.alike or (told and not seen.other):
+    certain = seen.shown if declared.dots else seen.plain or declared.plain
+    if not seen.alike or (certain and not seen.other):
         return []
     example = "1.234" if "." in (declared.decimal, *declared.marks) else "1,234"
-    said = f"{seen.alike:,} of the {seen.alike + seen.plain:,} numbers with a point or a comma, such as {example}"
+    doubtful = f"{seen.alike:,} of the {seen.alike + seen.plain:,} numbers with a point or a comma, such as {example}"
     why = "others are written that way" if seen.other else "no cell shows which way is meant"
-    return [f"{said}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
+    return [f"{doubtful}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
 
 
 def thousands_hint(rows: int) -> list[str]:
@@ -353,9 +353,9 @@ def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[
     for place, name in ((0, "first"), (len(values) - 1, "last")):
         share, span = values[place] / present, float(widths[place] / widths.sum())
         if share <= FEW_ROWS and span >= WIDE:
-            what = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
+            problem = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
             how = "its values are drawn evenly; declare more edges there"
-            hints.append(f"{what} and spans {percent(span)} of the range: {how}")
+            hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
     return hints
 
 

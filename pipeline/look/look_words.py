@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mechanisms.public.errors import shown
+from mechanisms.public.plain_files import JsonDict
 from mechanisms.public.tables.losses import percent
 from pipeline.look.table_look import TableLook
 
 
-def as_facts(look: TableLook) -> dict[str, Any]:
+def as_facts(look: TableLook) -> JsonDict:
     """The look as JSON. NOT private."""
     columns = {
         c.name: {

@@ -93,8 +93,8 @@ def _drawn(schema: Schema, rows: int, rng: np.random.Generator) -> CodedTable:
     """Rows of what is synthesized: values evenly, *other* and *missing* now and then."""
     columns: list[NDArray[np.unsignedinteger]] = []
     for attribute in schema.synthesized.attributes:
-        known = attribute.name in schema.domain.names and schema.domain[attribute.name].size == attribute.size
-        values = schema[attribute.name].value_codes if known else attribute.size
+        own = attribute.name in schema.domain.names and schema.domain[attribute.name].size == attribute.size
+        values = schema[attribute.name].value_codes if own else attribute.size
         codes = rng.integers(0, values, rows)
         if attribute.size > values:
             special = rng.random(rows) < SPECIAL

@@ -19,6 +19,7 @@ from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.look.look_words import as_lines
 from pipeline.look.table_look import look_at
+from pipeline.look.unit_look import LossBar
 from pipeline.settings.config import Config
 from pipeline.settings.memory import said_scores_memory
 from pipeline.settings.specs import asks_for_records
@@ -58,8 +59,8 @@ def look_before_spending(
     encoding = private.encoding
     unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
     listed = {name: n for name, n in encoding.outside.items() if name not in unknown}
-    known = replace(encoding, outside=listed)
-    placed = [str(known), *(f"{n}: its values are discovered" for n in unknown)]
+    placed_known = replace(encoding, outside=listed)
+    placed = [str(placed_known), *(f"{n}: its values are discovered" for n in unknown)]
     LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed))
     losses = losses_of(encoding, schema)
     refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
@@ -79,7 +80,7 @@ def look_before_spending(
         warned += more
     for line in warned:
         LOG.warning(line)
-    show.warn_privately([*warned, *unplaced_lines(known)])
+    show.warn_privately([*warned, *unplaced_lines(placed_known)])
     return losses
 
 
@@ -95,18 +96,17 @@ def _look(
     """The lines of `check`, and its warnings; the jobs of a sweep that share the encoded table share them too."""
     place = private.kept or folder.temporary / "look"
     place.mkdir(mode=0o700, exist_ok=True)
-    kept = place / f"look-{config.data.max_unplaced}.json"
+    file = place / f"look-{config.data.max_unplaced}.json"
     with only_one(place, "look"):
-        if not kept.exists():
+        if not file.exists():
             coded = private.as_read(schema)
             read = None if coded is None else (coded, private.encoding)
-            at_most = config.data.max_unplaced
-            bounded = not asks_for_records(config.privacy)
+            bar = LossBar(config.data.max_unplaced, not asks_for_records(config.privacy))
             # in a folder of its own: the place holds the codes that other jobs read
             with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
                 work = Path(own)
-                look = look_at(source, schema, private.unit, at_most=at_most, bounded=bounded, read=read, workdir=work)
+                look = look_at(source, schema, private.unit, bar=bar, read=read, workdir=work)
             lines = as_lines(look, source.path.name, schema.name)
-            write_whole(kept, json.dumps([list(lines), look.warned]), mode=0o600)
-    lines, warned = json.loads(kept.read_text(encoding="utf-8"))
+            write_whole(file, json.dumps([list(lines), look.warned]), mode=0o600)
+    lines, warned = json.loads(file.read_text(encoding="utf-8"))
     return lines, warned

@@ -6,6 +6,7 @@ import itertools
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,7 @@ from mechanisms.public.tables.text_forms import (
     may_be_thousands,
 )
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.lone_texts import lone_texts
-from mechanisms.sensitive.private_table import EMBEDDED
+from mechanisms.sensitive.private_table import EMBEDDED, lone_texts
 from pipeline.look.column_look import (
     FEW_ROWS,
     ColumnLook,
@@ -50,9 +50,14 @@ from pipeline.look.column_look import (
     two_notations,
     unlisted_hint,
 )
-from pipeline.look.date_look import dates_read_wrongly
-from pipeline.look.number_look import compact_days, gaps_among_numbers, mixed_units, what_is_stripped
-from pipeline.look.unit_look import units_look
+from pipeline.look.reading_look import (
+    compact_days,
+    dates_read_wrongly,
+    gaps_among_numbers,
+    mixed_units,
+    what_is_stripped,
+)
+from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.build import declared_schema
 from pipeline.settings.config import CheckConfig
@@ -112,9 +117,9 @@ def check(config: CheckConfig) -> TableLook:
         path, work = Path(str(config.data.path)), Path(folder)
         source = open_with(path, config.data.delimiter, config.limits, work)
         check_unit(unit, source.names)
-        at_most, bounded = config.data.max_unplaced, bound is not None
+        bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
-            return look_at(source, schema, unit, at_most=at_most, bounded=bounded, workdir=work, progress=report)
+            return look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
 
 
 def look_at(
@@ -122,8 +127,7 @@ def look_at(
     schema: Schema,
     unit: PrivacyUnit,
     *,
-    at_most: float,
-    bounded: bool = True,
+    bar: LossBar,
     read: tuple[CodedTable, EncodingReport] | None = None,
     workdir: Path,
     progress: Progress | None = None,
@@ -132,8 +136,6 @@ def look_at(
 
     Guarantee: none; it is for the operator alone.
     Args:
-        at_most: the share of its values that a column may lose.
-        bounded: whether somebody said how many records of one unit count.
         read: all rows under the schema, and what encoding them could not take, where they are encoded already.
         workdir: for copies of the rows, as texts and as codes; a folder with mode 0700.
 
@@ -145,10 +147,12 @@ def look_at(
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
     if unit.column is not None and read is None:
-        report = lone_texts(EMBEDDED, source, total, unit, report, largest=report.rows, key=b"", workdir=workdir)
+        values = partial(EMBEDDED.values, source, key=b"", aside=None, workdir=workdir)
+        report = lone_texts(total, unit, report, largest=report.rows, values=values)
     seen = _seen(source, schema)
-    columns = tuple(_column(source, total, c, coded, report, seen[c.name], unit.column, at_most) for c in total.columns)
-    units, warned = units_look(source, schema, unit, seen, report.rows, at_most, bounded=bounded)
+    encoded, at_most = (coded, report), bar.at_most
+    columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
+    units, warned = units_look(source, schema, unit, seen, report.rows, bar)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
@@ -172,12 +176,12 @@ def _column(
     source: Source,
     schema: Schema,
     column: Column,
-    coded: CodedTable,
-    report: EncodingReport,
+    encoded: tuple[CodedTable, EncodingReport],
     seen: Seen,
     unit: str | None,
     at_most: float,
 ) -> ColumnLook:
+    coded, report = encoded
     outside = report.outside[column.name]
     ordered = column.kind in ORDERED_KINDS or column.codes is not None
     loss = loss_of(column, report)
@@ -230,17 +234,13 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
     """
     named = len(column.texts) if NAME_COLUMN.search(column.name) else len(addresses(column.texts))
     if named and column.kind in {"categorical", "flag"}:
-        said = (
-            f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
-        )
-        return [f"{said}, and would be released as they are; leave_out: [{column.name}]"]
+        ids = f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
+        return [f"{ids}, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
         return []
-    said = (
-        f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
-    )
-    return [f"{said} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
+    ids = f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
+    return [f"{ids} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
 
 
 def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
@@ -271,8 +271,7 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
             f"{other} IS NOT NULL AND {number} IS NULL",
         ):
             parts.append(f"count(*) FILTER ({which})")
-    with source.connect() as engine:
-        row = engine.execute(f"SELECT {', '.join(parts)} FROM {source.relation}").fetchall()[0]
+    row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
     each = {name: row[9 * i : 9 * i + 9] for i, name in enumerate(source.names)}
     return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
 
@@ -282,8 +281,7 @@ def _shapes(source: Source, column: Column) -> dict[str, int]:
     index = source.declared(column.name)
     gaps, shape = ", ".join(map(literal, ("", *column.missing_texts))), source.shape(index)
     sql = f"SELECT {shape} AS s, count(*) AS n FROM {source.relation} WHERE trim({source.text(index)}) NOT IN ({gaps})"
-    with source.connect() as engine:
-        return dict(engine.execute(f"{sql} GROUP BY s ORDER BY n DESC, s LIMIT {LOOKED_AT}").fetchall())
+    return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, s LIMIT {LOOKED_AT}"))
 
 
 def _other_way(source: Source, index: int, column: Column) -> str:
@@ -299,8 +297,8 @@ def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRe
     if seen.alike and not (seen.plain or seen.other) and NumberForm(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
-        said = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"
-        warnings.append(f"{said}: kind: float, or is it a mark of thousands (strip)?")
+        rounding = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"
+        warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
         warnings.append(
             "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
@@ -333,11 +331,11 @@ def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:
-    known = {*schema.domain.names, *schema.leave_out}
+    named = {*schema.domain.names, *schema.leave_out}
     if schema.rules.unit_ids is not None:
-        known.add(schema.rules.unit_ids.name)
+        named.add(schema.rules.unit_ids.name)
     hints = []
-    if neither := [n for n in source.names if n not in known]:
+    if neither := [n for n in source.names if n not in named]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
     if left := [n for n in schema.leave_out if n in source.names]:
         hints.append(f"left out by the schema, and not released: {', '.join(map(repr, left))}")
@@ -373,8 +371,7 @@ def _descending(source: Source, schema: Schema) -> list[tuple[str, float]]:
         for name in {n for pair in pairs for n in pair}
     }
     counts = ", ".join(f"count(*) FILTER ({sql[a]} > {sql[b]})" for a, b in pairs)
-    with source.connect() as engine:
-        rows, *descend = engine.execute(f"SELECT count(*), {counts} FROM {source.relation}").fetchall()[0]
+    rows, *descend = source.lines(f"SELECT count(*), {counts} FROM {source.relation}")[0]
     return [(f"{a} ≤ {b}", n / max(rows, 1)) for (a, b), n in zip(pairs, descend, strict=True)]
 
 

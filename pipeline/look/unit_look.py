@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,23 @@ import pyarrow.compute as pc
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, gap_words, may_be_id, of_one_length
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
-from pipeline.look.number_look import compact_days
+from pipeline.look.reading_look import compact_days
 
 #: Of so many ids, those with the most records, texts that look like none are told.
 LOOKED_AT = 1000
 #: Ids hold digits where so large a share of them does.
 NUMBERED = 0.9
+
+
+class LossBar(NamedTuple):
+    """The share of its values that a column may lose; and whether somebody said how many records of one unit count."""
+
+    at_most: float
+    bounded: bool = True
 
 
 def units_look(
@@ -29,9 +37,7 @@ def units_look(
     unit: PrivacyUnit,
     seen: Mapping[str, Seen],
     rows: int,
-    at_most: float,
-    *,
-    bounded: bool,
+    bar: LossBar,
 ) -> tuple[list[str], list[str]]:
     """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit.
 
@@ -53,22 +59,19 @@ def units_look(
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
         return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
-    with source.connect() as engine:
-        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
-        forms = pa.chunked_array(
-            [unit_forms(b.column(0), source, unit) for b in stream(source, engine, sql)], pa.string()
-        )
+    texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
+    forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
     sizes = counted.field("counts").to_numpy()
     largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
     words = {"drop": "do not count", "own": "are a unit each", "refuse": "refuse the run"}[unit.missing]
     hints = [f"unit {unit.column!r}: {sizes.size:,} units{largest}; {without:,} rows without an id, which {words}"]
     beyond = 0
-    if bounded and (over := int((sizes > unit.max_records).sum())):
+    if bar.bounded and (over := int((sizes > unit.max_records).sum())):
         beyond = int(np.maximum(sizes - unit.max_records, 0).sum())
         share = percent(over / sizes.size)
-        said = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
-        hints.append(f"{said}, and {percent(beyond / rows)} of all records lie beyond it")
+        excess = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
+        hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     warned = [
@@ -78,7 +81,7 @@ def units_look(
     ]
     warned += _one_person(counted.field("values"), unit)
     lost = beyond + (without if unit.missing == "drop" else 0)
-    if lost > at_most * rows:
+    if lost > bar.at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
 
@@ -88,13 +91,13 @@ def _numbered(ids: Mapping[str, int]) -> bool:
     return sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
 
 
-def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, known: list[str]) -> list[str]:
+def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, asked: list[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
-    others = [n for n in source.names if n not in {*schema.domain.names, *known}]
+    others = [n for n in source.names if n not in {*schema.domain.names, *asked}]
     if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
         return []
-    said = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
-    return [f"{said} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
+    these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
+    return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
 def _of_codes(column: Column, seen: Seen) -> bool:
@@ -114,10 +117,10 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     lettered = pc.and_(pc.not_equal(digits, bare), pc.is_in(digits, value_set=numbers))
     letters = pc.if_else(lettered, pc.replace_substring_regex(bare, r"[0-9]+$", ""), "")
     form = pc.binary_join_element_wise(marks, letters, "\x00")
-    told = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
-    told = told.filter(pc.not_equal(told["person"], ""))
-    kept = told.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
-    split = kept.filter(pc.greater(kept["form_count_distinct"], 1))
+    people = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
+    people = people.filter(pc.not_equal(people["person"], ""))
+    forms_each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
+    split = forms_each.filter(pc.greater(forms_each["form_count_distinct"], 1))
     if not split.num_rows:
         return []
     ids_of_one = sorted(split["id_list"][0].as_py(), key=len)

@@ -17,7 +17,7 @@ from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.told import told as told_counts
+from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 
@@ -225,7 +225,7 @@ def _one_way(
     noisy: list[str] = []
     fullest: dict[str, tuple[int, float, float]] = {}
     for name in names:
-        known = own.get((name,)) or told_counts(measurements, (name,))
+        known = own.get((name,)) or counts_of(measurements, (name,))
         if known is None:
             continue
         error = known.stddev if isinstance(known, NoisyMarginal) else known.errors

@@ -8,7 +8,7 @@ from typing import Any
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.noise_tails import KNOWN, upper_quantile
+from mechanisms.public.noise_kinds import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.text_table import lined_up
 

@@ -19,7 +19,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.codec import Alongside, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
 from pipeline.frames.frame_files import Table
@@ -191,25 +191,18 @@ def _encode(
         subject: a column whose texts are kept, where the table has it.
     """
     texts: list[Any] = []
-    further = {}
+    beside = None
     if subject is not None and subject in source.names:
-        further = {"subject": source.text(source.index(subject, where="evaluation.subject"))}
-    table, found = encode_columns(
-        source,
-        schema,
-        workdir=source.workdir,
-        progress=report,
-        apart=True,
-        further=further,
-        on_batch=lambda batch: texts.append(batch.column(batch.num_columns - 1).to_pandas().to_numpy(object)),
-    )
+        named = {"subject": source.text(source.index(subject, where="evaluation.subject"))}
+        beside = Alongside(named, lambda batch: texts.append(batch.columns[-1].to_pandas().to_numpy(object)))
+    table, found = encode_columns(source, schema, workdir=source.workdir, progress=report, beside=beside, apart=True)
     show.warn_privately([f"{name}: {line}" for line in unplaced_lines(found)])
     unplaced = {
         "outside": {column: n for column, n in found.outside.items() if n},
         "no_value": {column: n for column, n in found.unplaced.items() if n},
         "values": {column: dict(values_outside(source, schema, column)) for column in found.marked},
     }
-    own = (np.concatenate(texts) if texts else np.empty(0, object)) if further else None
+    own = (np.concatenate(texts) if texts else np.empty(0, object)) if beside is not None else None
     return _Encoded(table, unplaced, own)
 
 

@@ -94,7 +94,7 @@ POINTS = {
     "answers to read": "mechanisms.public.release:NoisyMarginal.__post_init__",
     "known answers": "pipeline.measuring.selection_context:AdaptiveRun.known",
     "grid's norm": "mechanisms.public.queries.adaptive_grid:GridQuery.largest_column_norm",
-    "bound on noise": "pipeline.inference.told:Told.sum_bound",
+    "bound on noise": "pipeline.inference.marginal_estimates:MarginalEstimate.sum_bound",
     "errors of sides": "pipeline.inference.release_evidence:ReleaseEvidence.side_errors",
     "family's loss": "mechanisms.accounting.restatements:Composition.of_group",
     "coins of rows": "mechanisms.sensitive.engines.coins:of_row_aside",

@@ -25,7 +25,7 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline import bounds, estimate, stages
 from pipeline.inference.error_bounds import ALPHA, measured_error, scale_of, scored_error
-from pipeline.inference.indif_table import distances
+from pipeline.inference.relations import distances
 from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.release_folder import read_release
 from pipeline.settings import build
@@ -122,7 +122,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
 
 def hardest(evidence: ReleaseEvidence, clique: Clique, true: Values) -> tuple[str, bool] | None:
     """Whether a bound holds for the synthetic marginal that it has least to spare for: the answers, or independence."""
-    if (known := evidence.told(clique)) is not None:
+    if (known := evidence.estimate(clique)) is not None:
         made = np.maximum(known.values, 0.0)
         return "by noise", bool(np.abs(true - made).sum() <= measured_error(known, made, ALPHA))
     made = evidence.independent(clique)

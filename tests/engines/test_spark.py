@@ -17,7 +17,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import spark_engine
-from mechanisms.sensitive.engines.spark_parts import made_parts
+from mechanisms.sensitive.engines.spark_files import made_parts
 from mechanisms.sensitive.engines.spark_session import NEEDED
 from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen

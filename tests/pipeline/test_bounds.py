@@ -21,10 +21,10 @@ from mechanisms.public.release import Measurements, NoisyDistances, NoisyMargina
 from pipeline import bounds
 from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of, scored_error
+from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.inference.noise_bounds import NoiseTerm, sum_bound, tail
 from pipeline.inference.release_bounds import error_bounds, table_bounds
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.inference.told import told
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, people, write_town
@@ -71,8 +71,10 @@ def holds_for_a_table_that_meets_the_answers(clique, noise, scale):
 
     def holds(seed):
         known = release(seed, noise=noise, scale=scale)
-        synthetic = np.maximum(told(known, clique).values, 0.0)
-        return np.abs(synthetic - marginal(clique)).sum() <= measured_error(told(known, clique), synthetic, ALPHA)
+        synthetic = np.maximum(marginal_estimate(known, clique).values, 0.0)
+        return np.abs(synthetic - marginal(clique)).sum() <= measured_error(
+            marginal_estimate(known, clique), synthetic, ALPHA
+        )
 
     return holds
 
@@ -193,10 +195,10 @@ def test_sums_of_noise_and_single_cells_are_bounded_as_stated(terms, cells):
 def test_answers_over_coarser_values_tell_what_they_add_up_to():
     merged = SparseQuery.of(np.kron(np.eye(3), np.ones((1, 4))))
     known = Measurements(THREE, (NoisyMarginal(("a", "b"), merged, marginal("a") + 1.0, "gaussian", 2.0, "x"),))
-    told_a = told(known, ("a",))
+    told_a = marginal_estimate(known, ("a",))
     assert told_a.values == pytest.approx(marginal("a") + 1.0)
     assert told_a.errors == pytest.approx([2.0] * 3)
-    assert told(known, ("b",)) is None
+    assert marginal_estimate(known, ("b",)) is None
     assert told_a.sum_bound(0.05) == pytest.approx(sum_bound(3, (NoiseTerm("gaussian", 2.0),), 0.05), rel=0.03)
 
 
@@ -204,7 +206,7 @@ def test_shares_are_as_far_apart_as_their_bound_says_whatever_the_number_of_reco
     truth = marginal(("a", "b"))
     for seed in range(40):
         known = release(seed)
-        shares = np.maximum(told(known, ("a", "b")).values, 0.0)
+        shares = np.maximum(marginal_estimate(known, ("a", "b")).values, 0.0)
         shares /= shares.sum()
         bound = error_bound(ReleaseEvidence(known), ("a", "b"), shares, scale_of(ReleaseEvidence(known)))
         off = np.abs(shares * scale_of(ReleaseEvidence(known)).records - truth).sum()

@@ -11,7 +11,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference.decided import decided
-from pipeline.inference.indif_table import distances
+from pipeline.inference.relations import distances
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command
 

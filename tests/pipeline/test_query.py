@@ -14,8 +14,8 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline import load, query
 from pipeline.release_query import answer as query_answer
+from pipeline.release_query import estimate_count, estimate_marginal
 from synthesis.marginal_tables import marginal_tables
-from synthesis.query_answers import estimate_count, estimate_marginal
 from tests.pipeline.conftest import TOWN, command, people
 
 SHARP = [*TOWN, "privacy.epsilon=1000000", "privacy.delta=1e-3", "hydra.run.dir=out"]

@@ -12,8 +12,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline.inference.indif_table import distances
-from pipeline.inference.relations import in_words, strongest
+from pipeline.inference.relations import distances, in_words, strongest
 from pipeline.inference.release_evidence import ReleaseEvidence
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command

@@ -14,7 +14,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_measurements
 from pipeline import Release, load
 from pipeline.inference.decided import decided
-from pipeline.inference.told import told
+from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.report.answer_noise import signal_to_noise
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import TOWN, done_once
@@ -77,9 +77,9 @@ def release_of(seed: int, factor: float = 1.0) -> Measurements:
 @pytest.mark.parametrize("large", [False, True])
 def test_the_noise_of_all_cells_is_bounded_as_stated(monkeypatch, large):
     if large:
-        monkeypatch.setattr("pipeline.inference.told.SIMULATED_CELLS", 1)
-    bound = told(release_of(0), ("a", "b")).sum_bound(0.05)
-    off = [np.abs(told(release_of(s), ("a", "b")).values - TRUTH.ravel()).sum() for s in range(1_000)]
+        monkeypatch.setattr("pipeline.inference.marginal_estimates.SIMULATED_CELLS", 1)
+    bound = marginal_estimate(release_of(0), ("a", "b")).sum_bound(0.05)
+    off = [np.abs(marginal_estimate(release_of(s), ("a", "b")).values - TRUTH.ravel()).sum() for s in range(1_000)]
     assert stats.binom.sf((np.array(off) > bound).sum() - 1, 1_000, 0.05) > 1e-4
     if not large:  # Cantelli's inequality stands above the quantile by design
         assert stats.binom.sf((1.3 * np.array(off) > bound).sum() - 1, 1_000, 0.05) < 1e-4
@@ -87,10 +87,10 @@ def test_the_noise_of_all_cells_is_bounded_as_stated(monkeypatch, large):
 
 
 def test_each_cell_and_each_sum_has_the_error_that_is_told():
-    known = told(release_of(0), ("a", "b"))
+    known = marginal_estimate(release_of(0), ("a", "b"))
     rows = np.zeros((2, 30))
     rows[0, :5], rows[1, ::5] = 1.0, 1.0  # a row and a column of the pair: what its sides tell
-    values = np.array([told(release_of(s), ("a", "b")).values for s in range(1_000)])
+    values = np.array([marginal_estimate(release_of(s), ("a", "b")).values for s in range(1_000)])
     assert values.std(axis=0).mean() == pytest.approx(known.errors[0], rel=0.05)
     sums = values @ rows.T
     assert sums.std(axis=0) == pytest.approx([known.spread(r) for r in rows], rel=0.1)

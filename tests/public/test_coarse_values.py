@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute
-from mechanisms.public.queries.coarse_values import coarse_groups
+from mechanisms.public.queries.merged_cells import coarse_groups
 
 
 @given(st.integers(1, 60), st.integers(0, 3), st.integers(2, 20), st.integers(0, 2**32 - 1), st.booleans())

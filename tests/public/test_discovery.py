@@ -14,7 +14,7 @@ from mechanisms.public.discovery.found_columns import bounds_of, discovered_sche
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.discovery.scouting import questions_of, scouting_schema
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_tails import of_each, upper_quantile
+from mechanisms.public.noise_kinds import of_each, upper_quantile
 from mechanisms.public.schema.bins import Bins, cell_edges, float_grid, integer_grid
 from mechanisms.public.schema.leaf_bins import leaf_edges
 from mechanisms.public.schema.table_schema import load_schema, parse_schema

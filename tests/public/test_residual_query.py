@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.designs.residual_pairs import with_residuals
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.queries.residual_query import ResidualQuery
+from mechanisms.public.queries.residual_query import ResidualQuery, with_residuals
 from mechanisms.public.queries.stored_queries import check_stored, query_of
 from mechanisms.public.units import Neighbouring
 

@@ -319,7 +319,7 @@ def p_values(law, seed: int, draws: int) -> list[float]:
 @pytest.fixture
 def _one_by_one(monkeypatch):
     """Every draw by the slow way, whose parts a test can replace."""
-    monkeypatch.setattr(noise, "fill", lambda normal, pieces, at, mantissa, shift, split, whole, rest, done: (done, at))
+    monkeypatch.setattr(noise, "fill", lambda normal, pieces, at, scale, draws, done: (done, at))
 
 
 @pytest.mark.usefixtures("_one_by_one")
@@ -390,12 +390,10 @@ COMPILED = {
 def plain_fill(law, units: float, size: int) -> list[int]:
     """The compiled draws as plain Python, with whatever stands in for their parts."""
     scale, pieces = Dyadic.of(units, 0), SeededNoise(2).stream("x")(40 * size).view(np.uint32)
-    whole, rest = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    draws, terms = np.zeros((2, size), np.int64), (np.uint64(scale.mantissa), 64 - scale.exponent, 0)
     with np.errstate(over="ignore"):
-        done, _ = fast_draws.fill.py_func(
-            law is Gaussian, pieces, 0, np.uint64(scale.mantissa), 64 - scale.exponent, 0, whole, rest, 0
-        )
-    return whole[:done].tolist()
+        done, _ = fast_draws.fill.py_func(law is Gaussian, pieces, 0, terms, draws, 0)
+    return draws[0, :done].tolist()
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -10,6 +10,7 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline.release_query import estimate_count, estimate_marginal
 from synthesis.consistency.agree import consistent
 from synthesis.consistency.merged_values import compressed, merged_values
 from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
@@ -17,7 +18,6 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.marginal_tables import marginal_tables
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.model_settings import ModelSettings
-from synthesis.query_answers import estimate_count, estimate_marginal
 
 ABC = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5)))
 TRUTH = np.random.default_rng(3).multinomial(6_000, np.random.default_rng(4).dirichlet(np.full(60, 0.6)))

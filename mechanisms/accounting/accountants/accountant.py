@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.currencies import Currency
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu, needs_delta
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta
 
@@ -114,13 +114,21 @@ class Squares(Accountant):
         return math.sqrt(share) if isinstance(share, float) else np.sqrt(share)
 
 
+@dataclass(frozen=True)
 class GaussianAccountant(Squares):
     """What zCDP and GDP share: Gaussian noise is counted exactly, and no event takes a δ of its own."""
 
+    delta: Delta
     delta_each: ClassVar[None] = None
     slots: ClassVar[int] = 0
     natural_noise: ClassVar[NoiseKind] = GAUSSIAN.name
     is_filter: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, delta: Delta, slots: int) -> Self:
+        """For any number of slots; δ > 0."""
+        needs_delta(delta, cls.kind)
+        return cls(delta)
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """The strength itself: μ_i of Gaussian noise, ε_i of pure noise."""

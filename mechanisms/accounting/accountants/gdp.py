@@ -6,31 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, known_event
 from mechanisms.accounting.currencies import MU, Currency, above
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, log_ndtr, needs_delta, ordered_up
+from mechanisms.accounting.gaussian_curve import gaussian_epsilon, log_ndtr, ordered_up
 from mechanisms.accounting.thresholds import failure_cost, failures
-from mechanisms.public.units import Delta, Mu, round_down
+from mechanisms.public.units import Mu, round_down
 
 
 @dataclass(frozen=True)
 class Gdp(GaussianAccountant):
     """Gaussian DP: μ adds in quadrature; the exact dual gives (ε, δ) (McKenna 2021; Dong, Roth & Su 2019)."""
 
-    delta: Delta
     kind: ClassVar[str] = "gdp"
     conversion: ClassVar[str] = "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)"
     is_exact: ClassVar[bool] = True
     currency: ClassVar[Currency] = MU
-
-    @classmethod
-    def of(cls, delta: Delta, slots: int) -> Self:
-        """For any number of slots; δ > 0."""
-        needs_delta(delta, cls.kind)
-        return cls(delta)
 
     def mu(self, event: Event) -> Mu:
         """μ of one event: Δ/σ (Gaussian), or 2Φ⁻¹(e^(r/2)/(1+e^(r/2))) where the privacy loss has range r.

@@ -53,8 +53,8 @@ def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
     for law in NOISE_KINDS.values():
         if names := [a.kind for a in serving if a.natural_noise == law.name]:
             ways.append(f"privacy.accountant={' or '.join(names)} and mechanism={law.name}")
-    what = "rounds whose number depends on the answers have no sound accounting here"
-    raise UserError(what, where="privacy.accountant", fix="; or ".join(ways))
+    problem = "rounds whose number depends on the answers have no sound accounting here"
+    raise UserError(problem, where="privacy.accountant", fix="; or ".join(ways))
 
 
 def make_accountant(kind: str, *, delta: Delta, slots: int) -> Accountant:

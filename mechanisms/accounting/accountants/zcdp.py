@@ -5,30 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, known_event
 from mechanisms.accounting.currencies import RHO, Currency, above, zcdp_epsilon
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import needs_delta
 from mechanisms.accounting.thresholds import failure_cost, failures
-from mechanisms.public.units import Delta, Rho
+from mechanisms.public.units import Rho
 
 
 @dataclass(frozen=True)
 class Zcdp(GaussianAccountant):
     """zCDP: ρ adds up; ε = ρ + 2√(ρ ln 1/δ) (Li et al. 2021b, section 2.4; Bun & Steinke 2016)."""
 
-    delta: Delta
     kind: ClassVar[str] = "zcdp"
     conversion: ClassVar[str] = "ε = ρ + 2√(ρ ln(1/δ))"
     currency: ClassVar[Currency] = RHO
-
-    @classmethod
-    def of(cls, delta: Delta, slots: int) -> Self:
-        """For any number of slots; δ > 0."""
-        needs_delta(delta, cls.kind)
-        return cls(delta)
 
     def rho(self, event: Event) -> Rho:
         """ρ of one event: μ²/2 (Gaussian), or r²/8 where the privacy loss has range r (r = 2ε for Laplace noise)."""

@@ -42,7 +42,6 @@ class Known:
 
     @property
     def factors(self) -> Values:
-        """The factor of each marginal."""
         return np.broadcast_to(np.asarray(self.factor, np.float64), self.noise.shape)
 
 
@@ -74,12 +73,10 @@ class PairOffer:
 
     @property
     def often(self) -> Values:
-        """The weight of each pair."""
         return np.broadcast_to(np.asarray(self.weights, np.float64), self.cells.shape)
 
     @property
     def factors(self) -> Values:
-        """The factor of each pair."""
         return np.broadcast_to(np.asarray(self.factor, np.float64), self.cells.shape)
 
 
@@ -139,11 +136,11 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(known: Known, wanted: PairOffer, noise: Noise, power: float) -> Allocation:
+def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Allocation:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
-    measured, and what noise leaves of it where it is (`Wanted.left`); the sides are the errors of its one-way
+    measured, and what noise leaves of it where it is (`PairOffer.left`); the sides are the errors of its one-way
     marginals, which every pair of theirs suffers from. A marginal of load w · cells · factor gets a part in proportion
     to its load^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
     are the strengths); for a known marginal w is the weight of the pairs that its error shows in. Pairs are taken
@@ -158,13 +155,13 @@ def allocate(known: Known, wanted: PairOffer, noise: Noise, power: float) -> All
     largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
     levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
     ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
-    pairs = _Errors.of(wanted.left, wanted.cells.size, levels)
-    work = _Work(known, wanted, ones, pairs, noise, power)
+    pairs = _Errors.of(offer.left, offer.cells.size, levels)
+    work = _Work(known, offer, ones, pairs, noise, power)
     loads = np.array([e.size for e in known.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
     without = work.error(nothing)
     best = Allocation(nothing, without, without)
-    for certain in dict.fromkeys(((*wanted.certain, *wanted.further), wanted.certain, ())):
+    for certain in dict.fromkeys(((*offer.certain, *offer.further), offer.certain, ())):
         if best.shares.chosen and certain == ():
             break
         result = nothing
@@ -178,7 +175,7 @@ def allocate(known: Known, wanted: PairOffer, noise: Noise, power: float) -> All
 @dataclass(frozen=True, eq=False)
 class _Work:
     known: Known
-    wanted: PairOffer
+    offer: PairOffer
     ones: _Errors
     pairs: _Errors
     noise: Noise
@@ -202,36 +199,36 @@ class _Work:
     def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
         """Those of the known marginals; per pair that of its two sides; and the pairs' own."""
         ones = self.side_errors(shares.known, np.arange(len(self.known.expected)))
-        own = self.wanted.gaps.copy()
+        own = self.offer.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
-            own[places] = self.pairs.at(places, self.wanted.factors[places] * self.noise(shares.parts))
-        return ones, np.sqrt((ones[self.wanted.sides] ** 2).sum(axis=1)), own
+            own[places] = self.pairs.at(places, self.offer.factors[places] * self.noise(shares.parts))
+        return ones, np.sqrt((ones[self.offer.sides] ** 2).sum(axis=1)), own
 
     def error(self, shares: Shares) -> float:
         """The expected L1 error of all pairs and known marginals together, in records, each as often as it counts."""
         ones, both, own = self.errors(shares)
-        return float((self.known.weights * ones).sum() + (self.wanted.often * (own + both)).sum())
+        return float((self.known.weights * ones).sum() + (self.offer.often * (own + both)).sum())
 
     def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.known.expected))
         total = self.before() + shares.known
-        factor, often = self.wanted.factors, self.wanted.often
-        known = self.known.factors * weights
-        known = known * self.ones.slope(places, self.known.factors * self.noise(np.maximum(total, 1e-12)))
-        parts = np.full(self.wanted.cells.size, np.nan)
+        factor, often = self.offer.factors, self.offer.often
+        rises = self.known.factors * weights
+        rises = rises * self.ones.slope(places, self.known.factors * self.noise(np.maximum(total, 1e-12)))
+        parts = np.full(self.offer.cells.size, np.nan)
         parts[list(shares.chosen)] = shares.parts
-        loads = (often * self.wanted.cells * factor) ** self.power
+        loads = (often * self.offer.cells * factor) ** self.power
         scale = float(np.mean(shares.parts / loads[list(shares.chosen)])) if shares.chosen else 1.0
         guess = np.minimum(scale * loads, 1.0)
         noise = (factor * self.noise(np.where(np.isnan(parts), guess, parts))).tolist()
-        pairs = np.array([max(self.wanted.shown(i, n), 1.0) for i, n in enumerate(noise)])
-        return known**self.power, (often * pairs * factor) ** self.power
+        pairs = np.array([max(self.offer.shown(i, n), 1.0) for i, n in enumerate(noise)])
+        return rises**self.power, (often * pairs * factor) ** self.power
 
     def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
-        count, sides, often = len(self.known.expected), self.wanted.sides, self.wanted.often
+        count, sides, often = len(self.known.expected), self.offer.sides, self.offer.often
         errors, both, _ = self.errors(shares)
         weights = self.known.weights * np.ones(count)
         for end in (0, 1):
@@ -239,27 +236,27 @@ class _Work:
         if first:
             cells = np.array([e.size for e in self.known.expected], np.float64)
             loads = (weights * cells * self.known.factors) ** self.power
-            wanted = (often * self.wanted.cells * self.wanted.factors) ** self.power
+            pair_loads = (often * self.offer.cells * self.offer.factors) ** self.power
         else:
-            loads, wanted = self.loads(shares, weights)
+            loads, pair_loads = self.loads(shares, weights)
         before = self.before()
         more = 1 + float(before.sum())
         base = float(loads.sum())
-        grid = np.geomspace(base * 0.999, (base + float(wanted.sum())) * 1.001, STEPS)
+        grid = np.geomspace(base * 0.999, (base + float(pair_loads.sum())) * 1.001, STEPS)
         row = np.zeros(STEPS)
         for place in range(count):
             part = np.maximum(loads[place] * more / grid - before[place], 0.0)
             row += weights[place] * self.side_errors(part, place)
         measured = np.zeros((0, STEPS))
-        if wanted.size:
-            factors = self.wanted.factors.tolist()
-            own = [self.pairs.at(i, factors[i] * self.noise(load * more / grid)) for i, load in enumerate(wanted)]
+        if pair_loads.size:
+            factors = self.offer.factors.tolist()
+            own = [self.pairs.at(i, factors[i] * self.noise(load * more / grid)) for i, load in enumerate(pair_loads)]
             measured = often[:, None] * (np.stack(own) + both[:, None])
-        chosen, sums = _greedy(grid, row, base, measured, often * (self.wanted.gaps + both), wanted, certain)
-        known = np.maximum(loads * more / sums - before, 0.0)
-        parts = wanted[list(chosen)] * more / sums
-        whole = float(known.sum() + parts.sum())
-        return Shares(known / whole, chosen, parts / whole)
+        chosen, sums = _greedy(grid, row, base, measured, often * (self.offer.gaps + both), pair_loads, certain)
+        more_parts = np.maximum(loads * more / sums - before, 0.0)
+        parts = pair_loads[list(chosen)] * more / sums
+        whole = float(more_parts.sum() + parts.sum())
+        return Shares(more_parts / whole, chosen, parts / whole)
 
 
 def _greedy(

@@ -147,9 +147,9 @@ def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int, cou
     sizes = domain.shape(domain.names)
     limits = None if counted is None else counted.shape(domain.names)
     level = {1 << i | 1 << j: (sizes[i] * sizes[j], near[i] & near[j]) for i, j in ends}
-    found: list[int] = []
+    sets: list[int] = []
     while level:
-        found += level
+        sets += level
         grown: dict[int, tuple[int, int]] = {}
         for own, (cells, common) in level.items():
             for place in _places(common):
@@ -162,7 +162,7 @@ def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int, cou
             least = sorted(grown, key=lambda s: (grown[s][0], _places(s)))[:MAX_SETS]
             grown = {s: grown[s] for s in least}
         level = grown
-    return [tuple(domain.names[i] for i in _places(s)) for s in found]
+    return [tuple(domain.names[i] for i in _places(s)) for s in sets]
 
 
 def _places(bits: int) -> tuple[int, ...]:

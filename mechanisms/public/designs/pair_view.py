@@ -89,11 +89,11 @@ class PairView:
         """
         if not cells:
             return NO_PAIRS
-        told = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
-        strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, told.tolist(), strict=True)]
+        excess = np.where(stddev < MOST_SCORE_NOISE * cells[0].records, shrunk(more, stddev), 0.0)
+        strength = [c.strength(c.base(self.level) + t, self.level) for c, t in zip(cells, excess.tolist(), strict=True)]
         shown = discovered(more / stddev)
         weights = np.array([self.weight(self.pairs[i]) for i in places])
-        forest = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * told, 0.0).tolist())
+        forest = heaviest_forest([self.pairs[i] for i in places], np.where(shown, weights * excess, 0.0).tolist())
         gaps = np.array([c.distance(s) for c, s in zip(cells, strength, strict=True)])
         rows = np.array([self.queries[self.pairs[i]].rows for i in places], np.float64)
         return PairOffer(

@@ -82,8 +82,8 @@ def followed(expected: Values, query: QueryMatrix, answers: Values, stddev: floa
     flat = expected.ravel()
     groups = query.answer(flat)
     off = np.asarray(answers, np.float64) - groups
-    kept = np.maximum(1 - 2 * stddev**2 / np.maximum(off**2, 1e-300), 0.0)
-    factor = np.maximum(groups + kept * off, 0.0) / np.maximum(groups, 1e-9)
+    damping = np.maximum(1 - 2 * stddev**2 / np.maximum(off**2, 1e-300), 0.0)
+    factor = np.maximum(groups + damping * off, 0.0) / np.maximum(groups, 1e-9)
     cells = (flat * query.transpose(factor)).reshape(expected.shape) + 1e-9 * expected
     sides = expected.sum(axis=1), expected.sum(axis=0)
     for _ in range(PASSES):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import NoiseKind
-from mechanisms.public.noise_tails import upper_quantile
+from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
 from mechanisms.public.schema.bins import MAX_CODES
 from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
+from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.leaf_bins import leaf_edges, scouting_column
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 
@@ -56,20 +55,20 @@ def discovered_schema(
             else _with_range(column, None if answer is None else np.asarray(answer), kind, scales[column.name])
         )
     if all(fields.get("kind") == "constant" for fields in content["columns"].values()):
-        what = f"no value of {', '.join(c.name for c in schema.to_discover)} was found beyond the noise"
+        problem = f"no value of {', '.join(c.name for c in schema.to_discover)} was found beyond the noise"
         fix = "another run, out of a budget of its own, with a larger ε or a column that is publicly known"
-        raise UserError(f"{what}: nothing is left to measure; the charge stays spent", where=schema.name, fix=fix)
+        raise UserError(f"{problem}: nothing is left to measure; the charge stays spent", where=schema.name, fix=fix)
     return parse_schema(content, where=f"{schema.name}, as discovered")
 
 
-def _with_values(column: Column, values: Sequence[str]) -> dict[str, Any]:
+def _with_values(column: Column, values: Sequence[str]) -> FieldDict:
     """The values that were released; where there is none, the column says nothing."""
     if not values:
         return {"kind": "constant", "value": column.other or OTHER, "discovered": ["values"]}
     return column_fields(column) | {"values": list(values)[:MAX_VALUES], "discovered": ["values"]}
 
 
-def _with_range(column: Column, answers: Floats | None, kind: NoiseKind, scale: float) -> dict[str, Any]:
+def _with_range(column: Column, answers: Floats | None, kind: NoiseKind, scale: float) -> FieldDict:
     """Bounds around what stands out of the noise, and bins of equal mass between them."""
     scout, discover = scouting_column(column), column.discover
     assert discover is not None
@@ -93,18 +92,18 @@ def _with_range(column: Column, answers: Floats | None, kind: NoiseKind, scale: 
     return _possible(column, fields, _bins_between(column, float(edges[last] - edges[first])))
 
 
-def _bins_between(column: Column, span: float) -> list[dict[str, Any]]:
+def _bins_between(column: Column, span: float) -> list[FieldDict]:
     """Bins between discovered bounds, in the order in which they are tried."""
     assert column.discover is not None
     declared = column.discover.declared.get("bins")
-    wanted = [] if declared is None else [{"bins": declared}]
+    first_tried = [] if declared is None else [{"bins": declared}]
     if declared is None and (column.kind != "integer" or span <= ASSUMED_BINS):
-        wanted = [{}]
+        first_tried = [{}]
     fewer = ASSUMED_BINS if column.kind == "float" else int(min(ASSUMED_BINS, span))
-    return [*wanted, {"bins": {"count": max(fewer, 1)}}, {"bins": {"count": 1}}]
+    return [*first_tried, {"bins": {"count": max(fewer, 1)}}, {"bins": {"count": 1}}]
 
 
-def _possible(column: Column, fields: dict[str, Any], bins: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _possible(column: Column, fields: FieldDict, bins: Sequence[FieldDict]) -> FieldDict:
     """The first of several declarations that can be; coarse bins for joint marginals only where they are coarser."""
     joint = {} if column.joint_bins is None else {"joint_bins": fields["joint_bins"]}
     rest = {k: v for k, v in fields.items() if k not in joint}
@@ -112,7 +111,7 @@ def _possible(column: Column, fields: dict[str, Any], bins: Sequence[dict[str, A
     return next((c for c in tries[:-1] if _can_be(column.name, c)), tries[-1])
 
 
-def _can_be(name: str, declaration: Mapping[str, Any]) -> bool:
+def _can_be(name: str, declaration: Fields) -> bool:
     try:
         parse_schema({"columns": {name: declaration}}, where=name)
     except UserError:

@@ -64,13 +64,13 @@ class LeafTree:
 
     def by_level(self, answers: Floats) -> list[Floats]:
         """The answers of each level, padded with 0 where there are no leaves."""
-        found, first = [], 0
+        levels, first = [], 0
         for level in range(1, self.levels + 1):
             padded = np.zeros(self.branching**level)
             padded[: self.nodes(level)] = answers[first : first + self.nodes(level)]
             first += self.nodes(level)
-            found.append(padded)
-        return found
+            levels.append(padded)
+        return levels
 
     def estimates(self, answers: Floats) -> Floats:
         """The leaves' counts that fit all levels best in squares (Hay et al. 2010): (leaves,).

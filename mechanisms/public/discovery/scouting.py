@@ -16,16 +16,16 @@ def scouting_schema(schema: Schema) -> Schema:
     """The schema with leaves for bins, and no listed values, in the columns of which something is discovered."""
     columns = tuple(c if c.discover is None else scouting_column(c) for c in schema.columns)
     declared = schema.rules.declared
-    rules = parse_rules(declared, columns, where=schema.name, folder=Path(), leave_out=schema.leave_out)
+    rules = parse_rules(declared, columns, where=schema.name, folder=Path())
     return replace(schema, columns=columns, rules=rules)
 
 
 def questions_of(schema: Schema) -> tuple[Wanted, ...]:
     """What is asked about the rows, one question per column of which something is discovered."""
-    wanted = []
+    questions = []
     for column in schema.to_discover:
         assert column.discover is not None
         scout = scouting_column(column)
         tree = None if column.discover.values else LeafTree(scout.value_codes, scout.size - scout.value_codes)
-        wanted.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree))
-    return tuple(wanted)
+        questions.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree))
+    return tuple(questions)

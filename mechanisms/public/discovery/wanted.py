@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.discovery.unit_sizes import SizeQuestion
+from mechanisms.public.plain_files import JsonDict
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, Norm
 
@@ -55,7 +56,6 @@ class Wanted:
 
     @property
     def event(self) -> str:
-        """The ledger's name of the charge."""
         return f"{DISCOVERY}{self.column}"
 
     @property
@@ -78,9 +78,9 @@ class Wanted:
             return union_sensitivity(norm, neighbouring)
         return sensitivity(self.tree.query, norm=norm, neighbouring=neighbouring, max_records=max_records)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """What `verify` needs to compute the sensitivity and the threshold again, as JSON values."""
-        asked: dict[str, Any] = {"column": self.column, "what": list(self.what)}
+        asked: JsonDict = {"column": self.column, "what": list(self.what)}
         if self.tree is not None:
             asked |= {"leaves": self.tree.leaves, "specials": self.tree.specials}
         if self.sizes is not None:

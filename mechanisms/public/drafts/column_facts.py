@@ -55,18 +55,22 @@ class Numbers:
 
     def gap_codes(self) -> tuple[float, ...]:
         """Codes of gaps that occur often, and lie apart from all other numbers."""
-        if self.low is None or self.high is None:
-            return ()
-        low, high = self.low, self.high
-        apart = {c: n for c, n in self.codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
-        answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
-        return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
+        return gap_codes(self.codes, self.low, self.high)
 
     def bounds(self) -> tuple[float, float] | None:
         """The least and the largest number that is no gap."""
         values = [x for x in (self.low, self.high) if x is not None]
         values += [c for c in self.codes if c not in self.gap_codes()]
         return (min(values), max(values)) if values else None
+
+
+def gap_codes(codes: Mapping[float, int], low: float | None, high: float | None) -> tuple[float, ...]:
+    """Those of the codes that occur often, and lie beyond all other numbers, which go from `low` to `high`."""
+    if low is None or high is None:
+        return ()
+    apart = {c: n for c, n in codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
+    answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
+    return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
 
 
 @dataclass(frozen=True)
@@ -194,8 +198,8 @@ class Look:
         facts = dict.fromkeys(self.columns, _NOTHING)
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
-            told = tuple(sorted(gaps or ()))
-            seen = int(rows_seen), int(filled or 0), told, bool(empty), int(distinct)
+            gap_texts = tuple(sorted(gaps or ()))
+            seen = int(rows_seen), int(filled or 0), gap_texts, bool(empty), int(distinct)
             facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
         return facts
 
@@ -232,8 +236,8 @@ class Look:
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
         """The days and times of a column, each read by the first form that fits."""
-        known = self._moments.setdefault(tuple(forms), {})
-        if index not in known:
+        by_column = self._moments.setdefault(tuple(forms), {})
+        if index not in by_column:
             dated = {i for i, f in self.facts.items() if f.dated or self.source.typed(i)} | {index}
             every = [self._cells.moment(0, None if form == ISO else form) for form in forms]
             together = [f"coalesce(m, {', '.join(every[: k + 1])})" for k in range(len(every))]
@@ -248,8 +252,8 @@ class Look:
                 often: Counter[date] = Counter()
                 for day, n in codes or ():
                     often[day] += int(n)
-                known[i] = Moments.of([int(n) for n in read], low, high, bool(days), often)
-        return known[index]
+                by_column[i] = Moments.of([int(n) for n in read], low, high, bool(days), often)
+        return by_column[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:
         """The most frequent values, equally frequent ones in the order of a hash, with how often each occurs.
@@ -257,8 +261,8 @@ class Look:
         Args:
             which: SQL over `t`, the text, and `x`, the number that it is or NULL.
         """
-        known = self._samples.setdefault((which, most), {})
-        if index not in known:
+        samples = self._samples.setdefault((which, most), {})
+        if index not in samples:
             columns = self._odd | {index}
             rows = self._engine.execute(
                 f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
@@ -266,10 +270,10 @@ class Look:
                 GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
                 ORDER BY i, n DESC, hash(t), t"""
             ).fetchall()
-            known |= {i: {} for i in columns}
+            samples |= {i: {} for i in columns}
             for i, text, n in rows:
-                known[i][str(text)] = int(n)
-        return known[index]
+                samples[i][str(text)] = int(n)
+        return samples[index]
 
     def shapes(self, index: int) -> dict[str, int]:
         """What the most frequent values look like as numbers, as of `Source.shape`, with how often each occurs.

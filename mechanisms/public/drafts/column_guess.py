@@ -6,7 +6,6 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from mechanisms.public.drafts.column_facts import (
     COMPACT,
@@ -18,6 +17,7 @@ from mechanisms.public.drafts.column_facts import (
     Numbers,
     few_units,
 )
+from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
@@ -34,6 +34,8 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     day_and_month,
     either_way,
+    far_flung,
+    few_words,
     gap_words,
     may_be_thousands,
     misspelt,
@@ -64,7 +66,7 @@ FREE = (
 )
 LIST = "is there a public list? else values: discover"
 
-Guess = tuple[dict[str, Any] | None, str]
+Guess = tuple[FieldDict | None, str]
 
 
 def guess_column(look: Look, index: int) -> Guess:
@@ -76,7 +78,8 @@ def guess_column(look: Look, index: int) -> Guess:
         return None, "the unit of privacy, which need not be released"
     if not facts.filled:
         return _empty(facts)
-    values = look.distinct_texts(index) if _one_value(facts) else []
+    full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
+    values = look.distinct_texts(index) if full and facts.distinct <= 2 else []
     if len(values) == 1 and look.told(index, {values[0]: facts.rows}):
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
@@ -95,10 +98,6 @@ def _empty(facts: ColumnFacts) -> Guess:
         return {"kind": "categorical", "values": ["value"], "missing": facts.missing}, "empty, in a few rows"
     value = {"value": facts.gaps[0]} if facts.gaps else {}
     return {"kind": "constant", **value}, "empty throughout: not measured, and nothing is invented"
-
-
-def _one_value(facts: ColumnFacts) -> bool:
-    return facts.rows >= FEW_ROWS and facts.distinct <= 2 and facts.filled == facts.rows
 
 
 def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
@@ -129,9 +128,9 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
-    if len(words) <= 3 and not any(c.isdigit() for word in words for c in word):
+    if few_words(words):
         told = look.told(index, words)
-        gaps = gap_words(words, numbers=True, told=told)
+        gaps = gap_words(words, numbers=True, frequent=told)
         doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, words, told)
         return _of_numbers(facts.plain, NumberForm(), facts, gaps, doubt, shapes)
     if facts.distinct <= MAX_VALUES:
@@ -145,8 +144,8 @@ def _gaps_taken(gaps: Iterable[str]) -> str:
     return f"; do {few} mean a gap?" if few else ""
 
 
-def _unread(odd: int, facts: ColumnFacts, told: Iterable[str]) -> str:
-    few = ", ".join([*map(repr, told)][:3])
+def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
+    few = ", ".join([*map(repr, examples)][:3])
     shown = f", such as {few}" if few else ""
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
@@ -167,8 +166,8 @@ def _of_numbers(
     if bounds is None:
         return None
     low, high = bounds
-    if seen.wholes == seen.count and facts.distinct <= 20 and high - low > 1000:
-        return None  # a few far-flung codes: a list
+    if seen.wholes == seen.count and far_flung(facts.distinct, high - low):
+        return None  # a list
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
@@ -182,9 +181,9 @@ def _of_numbers(
     return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
 
 
-def _bins(seen: Numbers, low: float, high: float) -> tuple[dict[str, Any], str]:
+def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     if seen.wholes == seen.count and abs(low) <= 2**53 and abs(high) <= 2**53:
-        fields: dict[str, Any] = {"kind": "integer", "min": int(low), "max": int(high)}
+        fields: FieldDict = {"kind": "integer", "min": int(low), "max": int(high)}
         if high - low < 100:
             return fields, "whole numbers, one code each; bounds are the least and the largest seen"
         step = 10 ** int(math.log10(high - low) - 1)
@@ -213,11 +212,11 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if n < MOSTLY * facts.filled or seen.low is None:
         return None
     low, high = _outwards(str(seen.low), str(seen.high))
-    fields: dict[str, Any] = {"kind": "date" if seen.days else "datetime", "min": low, "max": high}
+    fields: FieldDict = {"kind": "date" if seen.days else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
-    words = gap_words(rest, numbers=True, told=told)
+    words = gap_words(rest, numbers=True, frequent=told)
     taken = [t for t in texts if seen.gaps and any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
     gaps = sorted({*facts.gaps, *words, *taken})
     odd = facts.filled - n
@@ -276,7 +275,7 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if seen.count < MOSTLY * facts.filled:
         return None
     told, odd = look.told(index, rest), facts.filled - seen.count
-    gaps = gap_words(rest, numbers=True, told=told)
+    gaps = gap_words(rest, numbers=True, frequent=told)
     doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, rest, told)
     doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
@@ -298,12 +297,12 @@ def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
     if not any(reading.other_way.number(t) is not None for t in unread):
         return ""
-    said = f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
+    doubt = f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
     if not (doubtful := either_way(reading, shapes)):
-        return said
+        return doubt
     fate = "none is read as 1234" if not reading.dots else "they are read as 1234"
     fate = "none is read" if either_way(reading, unread) == doubtful else fate
-    return f"{said}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
+    return f"{doubt}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
 
 
 def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
@@ -334,7 +333,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     spelled = misspelt({v: counts[v] for v in frequent})
     doubt += f"; {spelled}" if spelled else ""
-    fields: dict[str, Any] = {"kind": "categorical", "values": frequent}
+    fields: FieldDict = {"kind": "categorical", "values": frequent}
     if len(frequent) == len(values):
         words = f"{len(values)} distinct texts; is the list complete?{doubt}"
         return {**fields, "missing": gaps or facts.empty}, words

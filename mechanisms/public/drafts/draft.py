@@ -11,18 +11,22 @@ from typing import Any
 import yaml
 
 from mechanisms.public.drafts.column_facts import Look, few_units, looks
-from mechanisms.public.drafts.column_guess import guess_column, unused
-from mechanisms.public.drafts.derived_guess import guess_derived
-from mechanisms.public.drafts.determined_guess import Determined, guess_determined
-from mechanisms.public.drafts.ordered_guess import guess_ordered, with_same_bins
-from mechanisms.public.drafts.unit_guess import GUESS, RECORD, counted, guess_unit
+from mechanisms.public.drafts.column_guess import FEW_IDS, guess_column, unused
+from mechanisms.public.drafts.rule_guess import (
+    Determined,
+    guess_derived,
+    guess_determined,
+    guess_ordered,
+    with_same_bins,
+)
+from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import may_be_id, of_one_length
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, of_one_length
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -39,6 +43,10 @@ NOTICE = """\
 #     no source of its own: a schema that names it cannot be confirmed.
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """
+#: What the setting says where each row is a unit, and where the column is guessed.
+RECORD, GUESS = "record", "guess"
+#: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
+SHARE = 0.02
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
@@ -68,7 +76,7 @@ def draft_schema(
     trees = trees or {}
     for column in trees:
         source.index(column, where="cluster")
-    drafted: list[tuple[str, dict[str, Any], str]] = []
+    drafted: list[tuple[str, FieldDict, str]] = []
     left_out: list[tuple[str, str]] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
@@ -110,7 +118,34 @@ def draft_schema(
     return text + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
 
 
-def _of_whom(look: Look, index: int, fields: Mapping[str, Any] | None) -> str:
+def guess_unit(source: Source, engine: Any) -> str | None:
+    """The column called a person's id, or any id that repeats: of several the one with the fewest values.
+
+    Args:
+        source: the table in the engine.
+    """
+    named = [i for i, name in enumerate(source.names) if ID_NAME.search(name)]
+    if not named:
+        return None
+    parts = ", ".join(f"approx_count_distinct({source.text(i)})" for i in named)
+    ((rows, *values),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
+    ids = [(n, source.names[i]) for i, n in zip(named, values, strict=True) if n > FEW_IDS]
+    persons = [(n, name) for n, name in ids if PERSON_ID_COLUMN.search(name)]
+    return min(persons or [(n, name) for n, name in ids if SHARE * rows <= n <= ROW_SHARE * rows], default=(0, None))[1]
+
+
+def counted(unit: str | None, *, guessed: bool) -> str:
+    """What was counted, as a sentence of the draft."""
+    if unit is None:
+        if not guessed:
+            return "Rows were counted (privacy.unit=record)."
+        why = "no column is called a person's id. Where a person has several rows: privacy.unit=COLUMN."
+        return f"Rows were counted: {why}"
+    how = "guessed to be the person; privacy.unit=COLUMN says another" if guessed else "privacy.unit"
+    return f"Counted by the column {unit!r} ({how}): rows without it do not count."
+
+
+def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     """A question where no column is known to name persons, and this one may, drafted or left out."""
     name, facts = look.source.names[index], look.facts[index]
     kind = fields["kind"] if fields is not None else "categorical"
@@ -159,17 +194,18 @@ def _possible(follows: Sequence[Determined]) -> str:
     return "\n".join([head, "# impossible:", *lines, ""]) if lines else ""
 
 
-def _share(found: Determined) -> str:
-    return f"in {found.follows:,} of the {found.rows:,} rows that tell"
+def _share(rule: Determined) -> str:
+    return f"in {rule.follows:,} of the {rule.rows:,} rows that tell"
 
 
 def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _entry(column: str, fields: dict[str, Any], guess: str) -> str:
+def _entry(column: str, fields: FieldDict, guess: str) -> str:
     quoted = not all(BARE.fullmatch(text) for text in _listed_texts(fields))
-    return f"  # guess: {guess}\n{_indented(dump_yaml({column: fields}, quoted=quoted))}"
+    lines = dump_yaml({column: fields}, quoted=quoted).splitlines(keepends=True)
+    return f"  # guess: {guess}\n{''.join(f'  {line}' for line in lines)}"
 
 
 def _listed_texts(fields: object) -> list[str]:
@@ -179,16 +215,12 @@ def _listed_texts(fields: object) -> list[str]:
     return texts + [t for part in parts for t in _listed_texts(part)]
 
 
-def _indented(text: str) -> str:
-    return "".join(f"  {line}" for line in text.splitlines(keepends=True))
-
-
-def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[dict[str, Any], str]:
+def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[FieldDict, str]:
     """The declaration of a column whose values are the leaves of a hierarchy."""
     facts = look.facts[index]
     gaps = [t for t in facts.gaps if t not in tree.leaves]
     beyond = look.beyond(index, [*tree.leaves, *gaps])
-    fields: dict[str, Any] = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
+    fields: FieldDict = {"kind": "categorical", "values": list(tree.leaves), "missing": gaps or facts.empty}
     if "" in tree.leaves:
         fields["missing"] = gaps or False
     fields["hierarchy"] = hierarchy_fields(tree)

@@ -165,7 +165,6 @@ class GridQuery:
         return _length(int(two[0]) + int(two[1]), norm, self.bits)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """What the query is saved as; `from_arrays` takes it back."""
         facts = {"shape": np.array(self.shape), "settings": np.array([1 if self.norm == "l1" else 2, self.bits])}
         return {**facts, **{"fine_" + "_".join(map(str, axes)): cells for axes, cells in self.fine.items()}}
 

@@ -82,10 +82,10 @@ def proved(cls: type[Q]) -> type[Q]:
     return cls
 
 
-def too_many_records(what: str) -> UserError:
+def too_many_records(problem: str) -> UserError:
     """The refusal of answers that whole numbers of 63 bits do not hold; raised before anything is charged."""
     fix = "a table of fewer records, or a part of it; or a selection whose queries add up fewer of them"
-    return UserError(what, where="data", fix=fix)
+    return UserError(problem, where="data", fix=fix)
 
 
 @proved
@@ -126,7 +126,6 @@ class Identity:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Identity:
-        """The query of `arrays`."""
         return cls(int(arrays["cells"][0]))
 
 
@@ -151,8 +150,8 @@ class SparseQuery:
         given = self.scaled.data.astype(np.float64)
         if not float(np.abs(given).sum()) < MAX_SUM or (given != np.rint(given)).any():
             fix = "SparseQuery.of(matrix), with entries of a few records at most: no norm of larger ones is exact"
-            what = "the entries of a query matrix are too large, or no whole multiples of 2^-bits"
-            raise UserError(what, where="plugins", fix=fix)
+            problem = "the entries of a query matrix are too large, or no whole multiples of 2^-bits"
+            raise UserError(problem, where="plugins", fix=fix)
         # narrow numbers run over where norms are taken: -128 in bytes is its own absolute value
         object.__setattr__(self, "scaled", sparse.csr_array(self.scaled).astype(np.int64))
 
@@ -268,8 +267,8 @@ def as_matrix(query: QueryMatrix) -> QueryMatrix:
 
     name, fix = type(query).__name__, "a smaller marginal, or SparseQuery.of(matrix)"
     if query.columns > MAX_COLUMNS or query.columns * query.rows > MAX_ENTRIES:
-        what = f"{name} has {query.columns:,} columns of {query.rows:,} answers, too many to be looked at one by one"
-        raise UserError(what, where="plugins", fix=fix)
+        problem = f"{name} has {query.columns:,} columns of {query.rows:,} answers, too many to be looked at one by one"
+        raise UserError(problem, where="plugins", fix=fix)
     columns, cell = [], np.zeros(query.columns, np.int64)
     for place in range(query.columns):
         cell[place - 1], cell[place] = 0, 1
@@ -287,8 +286,8 @@ def check_cells(query: QueryMatrix, cells: int) -> None:
         UserError: it has not one column for each cell.
     """
     if query.columns != cells:
-        what = f"{type(query).__name__} has {query.columns:,} columns, and its marginal {cells:,} cells"
-        raise UserError(what, where="plugins", fix="a matrix of context.domain.cells(clique) columns")
+        problem = f"{type(query).__name__} has {query.columns:,} columns, and its marginal {cells:,} cells"
+        raise UserError(problem, where="plugins", fix="a matrix of context.domain.cells(clique) columns")
 
 
 def sensitivity(query: QueryMatrix, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, proved, too_many_records
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix, proved, too_many_records
 from mechanisms.public.units import Norm, round_up
+
+#: Cells: smaller pairs are measured whole, since combined pairs also describe three columns and more.
+SMALL_CELLS = 9
 
 
 @proved
@@ -105,7 +109,6 @@ class ResidualQuery:
         return root * 2.0**-self.bits if exact else round_up(math.sqrt(square) * 2.0**-self.bits)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """What the query is saved as; `from_arrays` takes it back."""
         return {"shape": np.array(self.shape)}
 
     @classmethod
@@ -119,3 +122,29 @@ def projected(table: NDArray[np.float64]) -> NDArray[np.float64]:
     for axis, size in enumerate(table.shape):
         table = table - np.add.reduce(table, axis=axis, keepdims=True) / size
     return table
+
+
+def with_residuals(
+    domain: Domain, queries: Mapping[Clique, QueryMatrix], bound: Callable[[QueryMatrix], float]
+) -> tuple[dict[Clique, QueryMatrix], dict[Clique, float]]:
+    """What is asked of each pair, and its noise over that of all its cells for the same part of a budget.
+
+    Of pairs that would be asked whole the residual is asked, where its noise is less: what one-way marginals tell is
+    not paid for in each of their pairs again. Pairs over coarser values stay as they are.
+
+    Args:
+        bound: the sensitivity of the answers to a matrix, in the norm of the noise. Under L1 a residual never has less
+            noise; under `replace` it has more than under `add_remove`.
+    Returns:
+        queries by pair, and factors by pair, 1 where nothing changes.
+    """
+    asked, factor = dict(queries), dict.fromkeys(queries, 1.0)
+    for pair, query in queries.items():
+        shape = domain.shape(pair)
+        if not isinstance(query, Identity) or min(shape) < 2 or not SMALL_CELLS < query.cells <= 1 << MATRIX_BITS:
+            continue
+        residual = ResidualQuery(shape)
+        less = bound(residual) / residual.unit / bound(query)
+        if less < 1:
+            asked[pair], factor[pair] = residual, less
+    return asked, factor

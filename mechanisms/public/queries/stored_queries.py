@@ -44,9 +44,9 @@ def check_stored(query: QueryMatrix) -> None:
         return
     name = cls.__name__
     if name not in QUERIES or type(query_of(name, query.arrays())) is not cls:
-        what = f"a query matrix of {cls.__module__} is called {name!r}, and a file would be read as {_known(name)}"
+        problem = f"a query matrix of {cls.__module__} is called {name!r}, and a file would be read as {_known(name)}"
         fix = f"QUERIES = {{{name!r}: {name}.from_arrays}} in its module, under a name that is free"
-        raise UserError(what, where="plugins", fix=fix)
+        raise UserError(problem, where="plugins", fix=fix)
 
 
 def _known(name: str) -> str:

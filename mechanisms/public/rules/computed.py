@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import known_column
 from mechanisms.public.rules.expressions import Expression, Type, parse_expression
-from mechanisms.public.rules.transforms import Codes, Derive, Found, Step
+from mechanisms.public.rules.transforms import Step, Unread
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 
 FIELD = "expression"
 
 
 @dataclass(frozen=True, eq=False)
-class Computed(Derive):
+class Computed(Unread):
     """A column whose value in every written row is an expression of other values of that row.
 
     It is neither measured nor read where rows are measured; until values are drawn it has no code of its own, and all
@@ -33,13 +32,6 @@ class Computed(Derive):
     def by(cls, column: Column, expression: Expression) -> Computed:
         return cls(column.name, column.size, expression.sources, (), np.zeros(1, np.uint8), expression=expression)
 
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
-        return {}, None
-
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
-        rows = len(next(iter(codes.values())))
-        return {self.target: np.zeros(rows, code_dtype(self.size))}
-
     def values(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
         """The column's values as they are written, NaN where missing: rounded to its kind, and inside its bounds.
 
@@ -48,25 +40,25 @@ class Computed(Derive):
             column: the target; a value beyond its bounds is clipped, or missing with `outside: missing`.
         """
         assert self.expression is not None
-        found = self.expression.values(sources)
+        values = self.expression.values(sources)
         if column.kind in DATE_KINDS:
-            found = _in_unit(found, self.expression.type, column.kind)
+            values = _in_unit(values, self.expression.type, column.kind)
         elif column.kind == "integer":
-            found = np.floor(found + 0.5)
+            values = np.floor(values + 0.5)
         elif column.decimals is not None:
-            found = np.round(found, column.decimals)
+            values = np.round(values, column.decimals)
         low, high = column.bounds
         if column.outside == "missing":
-            found[(found < low) | (found > high)] = np.nan
-        found = np.clip(found, low, high)
-        return found if column.missing else np.nan_to_num(found, nan=low)
+            values[(values < low) | (values > high)] = np.nan
+        values = np.clip(values, low, high)
+        return values if column.missing else np.nan_to_num(values, nan=low)
 
 
-def _in_unit(found: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:
+def _in_unit(moments: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:
     """Dates in days, times in seconds."""
     if given == kind:
-        return np.floor(found)
-    return np.floor(found / 86_400) if kind == "date" else np.floor(found * 86_400)
+        return np.floor(moments)
+    return np.floor(moments / 86_400) if kind == "date" else np.floor(moments * 86_400)
 
 
 def value_types(columns: Mapping[str, Column]) -> dict[str, Type]:
@@ -113,7 +105,7 @@ def _check_target(target: Column, place: str) -> None:
     """UserError where the declaration says what means nothing for a column that is not measured."""
     if target.kind not in ORDERED_KINDS or target.width is not None:
         raise UserError(f"the column is of kind {target.kind}", where=place, fix="integer, float, date or datetime")
-    said = {
+    declared = {
         "other": target.other is not None,
         f"outside: {target.outside}": target.outside not in {"clip", "missing"},
         "discover": target.discover is not None,
@@ -121,7 +113,7 @@ def _check_target(target: Column, place: str) -> None:
         "one_way_only": target.one_way_only,
         "fine": bool(target.fine),
     }
-    for field, set_so in said.items():
+    for field, set_so in declared.items():
         if set_so:
             fix = "leave it out; a value beyond min and max is clipped, or missing with outside: missing"
             raise UserError(f"{field}: the column is not measured, it is computed", where=place, fix=fix)

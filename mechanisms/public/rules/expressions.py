@@ -7,16 +7,114 @@ import datetime
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import reduce
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.rules.expression_words import COMPARE, FUNCTIONS, Floats, arithmetic, as_moment, seconds
 
+Floats = NDArray[np.float64]
 Type = Literal["number", "date", "datetime", "truth"]
 Values = Mapping[str, Floats]
+DAY = 86_400
+#: Dates are days, times are seconds, both from 1970-01-01.
+MOMENTS = ("date", "datetime")
+
+
+@dataclass(frozen=True)
+class Function:
+    """An allowed function.
+
+    Attributes:
+        of: numbers; moments (handed over in seconds); or alike: all of one type, which is that of the result.
+        fewest, most: arguments.
+        usage: how it is written, for messages.
+    """
+
+    of: Literal["numbers", "moments", "alike"]
+    fewest: int
+    most: int
+    compute: Callable[..., Any]
+    usage: str
+
+
+def seconds(kind: str, values: Any) -> Any:
+    """Dates or times in seconds."""
+    return values * DAY if kind == "date" else values
+
+
+def arithmetic(operator: str, left: Type, right: Type) -> tuple[Type, Callable[[Any, Any], Any]] | None:
+    """The type of a result and how it is computed; None where the operation has no meaning."""
+    if left == right == "number":
+        plain = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+        return "number", plain[operator]
+    if left in MOMENTS and right in MOMENTS and operator == "-":
+        return "number", lambda a, b: (seconds(left, a) - seconds(right, b)) / DAY
+    if left in MOMENTS and right == "number" and operator in "+-":
+        unit, sign = (1 if left == "date" else DAY), (1 if operator == "+" else -1)
+        return left, lambda a, b: a + sign * unit * np.asarray(b)
+    if left == "number" and right in MOMENTS and operator == "+":
+        unit = 1 if right == "date" else DAY
+        return right, lambda a, b: b + unit * np.asarray(a)
+    return None
+
+
+def _stamps(values: Any) -> NDArray[Any]:
+    """Seconds as datetime64, in the years 1 to 9999; what is missing counts as 1970 here, and is missing in the end."""
+    whole = np.nan_to_num(np.floor(np.asarray(values, np.float64)))
+    stamps = np.clip(whole, -62_135_596_800, 253_402_300_799).astype(np.int64)
+    return np.asarray(stamps.astype("datetime64[s]"))
+
+
+def _months(values: Any) -> Floats:
+    return np.asarray(_stamps(values).astype("datetime64[M]").astype(np.int64), np.float64)
+
+
+def _in_month(values: Any) -> Floats:
+    """Seconds since the month began."""
+    stamps = _stamps(values)
+    return np.asarray((stamps - stamps.astype("datetime64[M]")).astype("timedelta64[s]"), np.float64)
+
+
+def months_between(first: Any, last: Any) -> Floats:
+    """Whole months from the one to the other, rounded towards −∞: a month is over on the same day of the next."""
+    return np.asarray(_months(last) - _months(first) - (_in_month(last) < _in_month(first)))
+
+
+def _rounded(values: Any, digits: Any = 0.0) -> Any:
+    """To the nearest, halves up."""
+    scale = 10.0 ** np.clip(np.round(digits), -12, 12)
+    return np.floor(np.asarray(values) * scale + 0.5) / scale
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "days": Function("moments", 2, 2, lambda a, b: np.floor(b / DAY) - np.floor(a / DAY), "days(first, last)"),
+    "hours": Function("moments", 2, 2, lambda a, b: (b - a) / 3600, "hours(first, last)"),
+    "months": Function("moments", 2, 2, months_between, "months(first, last)"),
+    "years": Function("moments", 2, 2, lambda a, b: np.floor(months_between(a, b) / 12), "years(first, last)"),
+    "year": Function("moments", 1, 1, lambda a: np.floor(_months(a) / 12) + 1970, "year(date)"),
+    "month": Function("moments", 1, 1, lambda a: np.mod(_months(a), 12) + 1, "month(date)"),
+    "day": Function("moments", 1, 1, lambda a: np.floor(_in_month(a) / DAY) + 1, "day(date)"),
+    "hour": Function("moments", 1, 1, lambda a: np.floor(np.mod(a, DAY) / 3600), "hour(time)"),
+    "min": Function("alike", 2, 20, lambda *each: reduce(np.minimum, each), "min(a, b, …), all of one kind"),
+    "max": Function("alike", 2, 20, lambda *each: reduce(np.maximum, each), "max(a, b, …), all of one kind"),
+    "round": Function("numbers", 1, 2, _rounded, "round(number) or round(number, decimals)"),
+    "floor": Function("numbers", 1, 1, np.floor, "floor(number)"),
+    "ceil": Function("numbers", 1, 1, np.ceil, "ceil(number)"),
+    "abs": Function("numbers", 1, 1, np.abs, "abs(number)"),
+}
+
+#: Comparisons by their class in Python's syntax.
+COMPARE: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+}
 #: Longer texts, and constants beyond that, are refused.
 MAX_LENGTH, MAX_CONSTANT = 500, 1e15
 WORDS = (
@@ -58,9 +156,8 @@ class Expression:
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A checked part of an expression: what it is, and how it is computed."""
+class _Part(NamedTuple):
+    """A checked part of an expression: its type, and how it is computed."""
 
     type: Type
     evaluate: Callable[[Values], Any]
@@ -115,11 +212,11 @@ class _Reader:
         self.sources: dict[str, None] = {}
         self.divides = False
 
-    def wrong(self, node: ast.AST, what: str, fix: str = WORDS) -> UserError:
+    def wrong(self, node: ast.AST, fault: str, fix: str = WORDS) -> UserError:
         """What is wrong with a node, and at which position of the whole text."""
         offset = getattr(node, "col_offset", 0)
         before = self.text.lstrip().encode()[:offset].decode(errors="ignore")
-        return UserError(f"expression: at position {self.start + len(before) + 1}: {what}", where=self.where, fix=fix)
+        return UserError(f"expression: at position {self.start + len(before) + 1}: {fault}", where=self.where, fix=fix)
 
     def read(self, node: ast.expr) -> _Part:
         """The part that a node stands for, by its class."""
@@ -153,9 +250,8 @@ class _Reader:
         """A column; it is one of the sources from now on."""
         column = self.named.get(node.id, node.id)
         if column not in self.types:
-            known = ", ".join(self.types)
             near = did_you_mean(column, self.types)
-            fix = f"{near} columns of numbers or dates: {known}".strip()
+            fix = f"{near} columns of numbers or dates: {', '.join(self.types)}".strip()
             raise self.wrong(node, f"{column!r} is no column of numbers or dates", fix)
         self.sources[column] = None
         return _Part(self.types[column], lambda values: values[column])
@@ -178,13 +274,13 @@ class _Reader:
         if operator is None:
             raise self.wrong(node, "this operator is not allowed")
         left, right = self.read(node.left), self.read(node.right)
-        made = arithmetic(operator, left.type, right.type)
-        if made is None:
-            what = f"{left.type} {operator} {right.type} has no meaning"
-            raise self.wrong(node, what, "numbers; a date - a date (in days); a date + or - a number of days")
+        result = arithmetic(operator, left.type, right.type)
+        if result is None:
+            problem = f"{left.type} {operator} {right.type} has no meaning"
+            raise self.wrong(node, problem, "numbers; a date - a date (in days); a date + or - a number of days")
         self.divides |= operator == "/"
-        kind, compute = made
-        return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))  # type: ignore[arg-type]
+        kind, compute = result
+        return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))
 
     def both(self, node: ast.BoolOp) -> _Part:
         """and, or."""
@@ -192,20 +288,19 @@ class _Reader:
         for value, part in zip(node.values, parts, strict=True):
             self.must_be(value, part, "truth")
         join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-        return _Part("truth", lambda values: _reduced(join, [p.evaluate(values) for p in parts]))
+        return _Part("truth", lambda values: reduce(join, [p.evaluate(values) for p in parts]))
 
     def compare(self, node: ast.Compare) -> _Part:
         """One comparison or a chain of them, of parts of one type."""
         nodes = [node.left, *node.comparators]
         parts = self.alike(nodes)
-        tests = [COMPARE.get(type(op).__name__) for op in node.ops]
-        if None in tests or parts[0].type == "truth":
+        tests = [COMPARE[type(op)] for op in node.ops if type(op) in COMPARE]
+        if len(tests) < len(node.ops) or parts[0].type == "truth":
             raise self.wrong(node, "this comparison is not allowed")
 
         def evaluate(values: Values) -> Any:
-            found = [p.evaluate(values) for p in parts]
-            pairs = [t(a, b) for t, a, b in zip(tests, found, found[1:], strict=False)]  # type: ignore[misc]
-            return _reduced(np.logical_and, pairs)
+            sides = [p.evaluate(values) for p in parts]
+            return reduce(np.logical_and, [t(a, b) for t, a, b in zip(tests, sides, sides[1:], strict=False)])
 
         return _Part("truth", evaluate)
 
@@ -241,14 +336,14 @@ class _Reader:
         part = self.read(node)
         if part.type not in {"date", "datetime"}:
             raise self.wrong(node, f"{function}: got a {part.type}", "a column of dates, or a day such as '2024-01-31'")
-        return _Part("datetime", lambda values: seconds(part.type, part.evaluate(values)))
+        return _as_moments(part)
 
     def alike(self, nodes: list[ast.expr]) -> list[_Part]:
         """Parts of one type; a date beside times counts as its midnight."""
         parts = [self.read(n) for n in nodes]
         types = {p.type for p in parts}
         if types == {"date", "datetime"}:
-            return [_Part("datetime", as_moment(p.type, p.evaluate)) for p in parts]
+            return [_as_moments(part) for part in parts]
         for node, part in zip(nodes, parts, strict=True):
             self.must_be(node, part, parts[0].type)
         return parts
@@ -257,8 +352,8 @@ class _Reader:
         """Raises UserError where the part is of another type."""
         if part.type != kind:
             named = {"truth": "test"}
-            what = f"a {named.get(part.type, part.type)} where a {named.get(kind, kind)} belongs"
-            raise self.wrong(node, what, "both sides of one kind; tests are made by < <= > >= == != and or not")
+            problem = f"a {named.get(part.type, part.type)} where a {named.get(kind, kind)} belongs"
+            raise self.wrong(node, problem, "both sides of one kind; tests are made by < <= > >= == != and or not")
 
 
 def _moment(text: str) -> tuple[Type, float] | None:
@@ -273,8 +368,6 @@ def _moment(text: str) -> tuple[Type, float] | None:
     return ("date", at // 86_400) if len(text) == 10 else ("datetime", at)
 
 
-def _reduced(join: Any, parts: list[Any]) -> NDArray[np.bool_]:
-    result = parts[0]
-    for part in parts[1:]:
-        result = join(result, part)
-    return np.asarray(result)
+def _as_moments(part: _Part) -> _Part:
+    """Dates or times, in seconds."""
+    return _Part("datetime", lambda values: seconds(part.type, part.evaluate(values)))

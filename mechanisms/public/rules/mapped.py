@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
+from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.workload import Workload
 
 FIX = "mapped: {zip code: {from: station}}: two columns of the table"
@@ -30,7 +30,7 @@ class Mapped:
     source: str
 
 
-def parse_mapped(given: object, names: Collection[str], where: str) -> tuple[tuple[Mapped, ...], dict[str, Any]]:
+def parse_mapped(given: object, names: Collection[str], where: str) -> tuple[tuple[Mapped, ...], FieldDict]:
     """`mapped: {column: {from: other}}`, and the fields that say it again.
 
     Raises:
@@ -49,8 +49,8 @@ def parse_mapped(given: object, names: Collection[str], where: str) -> tuple[tup
                 fix = did_you_mean(column, names) or FIX
                 raise UserError(f"mapped {name!r}: no column {column!r}", where=where, fix=fix)
         if pair.source in entries:
-            what = f"mapped {name!r}: {pair.source!r} is mapped itself"
-            raise UserError(what, where=where, fix="a column that is synthesized")
+            problem = f"mapped {name!r}: {pair.source!r} is mapped itself"
+            raise UserError(problem, where=where, fix="a column that is synthesized")
         parsed.append(pair)
     return tuple(parsed), {m.target: {"from": m.source} for m in parsed}
 

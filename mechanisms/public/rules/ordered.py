@@ -13,6 +13,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import check_cells, known_column
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
+from mechanisms.public.schema.bins import CYCLIC
 from mechanisms.public.schema.bound_fields import common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
@@ -76,13 +77,14 @@ def parse_ordered(
         columns = [known_column(str(n), columns_by_name, "ordered", where) for n in group]
         first = columns[0]
         for column in columns:
-            what = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
-            if column.kind not in ORDERED_KINDS or _cyclic(column) or column.kind != first.kind:
+            cyclic = column.bins is not None and column.bins.calendar in CYCLIC
+            problem = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
+            if column.kind not in ORDERED_KINDS or cyclic or column.kind != first.kind:
                 fix = "numbers, dates or times of one kind with the same bins in all of them"
-                raise UserError(what, where=where, fix=fix)
+                raise UserError(problem, where=where, fix=fix)
             if column.labels != first.labels:
                 fields = ", ".join(f"{k}: {_said(v)}" for k, v in common_bins(columns).items())
-                raise UserError(what, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
+                raise UserError(problem, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
         check_cells((first.size, first.size), "ordered", where)
         parsed.append(Ordered(tuple(c.name for c in columns), first.value_codes))
     return tuple(parsed), [list(o.columns) for o in parsed]
@@ -93,7 +95,3 @@ def _said(value: object) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{k}: {_said(v)}' for k, v in value.items())}}}"
     return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
-
-
-def _cyclic(column: Column) -> bool:
-    return column.bins is not None and column.bins.calendar in {"month_of_year", "day_of_week", "hour_of_day"}

@@ -18,7 +18,7 @@ from mechanisms.public.rules.transforms import Availability, Conflict, Derive, R
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import read_facts
-from mechanisms.public.schema.fields import as_text, one_of
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, one_of
 
 Known = Mapping[str, Column]
 #: The fields of each of these rules.
@@ -32,8 +32,8 @@ MAX_FLAGS = 16
 
 
 def parse_derive(
-    name: str, given: object, columns_by_name: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
-) -> tuple[Derive, dict[str, Any]]:
+    name: str, given: object, columns_by_name: Known, *, where: str, folder: Path
+) -> tuple[Derive, FieldDict]:
     """`derive: {column: {from: column, map: {value: value}, otherwise: value, conflict: mapping}}`.
 
     The map may be a mapping (one source), a list of rows that end in the derived value, or the path of a CSV with the
@@ -64,8 +64,8 @@ def parse_derive(
         fix = f"list {every}, or set otherwise: VALUE (or missing)"
         raise UserError(f"{rule}: the map says nothing for {value}", where=where, fix=fix)
     conflict = _conflict(fields, rule, where)
-    step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict)
-    again: dict[str, Any] = {"from": list(sources), "map": listed, "conflict": conflict}
+    step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict=conflict)
+    again: FieldDict = {"from": list(sources), "map": listed, "conflict": conflict}
     return step, again | ({"otherwise": fields["otherwise"]} if "otherwise" in fields else {})
 
 
@@ -127,7 +127,7 @@ def _place(
 
 def parse_recode(
     name: str, given: object, columns: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
-) -> tuple[Recode, dict[str, Any]]:
+) -> tuple[Recode, FieldDict]:
     """`recode: {name: {columns: [a, b], combinations: all | rows | path.csv, conflict: mapping}}`.
 
     Combinations that the schema declares impossible are left out in any case.
@@ -141,7 +141,7 @@ def parse_recode(
     sizes = tuple(columns[n].size for n in names)
     check_cells(sizes, rule, where)
     possible = np.ones(cells_of(sizes), np.bool_)
-    again: dict[str, Any] = {"columns": list(names), "combinations": "all", "conflict": _conflict(fields, rule, where)}
+    again: FieldDict = {"columns": list(names), "combinations": "all", "conflict": _conflict(fields, rule, where)}
     listed = fields.get("combinations", "all")
     if listed != "all":
         own, cells, _ = possible_cells(fields["columns"], listed, columns, rule, where, folder)
@@ -160,9 +160,7 @@ def parse_recode(
     return Recode.of(name, names, sizes, possible, again["conflict"]), again
 
 
-def parse_availability(
-    name: str, given: object, columns: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
-) -> tuple[Availability, dict[str, Any]]:
+def parse_availability(name: str, given: object, columns: Known, *, where: str) -> tuple[Availability, FieldDict]:
     """`availability: {name: {columns: [received, on_scene], shared: when, conflict: mapping}}`.
 
     For columns (times, mostly) that hold the same value wherever they are not missing.
@@ -181,12 +179,12 @@ def parse_availability(
             raise UserError(f"{rule}: column {column.name!r} is never missing", where=where, fix="missing: true")
         if (column.labels, column.other) != (first.labels, first.other):
             fix = "the same bins and values for all of them"
-            what = f"{rule}: column {column.name!r} has other values than {first.name!r}"
-            raise UserError(what, where=where, fix=fix)
+            problem = f"{rule}: column {column.name!r} has other values than {first.name!r}"
+            raise UserError(problem, where=where, fix=fix)
     shared = as_text(fields.get("shared", f"{name} value"), rule, where)
     conflict = _conflict(fields, rule, where)
     attribute = Attribute(shared, first.size, first.attribute.ordered)
-    return Availability(name, attribute, names, conflict), {
+    return Availability(name, attribute, names, conflict=conflict), {
         "columns": list(names),
         "shared": shared,
         "conflict": conflict,
@@ -201,7 +199,7 @@ def _columns(given: object, columns: Known, rule: str, where: str) -> tuple[str,
     return tuple(sorted(names, key=list(columns).index))
 
 
-def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Mapping[str, Any]:
+def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Fields:
     if not isinstance(given, Mapping):
         raise UserError(f"{rule}: got {given!r}", where=where, fix=f"a mapping of {', '.join(allowed)}")
     for field in given:
@@ -211,6 +209,6 @@ def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Map
     return given
 
 
-def _conflict(fields: Mapping[str, Any], rule: str, where: str) -> Conflict:
+def _conflict(fields: Fields, rule: str, where: str) -> Conflict:
     word = one_of(fields.get("conflict", "mapping"), ("mapping", "refuse"), f"{rule}: conflict", where)
     return cast(Conflict, word)

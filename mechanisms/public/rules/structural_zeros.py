@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.transforms import MAX_COMBINATIONS, Coarsen, Codes, Found, Step, cell_numbers, split_cells
+from mechanisms.public.rules.transforms import (
+    MAX_COMBINATIONS,
+    Coarsen,
+    Codes,
+    NewCodes,
+    Step,
+    cell_numbers,
+    split_cells,
+)
 
 #: A clique in domain order, and for each of its cells (flat, C order) whether it is impossible.
 Zeros = tuple[Clique, NDArray[np.bool_]]
@@ -65,7 +73,7 @@ def after(step: Step, zeros: Zeros, before: Domain, domain: Domain) -> Zeros | N
     return new, cells[cell_numbers(codes, clique, before.shape(clique))]
 
 
-def mend(codes: Found, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> int:
+def mend(codes: NewCodes, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> int:
     """Move rows out of impossible combinations, in place; returns how many rows were moved.
 
     A row changes one column where that is enough, by the frequencies of the rows that are possible. What still breaks a
@@ -102,7 +110,7 @@ def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.b
     return is_broken
 
 
-def _mend_one(codes: Found, domain: Domain, zeros: Zeros, rng: np.random.Generator) -> int:
+def _mend_one(codes: NewCodes, domain: Domain, zeros: Zeros, rng: np.random.Generator) -> int:
     clique, cells = zeros
     shape = domain.shape(clique)
     own = cell_numbers(codes, clique, shape)

@@ -5,9 +5,9 @@ All of them are public facts; they are part of the released schema, so that a re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from mechanisms.public.rules.transforms import Constant, Step, Unmeasured
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fields import FieldDict, Fields
 
 #: The fields of a schema that hold rules.
 RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "unit_id")
@@ -44,7 +45,7 @@ class Rules:
         mapped: columns that are filled from another by a mapping measured with noise.
     """
 
-    declared: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    declared: Fields = field(default_factory=dict, hash=False)
     steps: tuple[Step, ...] = field(default=(), compare=False)
     zeros: tuple[Zeros, ...] = field(default=(), compare=False)
     ordered: tuple[Ordered, ...] = ()
@@ -57,9 +58,7 @@ class Rules:
         return tuple(s for s in self.steps if isinstance(s, Computed))
 
 
-def parse_rules(
-    given: Mapping[str, Any], columns: Sequence[Column], *, where: str, folder: Path, leave_out: Sequence[str] = ()
-) -> Rules:
+def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder: Path) -> Rules:
     """The rules of a schema.
 
     Args:
@@ -73,12 +72,17 @@ def parse_rules(
     """
     by_name = {c.name: c for c in columns}
     domain = Domain(tuple(c.attribute for c in columns))
-    declared: dict[str, Any] = {}
+    declared: FieldDict = {}
     ordered, orders = parse_ordered(given.get("ordered"), by_name, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     steps: list[Step] = []
-    for field_name, parse in (("derive", parse_derive), ("availability", parse_availability), ("recode", parse_recode)):
+    parsers: dict[str, Callable[..., tuple[Step, FieldDict]]] = {
+        "derive": partial(parse_derive, folder=folder),
+        "availability": parse_availability,
+        "recode": partial(parse_recode, zeros=zeros, folder=folder),
+    }
+    for field_name, parse in parsers.items():
         entries = given.get(field_name) or {}
         if not isinstance(entries, Mapping):
             raise UserError(f"{field_name}: got {entries!r}", where=where, fix=f"{field_name}: {{name: {{…}}}}")
@@ -87,7 +91,7 @@ def parse_rules(
                 step: Step = parse_computed(str(name), entry, by_name, where)
                 content: Any = {FIELD: entry[FIELD]}
             else:
-                step, content = parse(str(name), entry, by_name, zeros=zeros, where=where, folder=folder)
+                step, content = parse(str(name), entry, by_name, where=where)
             declared.setdefault(field_name, {})[str(name)] = content
             steps.append(step)
     steps += [Constant.of(c.name) for c in columns if c.constant]
@@ -95,7 +99,7 @@ def parse_rules(
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
     declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}
-    ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, leave_out=leave_out, where=where, folder=folder)
+    ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, where=where, folder=folder)
     declared |= {} if ids is None else {"unit_id": ids_content}
     mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
     declared |= {"mapped": pairs} if pairs else {}
@@ -112,7 +116,7 @@ def parse_rules(
     return rules
 
 
-def of_codes(given: Mapping[Any, Any]) -> dict[str, Any]:
+def of_codes(given: Mapping[Any, Any]) -> FieldDict:
     """The rules among a schema's fields that speak of codes: all but expressions, which speak of values."""
     rules = {k: v for k, v in given.items() if k in RULES}
     if isinstance(derive := rules.get("derive"), Mapping):

@@ -7,9 +7,10 @@ The steps are those of Li et al. 2021b, sections 5.3 and 5.4.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,48 +19,52 @@ from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
-Found = dict[str, NDArray[np.unsignedinteger]]
+NewCodes = dict[str, NDArray[np.unsignedinteger]]
 Conflict = Literal["mapping", "refuse"]
 #: The largest table of combinations that a rule may need.
 MAX_COMBINATIONS = 10_000_000
 FINE = " (fine)"
 
 
-class Step(Protocol):
-    """A rule between two domains; `forward` is for rows of the table, `backward` for synthetic ones."""
+@dataclass(frozen=True, eq=False)
+class Step(ABC):
+    """A rule between two domains; `forward` is for rows of the table, `backward` for synthetic ones.
+
+    Attributes:
+        word: what messages call such a rule.
+        conflict: what rows that contradict the rule do: the rule wins, or the run is refused.
+    """
+
+    word: ClassVar[str]
+    conflict: Conflict = field(default="mapping", kw_only=True)
 
     @property
     def rule(self) -> str:
         """How messages call it, for example derive 'Call Type Group'."""
-        ...
+        return f"{self.word} {self.takes[0]!r}"
 
     @property
-    def conflict(self) -> Conflict:
-        """What rows that contradict the rule do: the rule wins, or the run is refused."""
-        ...
-
-    @property
+    @abstractmethod
     def takes(self) -> tuple[str, ...]:
         """Attributes that are not measured; `backward` makes them."""
-        ...
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Attributes that stay, and that the rule looks at."""
-        ...
+        return ()
 
     @property
     def gives(self) -> tuple[Attribute, ...]:
         """Attributes that are measured instead."""
-        ...
+        return ()
 
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+    @abstractmethod
+    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         """The given attributes' codes, and which rows contradict the rule (None: none can)."""
-        ...
 
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+    @abstractmethod
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         """The taken attributes' codes."""
-        ...
 
 
 def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.int64]:
@@ -70,7 +75,7 @@ def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> ND
     return np.asarray(numbers, np.int64)
 
 
-def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Sequence[int]) -> Found:
+def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Sequence[int]) -> NewCodes:
     """The inverse of `cell_numbers`."""
     shape = tuple(sizes)
     parts = np.unravel_index(cells, shape)
@@ -78,7 +83,7 @@ def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Se
 
 
 @dataclass(frozen=True, eq=False)
-class Derive:
+class Derive(Step):
     """A column that follows from others by a public mapping: neither measured nor synthesized.
 
     Attributes:
@@ -87,16 +92,12 @@ class Derive:
         table: the target's code for each cell of the sources, in C order.
     """
 
+    word: ClassVar[str] = "derive"
     target: str
     size: int
     sources: tuple[str, ...]
     sizes: tuple[int, ...]
     table: NDArray[np.unsignedinteger]
-    conflict: Conflict = "mapping"
-
-    @property
-    def rule(self) -> str:
-        return f"derive {self.target!r}"
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -106,59 +107,50 @@ class Derive:
     def reads(self) -> tuple[str, ...]:
         return self.sources
 
-    @property
-    def gives(self) -> tuple[Attribute, ...]:
-        return ()
-
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         expected = self.table[cell_numbers(codes, self.sources, self.sizes)]
         return {}, np.asarray(codes[self.target] != expected)
 
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         return {self.target: self.table[cell_numbers(codes, self.sources, self.sizes)]}
 
 
-class Constant(Derive):
+class Unread(Derive):
+    """A column that rows of the table tell nothing of: until values are drawn, all of its codes are 0."""
+
+    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+        return {}, None
+
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
+        return {self.target: np.zeros(len(next(iter(codes.values()))), code_dtype(self.size))}
+
+
+class Constant(Unread):
     """A column of one value, which follows from nothing."""
+
+    word: ClassVar[str] = "constant"
 
     @classmethod
     def of(cls, name: str) -> Constant:
         return cls(name, 1, (), (), np.zeros(1, np.uint8))
 
-    @property
-    def rule(self) -> str:
-        return f"constant {self.target!r}"
 
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
-        return {}, None
-
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
-        rows = len(next(iter(codes.values())))
-        return {self.target: np.zeros(rows, np.uint8)}
-
-
-class Unmeasured(Derive):
+class Unmeasured(Unread):
     """A column of which nothing is measured: synthetic values are drawn uniformly (Li et al. 2021b, section 5.3)."""
+
+    word: ClassVar[str] = "unmeasured"
 
     @classmethod
     def of(cls, attribute: Attribute) -> Unmeasured:
-        """Of a column."""
         return cls(attribute.name, attribute.size, (), (), np.zeros(1, code_dtype(attribute.size)))
 
-    @property
-    def rule(self) -> str:
-        return f"unmeasured {self.target!r}"
-
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
-        return {}, None
-
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         rows = len(next(iter(codes.values())))
         return {self.target: rng.integers(0, self.size, rows).astype(code_dtype(self.size))}
 
 
 @dataclass(frozen=True, eq=False)
-class Recode:
+class Recode(Step):
     """A group of columns as one attribute whose codes are the combinations that can occur.
 
     Attributes:
@@ -174,7 +166,6 @@ class Recode:
     sizes: tuple[int, ...]
     cells: NDArray[np.int64]
     place: NDArray[np.unsignedinteger]
-    conflict: Conflict = "mapping"
 
     @classmethod
     def of(
@@ -197,7 +188,7 @@ class Recode:
                 a[:, None] == b[None, :] for a, b in zip(np.unravel_index(part, sizes), combinations, strict=True)
             )  # fmt: skip
             place[part] = np.argmax(agree, axis=1)
-        return cls(name, columns, sizes, cells, place, conflict)
+        return cls(name, columns, sizes, cells, place, conflict=conflict)
 
     @property
     def rule(self) -> str:
@@ -208,24 +199,20 @@ class Recode:
         return self.columns
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def gives(self) -> tuple[Attribute, ...]:
         return (Attribute(self.name, self.cells.size),)
 
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         own = cell_numbers(codes, self.columns, self.sizes)
         code = self.place[own]
         return {self.name: code}, None if self.cells.size == self.place.size else self.cells[code] != own
 
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         return split_cells(self.cells[codes[self.name]], self.columns, self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class Availability:
+class Availability(Step):
     """Columns that hold the same value wherever they hold one: one shared value, and flags that say which are there.
 
     Attributes:
@@ -238,7 +225,6 @@ class Availability:
     name: str
     shared: Attribute
     columns: tuple[str, ...]
-    conflict: Conflict = "mapping"
 
     @property
     def rule(self) -> str:
@@ -249,10 +235,6 @@ class Availability:
         return self.columns
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def gives(self) -> tuple[Attribute, ...]:
         return (Attribute(self.name, 2 ** len(self.columns)), self.shared)
 
@@ -261,7 +243,7 @@ class Availability:
         none, missing = np.arange(2 ** len(self.columns)) == 0, np.arange(self.shared.size) == self.shared.size - 1
         return np.asarray(none[:, None] != missing[None, :]).ravel()
 
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         """Codes of the flags and of the shared column; and the rows whose columns have different values."""
         gap = self.shared.size - 1
         shared = np.array(codes[self.columns[-1]])
@@ -275,7 +257,7 @@ class Availability:
             conflict |= there & (codes[name] != shared)
         return {self.name: flags.astype(code_dtype(2 ** len(self.columns))), self.shared.name: shared}, conflict
 
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         shared, flags = codes[self.shared.name], codes[self.name]
         gap = np.asarray(self.shared.size - 1, shared.dtype)
         bits = {name: len(self.columns) - 1 - i for i, name in enumerate(self.columns)}
@@ -283,7 +265,7 @@ class Availability:
 
 
 @dataclass(frozen=True, eq=False)
-class Coarsen:
+class Coarsen(Step):
     """A column with coarse bins in joint marginals, and its fine one-way marginal, which is restored afterwards.
 
     Attributes:
@@ -292,32 +274,24 @@ class Coarsen:
         groups: each fine code's bin.
     """
 
+    word: ClassVar[str] = "joint_bins of"
     fine: Attribute
     coarse: Attribute
     groups: NDArray[np.unsignedinteger]
-    conflict: Conflict = "mapping"
-
-    @property
-    def rule(self) -> str:
-        return f"joint_bins of {self.fine.name!r}"
 
     @property
     def takes(self) -> tuple[str, ...]:
         return (self.fine.name,)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def gives(self) -> tuple[Attribute, ...]:
         return (self.coarse, Attribute(self.fine.name + FINE, self.fine.size, self.fine.ordered))
 
-    def forward(self, codes: Codes) -> tuple[Found, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         own = codes[self.fine.name]
         return {self.coarse.name: self.groups[own], self.fine.name + FINE: own}, None
 
-    def backward(self, codes: Codes, rng: np.random.Generator) -> Found:
+    def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         """Each bin's rows get fine codes in proportion to the fine column's frequencies in that bin; else uniform ones.
 
         The synthesizer made the fine column from the noisy one-way marginal alone.

@@ -36,7 +36,6 @@ class RecordsPerUnit:
 
     @property
     def event(self) -> str:
-        """The ledger's name of the charge."""
         return f"{UNITS}{self.name}"
 
     @property

@@ -23,7 +23,7 @@ from mechanisms.public.rules.transforms import cell_numbers, spread_codes
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import read_facts
-from mechanisms.public.schema.fields import as_text
+from mechanisms.public.schema.fields import FieldDict, as_text
 
 FIELDS = ("name", "records", "same", "order_by", "units")
 FIX = "unit_id: {name: taxi_id, records: {1: 0.7, 2: 0.3}, same: [company], order_by: [start]}"
@@ -137,8 +137,8 @@ def _listed(
 
 
 def parse_unit_ids(
-    given: object, columns: Mapping[str, Column], *, leave_out: Sequence[str], where: str, folder: Path
-) -> tuple[UnitIds | None, dict[str, Any]]:
+    given: object, columns: Mapping[str, Column], *, where: str, folder: Path
+) -> tuple[UnitIds | None, FieldDict]:
     """`unit_id: {name, records: {1: 0.7, 2: 0.3}, same, order_by}`; or `records: measured`; or `units: path.csv`.
 
     The CSV holds the ids under the column's name, the columns in `same`, and perhaps `records`, each unit's weight.
@@ -162,7 +162,7 @@ def parse_unit_ids(
     if ("records" in given) == ("units" in given):
         raise UserError("unit_id: needs either records or units", where=where, fix=FIX)
     same, order = (_names(given.get(f), f, columns, where) for f in ("same", "order_by"))
-    content: dict[str, Any] = {"name": name}
+    content: FieldDict = {"name": name}
     records: tuple[tuple[int, float], ...] = ()
     units: tuple[PublicUnit, ...] = ()
     measured = given.get("records") == MEASURED
@@ -195,8 +195,8 @@ def _records(given: object, where: str) -> tuple[tuple[int, float], ...]:
         raise UserError(f"unit_id: records: got {given!r}", where=where, fix=fix) from error
     total = sum(p for _, p in pairs)
     if not pairs or pairs[0][0] < 1 or not all(0 <= p <= 1 for _, p in pairs) or abs(total - 1) > 1e-6:
-        what = f"unit_id: records: shares of units, by their number of records, that sum to {total:.6g}"
-        raise UserError(what, where=where, fix="numbers of records of at least 1, with shares that sum to 1")
+        problem = f"unit_id: records: shares of units, by their number of records, that sum to {total:.6g}"
+        raise UserError(problem, where=where, fix="numbers of records of at least 1, with shares that sum to 1")
     return tuple(pairs)
 
 

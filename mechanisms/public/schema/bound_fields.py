@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.fields import FieldDict
 
 
 def written_bound(column: Column, value: float) -> object:
@@ -18,7 +18,7 @@ def written_bound(column: Column, value: float) -> object:
     return str(moment.isoformat(sep=" ") if column.kind == "datetime" else moment.isoformat())
 
 
-def written_bins(column: Column) -> dict[str, Any]:
+def written_bins(column: Column) -> FieldDict:
     """The field `bins`; empty where each whole number has a code of its own."""
     bins = column.bins
     if bins is None or bins.edges is None:
@@ -26,7 +26,7 @@ def written_bins(column: Column) -> dict[str, Any]:
     return {"edges": [written_bound(column, e) for e in bins.edges]}
 
 
-def common_bins(columns: Sequence[Column]) -> dict[str, Any]:
+def common_bins(columns: Sequence[Column]) -> FieldDict:
     """The fields `min`, `max` and `bins` with which columns of one kind have the same bins: those of the most bins.
 
     Its edges are widened to the bounds that hold all columns.

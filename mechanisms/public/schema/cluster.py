@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.distances import MAX_VALUES
-from mechanisms.public.schema.fields import one_of, text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, one_of, text_list, whole_number
 from mechanisms.public.schema.hierarchy import Hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
@@ -101,7 +101,7 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
     Raises:
         UserError: an unknown or absent field, an unfit file, or what `cluster` does not accept.
     """
-    given: dict[str, Any] = dict(settings) if isinstance(settings, dict) else {}
+    given: FieldDict = dict(settings) if isinstance(settings, dict) else {}
     unknown = next((str(f) for f in given if f not in FIELDS), None)
     if unknown is not None:
         fix = f"{did_you_mean(unknown, FIELDS)} known: {', '.join(FIELDS)}".strip()
@@ -129,7 +129,7 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
     return cluster(names, apart, counts, method=method, level_names=level_names, where=where)
 
 
-def places_from_settings(settings: Mapping[str, Any], tree: Hierarchy, *, where: str, folder: Path = Path()) -> Places:
+def places_from_settings(settings: Fields, tree: Hierarchy, *, where: str, folder: Path = Path()) -> Places:
     """Where the leaves of `cluster_from_settings` lie, as far as its coordinates are places on a map."""
     if "coordinates" not in settings or len(read_points(folder / Path(settings["coordinates"]), where)[0]) < 3:
         return Places()

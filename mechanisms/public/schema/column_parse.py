@@ -17,7 +17,7 @@ from mechanisms.public.rules.joint_bins import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.schema.discover_fields import parse_discover, parse_discovered
-from mechanisms.public.schema.fields import as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, one_of, text_list, true_or_false, whole_number
 from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.leaf_bins import scouting_column
@@ -85,7 +85,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
     _check_column(column, where)
     alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
-    joint: dict[str, Any] = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
+    joint: FieldDict = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
     joint["unmeasured"] = true_or_false(given.get("unmeasured", False), "unmeasured", where)
     if joint["unmeasured"] and (alone or joint["joint_bins"] is not None or discover is not None):
         fix = "take joint_bins, one_way_only and discover out"
@@ -103,14 +103,14 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     return column
 
 
-def vars_of(column: Column) -> dict[str, Any]:
+def vars_of(column: Column) -> FieldDict:
     """The declared fields of a column."""
     return {name: getattr(column, name) for name in Column.__dataclass_fields__}
 
 
-def _categorical(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _categorical(given: Fields, where: str) -> FieldDict:
     values, size = given.get("values"), given.get("size")
-    parts: dict[str, Any] = {"ordinal": true_or_false(given.get("ordinal", False), "ordinal", where)}
+    parts: FieldDict = {"ordinal": true_or_false(given.get("ordinal", False), "ordinal", where)}
     if (values is None) == (size is None):
         fix = "values: [a, b, ...]; or size: n for the whole numbers 0 … n − 1"
         raise UserError("categorical needs either values or size", where=where, fix=fix)
@@ -124,16 +124,16 @@ def _categorical(kind: str, given: Mapping[str, Any], where: str) -> dict[str, A
     return parts | {"values": texts, "whole": whole}
 
 
-def _parts(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _parts(kind: str, given: Fields, where: str) -> FieldDict:
     """The fields of a column that its kind alone has."""
     if kind == "categorical":
-        return _categorical(kind, given, where)
+        return _categorical(given, where)
     if kind == "flag":
         return parse_flag(given, TRUE, FALSE, where)
     return parse_zip(given, where) if kind == "zip" else _ordered(kind, given, where)
 
 
-def _ordered(kind: str, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _ordered(kind: str, given: Fields, where: str) -> FieldDict:
     form, further = parse_formats(given, where)
     declared = given.get("bins")
     low = None if given.get("min") is None else bound(given["min"], kind, form, "min", where)
@@ -190,24 +190,18 @@ def _moment(value: object, form: str | None) -> tuple[datetime.datetime | None, 
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day), True
     text = str(value).strip()
-    iso = _iso(text)
+    iso = _parsed(text, None)
     if iso is not None or form is None:
         return iso, len(text) <= 10
     return _parsed(text, form), "%H" not in form
 
 
-def _iso(text: str) -> datetime.datetime | None:
+def _parsed(text: str, form: str | None) -> datetime.datetime | None:
     try:
-        return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
+        moment = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _parsed(text: str, form: str) -> datetime.datetime | None:
-    try:
-        return datetime.datetime.strptime(text, form).replace(tzinfo=None)
-    except ValueError:
-        return None
+    return moment.replace(tzinfo=None)
 
 
 def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.fields import text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, text_list, whole_number
 from mechanisms.public.units import WORD
 
 WHAT = ("bounds", "bins", "values")
@@ -41,7 +41,7 @@ class Discover:
 
     what: tuple[str, ...]
     bins: int = 0
-    declared: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    declared: Fields = field(default_factory=dict, hash=False)
 
     @property
     def bounds(self) -> bool:
@@ -52,7 +52,7 @@ class Discover:
         return "values" in self.what
 
 
-def parse_discover(kind: str, given: dict[str, Any], where: str) -> tuple[dict[str, Any], Discover | None]:
+def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, Discover | None]:
     """The declaration with assumed facts in the place of those to be discovered, and what these are.
 
     Raises:
@@ -60,20 +60,20 @@ def parse_discover(kind: str, given: dict[str, Any], where: str) -> tuple[dict[s
     """
     bins = given.get("bins")
     count = BINS if bins == WORD else bins.get(WORD) if isinstance(bins, Mapping) and set(bins) == {WORD} else None
-    what = (("bounds",) if _asked(given, "bounds", where) else ()) + (() if count is None else ("bins",))
+    facts = (("bounds",) if _asked(given, "bounds", where) else ()) + (() if count is None else ("bins",))
     if given.get("values") == WORD:
-        what = ("values",)
-    if not what:
+        facts = ("values",)
+    if not facts:
         if "within" in given:
             raise UserError("within: without bounds: discover", where=where, fix="min and max; or bounds: discover")
         return given, None
-    _check_fields(given, what, where)
-    if what == ("values",):
-        return _assumed_values(given, where), Discover(what, declared={"values": WORD})
+    _check_fields(given, facts, where)
+    if facts == ("values",):
+        return _assumed_values(given, where), Discover(facts, declared={"values": WORD})
     fewest = 0 if count is None else whole_number(count, "bins: discover", where, low=2, high=MAX_BINS)
-    declared: dict[str, Any] = {k: given[k] for k in ("bounds", "within", "bins") if k in given}
+    declared: FieldDict = {k: given[k] for k in ("bounds", "within", "bins") if k in given}
     assumed = {k: v for k, v in given.items() if k not in declared}
-    if "bounds" in what:
+    if "bounds" in facts:
         assumed["min"], assumed["max"] = _within(kind, given, where)
     if count is not None:
         assumed["bins"] = {"count": _few(assumed, fewest)}
@@ -81,7 +81,7 @@ def parse_discover(kind: str, given: dict[str, Any], where: str) -> tuple[dict[s
         assumed["bins"] = {"count": ASSUMED_BINS} if "calendar" in _mapping(bins) else bins
     elif kind == "integer":
         assumed["bins"] = {"count": _few(assumed, ASSUMED_BINS)}
-    return assumed, Discover(what, fewest, declared)
+    return assumed, Discover(facts, fewest, declared)
 
 
 def parse_discovered(given: object, where: str) -> tuple[str, ...]:
@@ -98,14 +98,14 @@ def parse_discovered(given: object, where: str) -> tuple[str, ...]:
     return words
 
 
-def discover_fields(fields: Mapping[str, Any], discover: Discover) -> dict[str, Any]:
+def discover_fields(fields: Fields, discover: Discover) -> FieldDict:
     """A column's declaration as it was written, from that of the column as it is assumed."""
     assumed = {"values"} if discover.values else {"min", "max", "bins"} if discover.bounds else {"bins"}
-    kept = {k: v for k, v in fields.items() if k not in assumed}
-    return {"kind": kept.pop("kind"), **discover.declared, **kept}
+    declared = {k: v for k, v in fields.items() if k not in assumed}
+    return {"kind": declared.pop("kind"), **discover.declared, **declared}
 
 
-def check_rules(rules: Mapping[str, Any], columns: Sequence[str], where: str) -> None:
+def check_rules(rules: Fields, columns: Sequence[str], where: str) -> None:
     """Refuse rules of the schema that name a column whose codes nobody knows yet.
 
     Raises:
@@ -114,8 +114,8 @@ def check_rules(rules: Mapping[str, Any], columns: Sequence[str], where: str) ->
     for rule, content in rules.items():
         for name in columns:
             if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in _texts(content)):
-                what = f"{rule}: names {name!r}, of which something is to be discovered"
-                raise UserError(what, where=where, fix="declare the column, or leave it out of the rule")
+                problem = f"{rule}: names {name!r}, of which something is to be discovered"
+                raise UserError(problem, where=where, fix="declare the column, or leave it out of the rule")
 
 
 def _texts(content: object) -> list[str]:
@@ -127,37 +127,37 @@ def _texts(content: object) -> list[str]:
     return [content] if isinstance(content, str) else []
 
 
-def _asked(given: Mapping[str, Any], name: str, where: str) -> bool:
+def _asked(given: Fields, name: str, where: str) -> bool:
     if name in given and given[name] != WORD:
         raise UserError(f"{name}: got {given[name]!r}", where=where, fix=f"{name}: {WORD}; or min and max")
     return name in given
 
 
-def _check_fields(given: Mapping[str, Any], what: tuple[str, ...], where: str) -> None:
+def _check_fields(given: Fields, facts: tuple[str, ...], where: str) -> None:
     """Refuse fields that speak of codes which nobody knows yet, or that say what is to be discovered."""
     joint, others = _mapping(given.get("joint_bins")), [f for f in OF_CODES if given.get(f) is not None]
-    if what == ("values",):
+    if facts == ("values",):
         others += [f for f in ("size", "ordinal", "joint_bins") if given.get(f)]
         if given.get("outside", "other") != "other":
             fix = "outside: other, or leave it out: values that are not discovered go there"
             raise UserError(f"outside: {given['outside']} with values: {WORD}", where=where, fix=fix)
     elif joint and set(joint) != {"count"}:
         others.append("joint_bins")
-    if "bounds" in what:
+    if "bounds" in facts:
         others += [f for f in ("min", "max") if f in given]
         others += ["bins: edges"] if "edges" in _mapping(given.get("bins")) else []
     if given.get("discovered") is not None:
         others.append("discovered")
     if others:
         fix = "leave it out; or declare what the column holds"
-        raise UserError(f"{others[0]} beside {what[0]}: {WORD}, which nobody knows yet", where=where, fix=fix)
+        raise UserError(f"{others[0]} beside {facts[0]}: {WORD}, which nobody knows yet", where=where, fix=fix)
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
     return {"calendar": value} if isinstance(value, str) else value if isinstance(value, Mapping) else {}
 
 
-def _assumed_values(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _assumed_values(given: Fields, where: str) -> FieldDict:
     missing = given.get("missing")
     taken = {str(v) for v in missing} if isinstance(missing, list | tuple) else set()
     other = given.get("other", OTHER)
@@ -167,7 +167,7 @@ def _assumed_values(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {**given, "other": other, "values": [n for n in names if n not in {other, *taken}]}
 
 
-def _within(kind: str, given: Mapping[str, Any], where: str) -> tuple[object, object]:
+def _within(kind: str, given: Fields, where: str) -> tuple[object, object]:
     """The public range that bounds are looked for in."""
     within = given.get("within", list(WITHIN[kind]))
     if not isinstance(within, list | tuple) or len(within) != 2:
@@ -177,7 +177,7 @@ def _within(kind: str, given: Mapping[str, Any], where: str) -> tuple[object, ob
     return within[0], within[1]
 
 
-def _few(assumed: Mapping[str, Any], count: int) -> int:
+def _few(assumed: Fields, count: int) -> int:
     """So many bins, or as many as there are whole numbers between the bounds."""
     low, high = assumed.get("min"), assumed.get("max")
     whole = assumed["kind"] == "integer" and all(isinstance(b, int) and not isinstance(b, bool) for b in (low, high))

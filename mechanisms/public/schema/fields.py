@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
 from mechanisms.public.errors import UserError, choices_fix
+
+#: A declaration in a schema, field by field: as it is read, and as it is made.
+Fields: TypeAlias = Mapping[str, Any]
+FieldDict: TypeAlias = dict[str, Any]
 
 
 def as_text(value: object, field: str, where: str) -> str:

@@ -149,10 +149,10 @@ def _with_peaks(column: Column, edges: Floats, cells: Floats) -> Floats:
     peaks = [edges[0], edges[0] + step, edges[-1] - step]
     peaks += [0.0, step] if edges[0] < 0 < edges[-1] else []
     apart = np.array([c for c in cells if all(abs(c - p) >= step or c == p for p in peaks)])
-    kept = np.unique(np.concatenate([apart, edges, [p for p in peaks if edges[0] < p < edges[-1]]]))
-    close = np.flatnonzero(np.diff(kept) < step / 2)
-    drop = [i if kept[i] not in edges else i + 1 for i in close]
-    return np.asarray(np.delete(kept, drop), np.float64)
+    every = np.unique(np.concatenate([apart, edges, [p for p in peaks if edges[0] < p < edges[-1]]]))
+    close = np.flatnonzero(np.diff(every) < step / 2)
+    drop = [i if every[i] not in edges else i + 1 for i in close]
+    return np.asarray(np.delete(every, drop), np.float64)
 
 
 def _as_declared(column: Column, edges: Floats) -> tuple[float, ...]:

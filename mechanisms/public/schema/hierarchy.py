@@ -106,7 +106,6 @@ class Hierarchy:
         return number
 
     def level(self, level: str | int) -> Level:
-        """A level by its name or number."""
         return self.levels[self.number(level) - 1]
 
     def ancestors(self, level: str | int) -> Iterator[Ints]:

@@ -12,7 +12,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.distances import MAX_VALUES, Distances, Floats
 from mechanisms.public.schema.facts_file import read_facts
-from mechanisms.public.schema.fields import as_text, text_list
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_paths import Way, build_hierarchy, match_leaves
 
@@ -20,7 +20,7 @@ NAMED = {"levels", "tree"}
 TREE = "{north: [a, b], south: [c]}, or the path of a CSV: leaf first, then its ancestors from fine to coarse"
 
 
-def parse_relations(column: Column, given: Mapping[str, Any], *, where: str, folder: Path) -> dict[str, Any]:
+def parse_relations(column: Column, given: Fields, *, where: str, folder: Path) -> FieldDict:
     """What a declaration says about the relations of the column's values: {"tree": …}, {"distances": …} or nothing.
 
     Args:
@@ -43,7 +43,7 @@ def parse_relations(column: Column, given: Mapping[str, Any], *, where: str, fol
     return {}
 
 
-def relation_fields(column: Column) -> dict[str, Any]:
+def relation_fields(column: Column) -> FieldDict:
     """The declaration that `parse_relations` reads back, with no file beside it."""
     if column.tree is not None:
         return {"hierarchy": hierarchy_fields(column.tree)}
@@ -53,7 +53,7 @@ def relation_fields(column: Column) -> dict[str, Any]:
     return {}
 
 
-def hierarchy_fields(tree: Hierarchy) -> dict[str, Any]:
+def hierarchy_fields(tree: Hierarchy) -> FieldDict:
     """A hierarchy as nested mappings that end in lists of leaves, with the names of its levels."""
     below: list[Any] = list(tree.leaves)
     for number in range(tree.depth - 1, 0, -1):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.facts_file import check_alone, read_facts
+from mechanisms.public.schema.fields import FieldDict, Fields
 
 WEST_EAST = {"longitude", "lon", "lng", "long"}
 SOUTH_NORTH = {"latitude", "lat"}
@@ -39,7 +40,7 @@ class Places:
     areas: tuple[tuple[str, tuple[Ring, ...]], ...] = ()
 
 
-def parse_places(given: Mapping[str, Any], labels: Sequence[str], *, where: str, folder: Path) -> Places | None:
+def parse_places(given: Fields, labels: Sequence[str], *, where: str, folder: Path) -> Places | None:
     """The `coordinates` or the `geojson` of a column; None where it has neither.
 
     Args:
@@ -62,7 +63,7 @@ def parse_places(given: Mapping[str, Any], labels: Sequence[str], *, where: str,
     return None
 
 
-def place_fields(places: Places | None) -> dict[str, Any]:
+def place_fields(places: Places | None) -> FieldDict:
     """The declaration that `parse_places` reads back, with no file beside it."""
     if places is None or not (places.points or places.areas):
         return {}
@@ -145,7 +146,7 @@ def _areas(given: object, where: str, folder: Path) -> list[tuple[str, tuple[Rin
     return [(name, tuple(rings)) for name, rings in areas.items() if rings]
 
 
-def _rings(geometry: Mapping[str, Any]) -> list[Ring]:
+def _rings(geometry: Fields) -> list[Ring]:
     kind, within = geometry.get("type"), geometry.get("coordinates") or []
     polygons: Sequence[Any] = within if kind == "MultiPolygon" else [within] if kind == "Polygon" else []
     rings = [[(float(p[0]), float(p[1])) for p in ring] for polygon in polygons for ring in polygon]

@@ -10,7 +10,7 @@ from typing import Any
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fields import as_text, text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list, whole_number
 
 #: The form of dates that has no strftime format: 2016-12-31, with or without a time behind it.
 ISO = "ISO"
@@ -30,7 +30,7 @@ SAMPLE = datetime.datetime(2016, 12, 31, 13, 14, 15)
 Gaps = Mapping[str, tuple[str, ...]]
 
 
-def parse_formats(given: Mapping[str, Any], where: str) -> tuple[str | None, tuple[str, ...]]:
+def parse_formats(given: Fields, where: str) -> tuple[str | None, tuple[str, ...]]:
     """The form that dates are written in (None: ISO), and further ones that are read.
 
     Raises:
@@ -61,7 +61,7 @@ def _reads_itself(form: str) -> bool:
         return False
 
 
-def parse_signs(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def parse_signs(given: Fields, where: str) -> FieldDict:
     """`strip` and `decimal` of a column of numbers.
 
     Raises:
@@ -78,7 +78,7 @@ def parse_signs(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {"strip": strip, "decimal": decimal}
 
 
-def parse_flag(given: Mapping[str, Any], true: tuple[str, ...], false: tuple[str, ...], where: str) -> dict[str, Any]:
+def parse_flag(given: Fields, true: tuple[str, ...], false: tuple[str, ...], where: str) -> FieldDict:
     """The texts of either side of a flag; `spellings: common` adds the usual ones.
 
     Args:
@@ -105,7 +105,7 @@ def _spelled(own: tuple[str, ...], common: tuple[str, ...], others: tuple[str, .
     return tuple(dict.fromkeys([*own, *(w for w in every if w not in others)]))
 
 
-def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> dict[str, Any]:
+def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> FieldDict:
     """The declaration that `parse_flag` reads back."""
     if (column.true, column.false) == (true, false):
         return {}
@@ -117,7 +117,7 @@ def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -
     return {"true": list(column.true), "false": list(column.false)}
 
 
-def parse_zip(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def parse_zip(given: Fields, where: str) -> FieldDict:
     """A postal code of so many digits, of which the first ones are measured.
 
     Raises:
@@ -129,28 +129,28 @@ def parse_zip(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {"kind": "integer", "low": 0, "high": 10**digits - 1, "bins": bins, "width": digits}
 
 
-def zip_fields(column: Column) -> dict[str, Any]:
+def zip_fields(column: Column) -> FieldDict:
     """The declaration that `parse_zip` reads back."""
     prefix = column.width if column.bins is None else len(str(column.bins.count)) - 1
     return {"kind": "zip", "digits": column.width, "prefix": prefix}
 
 
-def parse_constant(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def parse_constant(given: Fields, where: str) -> FieldDict:
     """A column that holds the same text in all rows, or nothing (no `value`): it is not measured."""
     value = "" if given.get("value") is None else as_text(given["value"], "value", where)
     whole = isinstance(given.get("value"), int) and not isinstance(given["value"], bool)
     return {"kind": "categorical", "values": (value,), "whole": whole, "constant": True}
 
 
-def constant_fields(column: Column) -> dict[str, Any]:
+def constant_fields(column: Column) -> FieldDict:
     """The declaration that `parse_constant` reads back."""
     value = column.values[0]
     return {"kind": "constant"} | ({} if value == "" else {"value": int(value) if column.whole else value})
 
 
-def reading_fields(column: Column) -> dict[str, Any]:
+def reading_fields(column: Column) -> FieldDict:
     """`strip`, `decimal` and the formats, as a column's declaration says them."""
-    fields: dict[str, Any] = {}
+    fields: FieldDict = {}
     if column.more_formats:
         fields["formats"] = [column.format or ISO, *column.more_formats]
     elif column.format is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 
 
@@ -24,18 +25,18 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     fields = schema.to_fields()
     gone = set(schema.domain.names) - set(names)
     sources = {step.target: step.reads for step in schema.rules.computed}
-    kept: dict[str, Any] = {}
+    rules: FieldDict = {}
     for rule, content in schema.rules.declared.items():
         if rule == "unit_id":
-            kept[rule] = None if gone & set(_strings(content)) else content
+            rules[rule] = None if gone & set(_strings(content)) else content
         elif isinstance(content, Mapping):
-            kept[rule] = {n: e for n, e in content.items() if not gone & {n, *_columns_of(e), *sources.get(n, ())}}
+            rules[rule] = {n: e for n, e in content.items() if not gone & {n, *_columns_of(e), *sources.get(n, ())}}
         else:
-            kept[rule] = [e for e in content if not gone & set(_columns_of(e))]
+            rules[rule] = [e for e in content if not gone & set(_columns_of(e))]
     columns = {n: column for n, column in fields["columns"].items() if n not in gone}
-    plain = {k: v for k, v in fields.items() if k not in (*kept, "leave_out")}
+    plain = {k: v for k, v in fields.items() if k not in (*rules, "leave_out")}
     own = {"name": f"{schema.name}_part", "columns": columns}
-    return parse_schema(plain | own | {k: v for k, v in kept.items() if v}, where=where)
+    return parse_schema(plain | own | {k: v for k, v in rules.items() if v}, where=where)
 
 
 def _columns_of(entry: Any) -> Iterable[str]:

@@ -41,25 +41,25 @@ def names_the_table(source: str, *names: str) -> bool:
     Args:
         names: the table's file and the schema's name, where they are known.
     """
-    said = re.sub(r"\b(?!file:)[a-z][a-z0-9+.-]{0,30}://\S+", " address ", _folded(source))
-    glued = "".join(_words(said))
-    if _ITSELF.search(" ".join(said.split())):
+    text = re.sub(r"\b(?!file:)[a-z][a-z0-9+.-]{0,30}://\S+", " address ", _folded(source))
+    glued = "".join(_words(text))
+    if _ITSELF.search(" ".join(text.split())):
         return True
     for name in sorted((Path(_folded(n)).name for n in names), key=len, reverse=True):
         parts = name.rsplit(".", MOST_ENDINGS)
         for form in filter(None, (".".join(parts[:k]) for k in range(len(parts), 0, -1))):
-            said, found = re.subn(rf"(?<![\w.-]){re.escape(form)}(?!\w|\.\w)", " table ", said)
-            if found and "." in form:
+            text, times = re.subn(rf"(?<![\w.-]){re.escape(form)}(?!\w|\.\w)", " table ", text)
+            if times and "." in form:
                 return True
             bare = _words(form)
             if bare and glued == "".join(bare):
                 return True
             if len(bare) > 1:  # marks between the words are as good as any others
-                spaced, found = re.subn(rf"\b{' '.join(bare)}\b", "table", " ".join(_words(said)))
-                if found and "." in form:
+                spaced, times = re.subn(rf"\b{' '.join(bare)}\b", "table", " ".join(_words(text)))
+                if times and "." in form:
                     return True
-                said = spaced if found else said
-    words = _words(said)
+                text = spaced if times else text
+    words = _words(text)
     return any(w in _OF_TABLE for w in words) and all(w in _ALLOWED for w in words)
 
 
@@ -80,8 +80,8 @@ def check_source(source: str, *names: str, confirmed: bool, where: str) -> None:
         UserError: a confirmed schema whose source is the table itself.
     """
     if confirmed and names_the_table(source, *names) and not within_release():
-        what = f"source: {source!r} is the table itself: confirmed or not, what only its rows show is not public"
-        what += f" (no source is {OWN}, or the name of its file)"
+        problem = f"source: {source!r} is the table itself: confirmed or not, what only its rows show is not public"
+        problem += f" (no source is {OWN}, or the name of its file)"
         fix = "source: where the lists and bounds are published (a codebook, a form, a law), once you compared them; "
         fix += "values: discover, bounds: discover for what stands nowhere; or confirmed_public: false"
-        raise UserError(what, where=where, fix=fix)
+        raise UserError(problem, where=where, fix=fix)

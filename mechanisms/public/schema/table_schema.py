@@ -20,7 +20,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
-from mechanisms.public.schema.fields import as_text, text_list
+from mechanisms.public.schema.fields import FieldDict, as_text, text_list
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
@@ -122,9 +122,9 @@ class Schema:
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.domain.index(name)]
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> FieldDict:
         """The schema as a mapping that `parse_schema` reads back."""
-        top: dict[str, Any] = {"name": self.name, "source": self.source, "confirmed_public": self.confirmed_public}
+        top: FieldDict = {"name": self.name, "source": self.source, "confirmed_public": self.confirmed_public}
         top["columns"] = {c.name: column_fields(c) for c in self.columns}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
@@ -199,16 +199,8 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     leave_out = text_list(left, "leave_out", where) if left else ()
     source = as_text(mapping.get("source") or "", "source", where)
     check_source(source, confirmed=confirmed, where=where)
-    return _schema(
-        name=as_text(mapping.get("name", Path(where).stem), "name", where),
-        source=source,
-        confirmed_public=confirmed,
-        columns=mapping["columns"],
-        leave_out=leave_out,
-        where=where,
-        folder=folder,
-        rules=mapping,
-    )
+    name = as_text(mapping.get("name", Path(where).stem), "name", where)
+    return _with_columns(Schema(name, (), leave_out, source, confirmed), mapping["columns"], mapping, where, folder)
 
 
 def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schema:
@@ -227,39 +219,30 @@ def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schem
             fix = "columns: {name: {kind: …}}; or a domain file: {column: size}"
             raise UserError(f"field {str(name)!r} is neither a size nor a column", where=where, fix=fix)
     name = Path(where).name.split(".")[0]
-    return _schema(
-        name=name, source="", confirmed_public=confirmed, columns=columns, leave_out=(), where=where, folder=folder
-    )
+    return _with_columns(Schema(name, (), confirmed_public=confirmed), columns, {}, where, folder)
 
 
-def _schema(
-    *,
-    name: str,
-    source: str,
-    confirmed_public: bool,
-    columns: Mapping[Any, Any],
-    leave_out: tuple[str, ...],
-    where: str,
-    folder: Path,
-    rules: Mapping[Any, Any] | None = None,
+def _with_columns(
+    schema: Schema, columns: Mapping[Any, Any], rules: Mapping[Any, Any], where: str, folder: Path
 ) -> Schema:
+    """A schema that has no columns yet, with those that are declared, and the rules."""
     if not columns:
         raise UserError("no columns", where=where, fix="columns: {age: {kind: integer, min: 0, max: 120}}")
-    parsed, gaps = [], parse_gaps((rules or {}).get("gaps"), where)
+    parsed, gaps = [], parse_gaps(rules.get("gaps"), where)
     for key, fields in columns.items():
         label = as_text(key, "columns", where)
         place = f"{where}: column {label!r}"
         if not isinstance(fields, Mapping):
             raise UserError(f"got {fields!r}", where=place, fix="{kind: categorical, values: [a, b]}")
         parsed.append(parse_column(label, with_gaps(fields, gaps), where=place, folder=folder))
-    both = sorted({c.name for c in parsed} & set(leave_out))
+    both = sorted({c.name for c in parsed} & set(schema.leave_out))
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
-    check_rules(of_codes(rules or {}), [c.name for c in parsed if c.discover], where)
+    check_rules(of_codes(rules), [c.name for c in parsed if c.discover], where)
     try:
-        parsed_rules = parse_rules(rules or {}, parsed, where=where, folder=folder, leave_out=leave_out)
-        schema = Schema(name, tuple(parsed), leave_out, source, confirmed_public, parsed_rules)
+        parsed_rules = parse_rules(rules, parsed, where=where, folder=folder)
+        schema = replace(schema, columns=tuple(parsed), rules=parsed_rules)
         assert schema.engineering  # built here, so that its errors name the file
     except UserError as error:
         if (error.where or "").startswith(where):
@@ -268,12 +251,12 @@ def _schema(
     return schema
 
 
-def column_fields(column: Column) -> dict[str, Any]:
+def column_fields(column: Column) -> FieldDict:
     """The declaration of a column, with every default that is not obvious written out."""
-    found = {"discovered": list(column.discovered)} if column.discovered else {}
+    discovered = {"discovered": list(column.discovered)} if column.discovered else {}
     if column.constant:
-        return constant_fields(column) | found
-    fields: dict[str, Any] = {"kind": column.kind}
+        return constant_fields(column) | discovered
+    fields: FieldDict = {"kind": column.kind}
     if column.codes is not None:
         fields["size"] = column.codes
     elif column.kind == "categorical":
@@ -301,4 +284,4 @@ def column_fields(column: Column) -> dict[str, Any]:
     fields |= {"unmeasured": True} if column.unmeasured else {}
     if column.discover is not None:
         return discover_fields(fields, column.discover)
-    return fields | relation_fields(column) | place_fields(column.places) | found
+    return fields | relation_fields(column) | place_fields(column.places) | discovered

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,13 @@ class EncodingReport:
         return "; ".join(parts) or "nothing"
 
 
+class Alongside(NamedTuple):
+    """Expressions that are read with the codes, name → SQL; and who takes each batch: they are its last columns."""
+
+    sql: dict[str, str]
+    keep: Callable[[Any], None]
+
+
 def encode_table(source: Source, schema: Schema, *, workdir: Path, progress: Progress | None = None) -> CodedTable:
     """All rows of a table as codes, in the order of the file. Not private.
 
@@ -87,15 +94,14 @@ def encode_columns(
     *,
     workdir: Path,
     progress: Progress | None = None,
-    further: dict[str, str] | None = None,
-    on_batch: Callable[[Any], None] | None = None,
+    beside: Alongside | None = None,
     apart: bool = False,
     fine: bool = False,
 ) -> tuple[CodedTable, EncodingReport]:
     """Like `encode_table`, with a report.
 
     Args:
-        further: name → SQL, handed to `on_batch` with each Arrow batch.
+        beside: what is read beside the codes.
         apart: for scores: what the domain has no place for gets a code of its own behind all others, in the columns
             where there is any (the table's domain is larger by it); nothing is clipped, and nothing refused.
         fine: for measuring: the fine columns of the schema stand behind its own; computed columns are not read.
@@ -103,10 +109,10 @@ def encode_columns(
     folder = workdir / "codes"
     with mapped_errors(source):
         private_folder(folder)
-    plan = encoding(source, schema, further, fine=fine)
+    plan = encoding(source, schema, None if beside is None else beside.sql, fine=fine)
     marks = np.zeros((len(schema.columns), len(MARKS)), np.int64)
-    beside = tuple(schema.fine.values()) if fine else ()
-    paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(beside))]
+    fine_columns = tuple(schema.fine.values()) if fine else ()
+    paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(fine_columns))]
     held = np.zeros(sum(c.value_codes for c in schema.columns if c.listed), np.int64)
     rows = 0
     with source.connect() as connection:
@@ -123,16 +129,16 @@ def encode_columns(
             for path, codes in zip(paths, columns, strict=True):
                 with path.open("ab") as file:
                     file.write(codes.data)
-            if on_batch is not None:
-                on_batch(batch)
+            if beside is not None:
+                beside.keep(batch)
             rows += batch.num_rows
             if progress is not None:
                 progress(rows, 0, f"{rows:,} rows")
-    sizes = [*(c.size + apart for c in schema.columns), *(a.size for a in beside)]
+    sizes = [*(c.size + apart for c in schema.columns), *(a.size for a in fine_columns)]
     table = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
     report = report_of(rows, schema, marks, held)
     domain = with_apart(schema, report.apart(schema) if apart else ()).domain
-    return CodedTable(Domain((*domain.attributes, *beside)), table), report
+    return CodedTable(Domain((*domain.attributes, *fine_columns)), table), report
 
 
 def coded_batch(

@@ -1,6 +1,8 @@
-"""Columns that are computed from others: how often a table says something else than the rule. NOT private."""
+"""Values of numbers and dates, and how often a computed column says something else than its rule. NOT private."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +10,17 @@ from numpy.typing import NDArray
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import value_expressions
-from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.scan import Source
 
 Floats = NDArray[np.float64]
+
+
+def value_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, Floats]]:
+    """Column → its values as its schema reads them, NaN where there is none, some rows of the table at a time."""
+    inner, values = value_expressions(source, columns)
+    for batch in source.batches(f"SELECT {', '.join(f'{v} AS v{i}' for i, v in enumerate(values))} FROM ({inner})"):
+        arrays = (batch.column(i).to_numpy(zero_copy_only=False) for i in range(batch.num_columns))
+        yield {c.name: np.array(array, np.float64) for c, array in zip(columns, arrays, strict=True)}
 
 
 def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
@@ -18,24 +28,13 @@ def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
 
     Values count as the schema reads them, inside their bounds; a missing value where the expression has one differs.
     """
-    found = {}
+    differing = {}
     for step in schema.rules.computed:
-        column = schema[step.target]
-        columns = [schema[n] for n in step.sources]
-        inner, values = value_expressions(source, schema, [*columns, column])
-        differ = 0
-        select = f"SELECT {', '.join(f'{v} AS v{i}' for i, v in enumerate(values))} FROM ({inner})"
-        with source.connect() as engine:
-            for batch in stream(source, engine, select):
-                *given, own = (_read(batch.column(i)) for i in range(batch.num_columns))
-                expected = step.values(dict(zip(step.sources, given, strict=True)), column)
-                differ += int(np.count_nonzero(~_same(own, expected, column)))
-        found[step.rule] = differ
-    return found
-
-
-def _read(values: object) -> Floats:
-    return np.array(values.to_numpy(zero_copy_only=False), np.float64)  # type: ignore[attr-defined]
+        column, count = schema[step.target], 0
+        for values in value_batches(source, [*(schema[n] for n in step.sources), column]):
+            count += int(np.count_nonzero(~_same(values[column.name], step.values(values, column), column)))
+        differing[step.rule] = count
+    return differing
 
 
 def _same(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:

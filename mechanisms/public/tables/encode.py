@@ -72,7 +72,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     return Encoding(tuple(types), select)
 
 
-def value_expressions(source: Source, schema: Schema, columns: Sequence[Column]) -> tuple[str, list[str]]:
+def value_expressions(source: Source, columns: Sequence[Column]) -> tuple[str, list[str]]:
     """An inner SELECT, and SQL over what it names for the values of ordered columns, as of `value_parts`."""
     inner, values = value_parts(source, columns)
     named = ", ".join(f"{sql} AS {name}" for name, sql in inner.items())
@@ -165,18 +165,13 @@ def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
     if column.kind == "flag":
         bare = f"trim({text})"
         attempts.append(f"CASE WHEN TRY_CAST({bare} AS {enum}) IS NOT NULL THEN {place(bare)} END")
-    elsewhere = _outside_code(column)
+    places = {"other": column.other_code, "missing": column.missing_code}
+    elsewhere = places.get(column.outside) or 0  # the first code where there is no other place
     last = str(elsewhere + column.size * OUTSIDE)
     if column.missing_code is None:
         # Only the log tells an empty cell, where the column has no code for it, from a text outside of the domain.
         last = f"CASE WHEN {text} = '' THEN {elsewhere + column.size * UNPLACED} ELSE {last} END"
     return f"coalesce({', '.join(attempts)}, {last})"
-
-
-def _outside_code(column: Column) -> int:
-    """Where a text outside the domain goes; the first code where there is no other place."""
-    code = column.other_code if column.outside == "other" else column.missing_code if column.outside == "missing" else 0
-    return code or 0
 
 
 def _bounds_sql(column: Column) -> tuple[str, str]:

@@ -46,13 +46,13 @@ def released_format(name: str, where: str = "release.format") -> TableFormat:
 def _keeps(form: TableFormat) -> bool:
     schema = parse_schema({"name": "trial", "source": "made here", "columns": COLUMNS}, where="trial")
     rows = [np.arange(6).astype(code_dtype(a.size)) % a.size for a in schema.domain.attributes]
-    wanted = CodedTable(schema.domain, tuple(rows))
+    written = CodedTable(schema.domain, tuple(rows))
     with tempfile.TemporaryDirectory(prefix="format-") as folder, shared_engine(Path(folder) / "engine"):
         path = Path(folder) / form.released
-        write_table(path, wanted, schema, np.random.default_rng(0))
+        write_table(path, written, schema, np.random.default_rng(0))
         with open_plain(path) as file:
             names = form.function("head")(file)
         source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 27, threads=1)
         again = encode_table(source, schema, workdir=Path(folder))
-        same = all(np.array_equal(*pair) for pair in zip(again.columns, wanted.columns, strict=True))
+        same = all(np.array_equal(*pair) for pair in zip(again.columns, written.columns, strict=True))
     return same and names == [*COLUMNS]

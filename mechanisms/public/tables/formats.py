@@ -43,8 +43,8 @@ class TableFormat:
 
     def function(self, role: str) -> Callable[..., Any]:
         """The reader, the writer or the head."""
-        found: Callable[..., Any] = resolve_name(getattr(self, role))
-        return found
+        function: Callable[..., Any] = resolve_name(getattr(self, role))
+        return function
 
 
 READ, WRITE, HEADS = (f"mechanisms.public.tables.{m}" for m in ("readers", "write_table", "inspect_file"))
@@ -83,7 +83,7 @@ def released_table(names: Iterable[str], where: Path | str) -> str:
     Raises:
         UserError: there is none.
     """
-    found = sorted({f.released for f in FORMATS.values()} & {*names})
-    if not found:
+    tables = sorted({f.released for f in FORMATS.values()} & {*names})
+    if not tables:
         raise UserError("no synthetic table in this release", where=str(where), fix="take the release folder whole")
-    return found[0]
+    return tables[0]

@@ -120,8 +120,8 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     if not line.strip():
         raise UserError("the file has no header", where=where, fix="the names of the columns in its first line")
     if line.count('"') % 2:
-        what = "the header has a quote that is not closed, or a column name with a line break"
-        raise UserError(what, where=where, fix="rename the column")
+        fault = "the header has a quote that is not closed, or a column name with a line break"
+        raise UserError(fault, where=where, fix="rename the column")
     try:
         names = next(csv.reader([line], delimiter=delimiter))
     except csv.Error as error:
@@ -130,8 +130,8 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     if len(names) == 1 and '"' not in line:
         for other in DELIMITERS:
             if other != delimiter and other in line:
-                what = f"the header is one field with {shown(other)} in it: is the delimiter {shown(delimiter)} right?"
-                raise UserError(what, where=where, fix=f"{setting}={shown(other)}")
+                fault = f"the header is one field with {shown(other)} in it: is the delimiter {shown(delimiter)} right?"
+                raise UserError(fault, where=where, fix=f"{setting}={shown(other)}")
     return tuple(names), line
 
 
@@ -172,8 +172,8 @@ def parquet_schema(path: Path) -> tuple[tuple[str, str], ...]:
         with pq.ParquetFile(path) as file:
             return tuple((column.name, str(column.type)) for column in file.schema_arrow)
     except (pa.ArrowException, OSError) as error:
-        what = "is not a whole Parquet file: truncated, damaged, or of another kind"
-        raise UserError(what, where=str(path), fix="write or fetch it again") from error
+        problem = "is not a whole Parquet file: truncated, damaged, or of another kind"
+        raise UserError(problem, where=str(path), fix="write or fetch it again") from error
 
 
 def csv_head(file: IO[bytes]) -> list[str]:

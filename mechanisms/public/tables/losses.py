@@ -113,12 +113,12 @@ def refuse_losses(losses: Sequence[ColumnLoss], at_most: float, *, figures: bool
     if too_many := beyond(losses, at_most):
         more = f"; and {len(too_many) - NAMED} more columns" if len(too_many) > NAMED else ""
         if figures:
-            what = "; ".join(f"{loss}, which would {loss.fate}" for loss in too_many[:NAMED])
+            problem = "; ".join(f"{loss}, which would {loss.fate}" for loss in too_many[:NAMED])
         else:
-            what = "more of its values are lost of " + ", ".join(f"column {x.column!r}" for x in too_many[:NAMED])
+            problem = "more of its values are lost of " + ", ".join(f"column {x.column!r}" for x in too_many[:NAMED])
         fix = "python -m pipeline check data.path=… data.schema=… shows why, and a likely cure; "
         fix += f"{SETTING}=1 goes on all the same; nothing was spent"
-        raise UserError(f"{what}{more} (NOT private)", where=f"{SETTING}={at_most:g}", fix=fix)
+        raise UserError(f"{problem}{more} (NOT private)", where=f"{SETTING}={at_most:g}", fix=fix)
 
 
 def said_losses(losses: Sequence[ColumnLoss]) -> list[str]:

@@ -65,12 +65,9 @@ def values_outside(
     """
     column = schema[name]
     text = source.text(source.declared(name))
-    plan = encoding(source, replace(schema, columns=(column,), rules=NO_RULES), {"said": text})
+    plan = encoding(source, replace(schema, columns=(column,), rules=NO_RULES), {"cell": text})
     query = (
-        f"SELECT said, count(*) AS n FROM ({plan.select}) WHERE v0 >= {column.size * mark} "
-        f"GROUP BY said ORDER BY n DESC, {'hash(said), ' if spread else ''}said LIMIT {most}"
+        f"SELECT cell, count(*) AS n FROM ({plan.select}) WHERE v0 >= {column.size * mark} "
+        f"GROUP BY cell ORDER BY n DESC, {'hash(cell), ' if spread else ''}cell LIMIT {most}"
     )
-    with source.connect() as connection:
-        for statement in plan.types:
-            connection.execute(statement)
-        return [(str(value or ""), int(n)) for value, n in connection.execute(query).fetchall()]
+    return [(str(value or ""), int(n)) for value, n in source.lines(query, first=plan.types)]

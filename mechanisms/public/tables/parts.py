@@ -47,15 +47,15 @@ def check_table_files(path: Path) -> None:
         inspect_file.check_file(part)
 
 
-def check_same(parts: Sequence[Path], said: Sequence[object], what: str) -> None:
+def check_same(parts: Sequence[Path], facts: Sequence[object], verb: str) -> None:
     """What is said of each part is the same.
 
     Raises:
         UserError: names the first part that differs.
     """
-    for part, words in zip(parts, said, strict=True):
-        if words != said[0]:
-            raise UserError(f"its {what} not agree with {parts[0].name}", where=str(part), fix=FIX)
+    for part, words in zip(parts, facts, strict=True):
+        if words != facts[0]:
+            raise UserError(f"its {verb} not agree with {parts[0].name}", where=str(part), fix=FIX)
 
 
 def states(parts: Sequence[Path]) -> tuple[State, ...]:
@@ -64,15 +64,15 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
     Raises:
         UserError: names one that cannot be read.
     """
-    found = []
+    file_states = []
     for part in parts:
         try:
             with part.open("rb") as file:
                 state = os.fstat(file.fileno())
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
-        found.append((part, state.st_size, state.st_mtime_ns))
-    return tuple(found)
+        file_states.append((part, state.st_size, state.st_mtime_ns))
+    return tuple(file_states)
 
 
 def check_unchanged(before: Sequence[State]) -> None:

@@ -191,17 +191,29 @@ class Source:
         return self.types[index] != "VARCHAR"
 
     @contextmanager
-    def connect(self) -> Iterator[Any]:
-        """An engine in memory, that spills below the workdir or where that of the whole command does."""
+    def connect(self, first: Sequence[str] = ()) -> Iterator[Any]:
+        """An engine in memory, that spills below the workdir or where the command's does; `first`: what runs before."""
         with mapped_errors(self):
             spill = self.workdir / "spill"
             private_folder(spill)
             engine = connection(spill, self.memory_limit_bytes, self.threads)
             try:
                 engine.execute("SET enable_progress_bar = false")  # progress is the caller's to show
+                for statement in first:
+                    engine.execute(statement)
                 yield engine
             finally:
                 engine.close()
+
+    def batches(self, sql: str, *, first: Sequence[str] = ()) -> Iterator[Any]:
+        """The result of a query as Arrow record batches, in order, never whole in memory."""
+        with self.connect(first) as engine:
+            yield from stream(self, engine, sql)
+
+    def lines(self, sql: str, *, first: Sequence[str] = ()) -> list[Any]:
+        """The lines of a query's result, all of them."""
+        with self.connect(first) as engine:
+            return list(engine.execute(sql).fetchall())
 
 
 @dataclass(frozen=True)
@@ -227,8 +239,8 @@ class Opening:
             UserError: twice the same column.
         """
         if twice := sorted(n for n, count in Counter(names).items() if count > 1):
-            what = f"columns named twice in the header: {', '.join(map(repr, twice))}"
-            raise UserError(what, where=str(self.path), fix="give each column a name of its own")
+            problem = f"columns named twice in the header: {', '.join(map(repr, twice))}"
+            raise UserError(problem, where=str(self.path), fix="give each column a name of its own")
         limits = (self.workdir, self.memory_limit_bytes, self.threads)
         return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts)
 
@@ -339,8 +351,8 @@ def mapped_errors(source: Source) -> Iterator[None]:
 
 
 def _too_little_memory(source: Source) -> UserError:
-    what = f"the engine needs more than {source.memory_limit_bytes / 1e9:.1f} GB, or more room in {source.workdir}"
-    return UserError(what, where="limits.memory_gb", fix="a higher limits.memory_gb, or free space for spilling")
+    problem = f"the engine needs more than {source.memory_limit_bytes / 1e9:.1f} GB, or more room in {source.workdir}"
+    return UserError(problem, where="limits.memory_gb", fix="a higher limits.memory_gb, or free space for spilling")
 
 
 def _damaged(source: Source) -> UserError | None:
@@ -372,11 +384,11 @@ def _explained(message: str, source: Source) -> UserError:
         )
     fields = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if fields:
-        what = f"malformed{at}: the header has {fields[1]} fields, this line {fields[2]}"
+        problem = f"malformed{at}: the header has {fields[1]} fields, this line {fields[2]}"
         return UserError(
-            what, where=where, fix=f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
+            problem, where=where, fix=f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
         )
-    for sign, what, fix in (
+    for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("utf-8", "is not UTF-8 text", "save the file as UTF-8"),
         ("unicode", "is not UTF-8 text", "save the file as UTF-8"),
@@ -388,7 +400,7 @@ def _explained(message: str, source: Source) -> UserError:
         ("invalid state", "malformed: line ends are mixed, or quotes stray", "use one kind of line end throughout"),
     ):
         if sign in message:
-            return UserError(what + at, where=where, fix=fix)
+            return UserError(problem + at, where=where, fix=fix)
     return UserError(
         f"cannot be read{at}: truncated or not well formed", where=where, fix="check the file, or fetch it again"
     )

@@ -151,6 +151,16 @@ class NumberForm:
         return fields | ({"decimal": self.decimal} if self.decimal != "." else {})
 
 
+def few_words(texts: Collection[str]) -> bool:
+    """Whether they are three words at most, without digits: such words among numbers or dates stand for something."""
+    return len(texts) <= 3 and not any(c.isdigit() for text in texts for c in text)
+
+
+def far_flung(values: int, span: float) -> bool:
+    """Whether whole numbers, so few of them over so wide a range, are codes of categories."""
+    return values <= 20 and span > 1000
+
+
 def share_of(texts: Texts, reads: Callable[[str], bool]) -> float:
     """The share of the texts, each as often as it occurs, that a function says yes to."""
     total = sum(texts.values())
@@ -204,15 +214,15 @@ def as_moment(text: str, form: str) -> datetime.datetime | None:
         return None
 
 
-def date_forms(texts: Texts, known: Sequence[str] = ()) -> list[tuple[str, float]]:
+def date_forms(texts: Texts, first_forms: Sequence[str] = ()) -> list[tuple[str, float]]:
     """The forms that together read most of the texts, each with the share that no form before it reads.
 
     Args:
-        known: forms that come first in any case.
+        first_forms: forms that come first in any case.
     """
     left, total = dict(texts), sum(texts.values())
     forms: list[tuple[str, float]] = []
-    for form in known:
+    for form in first_forms:
         read = {t for t in left if as_moment(t, form)}
         forms.append((form, sum(left[t] for t in read) / max(total, 1)))
         left = {t: n for t, n in left.items() if t not in read}
@@ -246,8 +256,8 @@ def _unit_of_measure(texts: Texts) -> list[str]:
     """The word behind the numbers, where nearly all that have one have the same: 5 kg, but not 5 kg and 70 g."""
     words: Counter[str] = Counter()
     for text, n in texts.items():
-        if found := re.fullmatch(r"\s*[-+]?\d[\d.,]*\s*([^\W\d_]+)\s*", text):
-            words[found[1]] += n
+        if match := re.fullmatch(r"\s*[-+]?\d[\d.,]*\s*([^\W\d_]+)\s*", text):
+            words[match[1]] += n
     most = words.most_common(1)
     return [word for word, n in most if len(word) > 1 and word not in CURRENCIES and n >= SAME_UNIT * words.total()]
 
@@ -299,13 +309,13 @@ def misspelt(texts: Texts) -> str:
     for text in texts:
         for key in _shortened(text):
             near.setdefault(key, []).append(text)
-    found = []
+    pairs = []
     for text, n in texts.items():
         close = {o for key in _shortened(text) for o in near[key] if texts[o] >= RARER * n and _one_edit(text, o)}
         if n and close:
-            found.append((text, max(close, key=lambda o: (texts[o], o))))
-    few = ", ".join(f"{t!r} ({texts[t]:,} rows) for {o!r} ({texts[o]:,})" for t, o in found[:MISSPELT_SHOWN])
-    return f"{len(found)} may be misspelt: {few}{', …' if len(found) > MISSPELT_SHOWN else ''}" if found else ""
+            pairs.append((text, max(close, key=lambda o: (texts[o], o))))
+    few = ", ".join(f"{t!r} ({texts[t]:,} rows) for {o!r} ({texts[o]:,})" for t, o in pairs[:MISSPELT_SHOWN])
+    return f"{len(pairs)} may be misspelt: {few}{', …' if len(pairs) > MISSPELT_SHOWN else ''}" if pairs else ""
 
 
 def _shortened(text: str) -> set[str]:
@@ -367,16 +377,16 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
     return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
 
 
-def gap_words(texts: Texts, *, numbers: bool, told: Collection[str] | None = None) -> list[str]:
+def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None = None) -> list[str]:
     """Texts among the given that may mean that a value is missing: well-known ones, or up to three words; none for 0.
 
     Args:
-        told: a word that is not well known is one of these; None: any may be.
+        frequent: a word that is not well known is one of these; None: any may be.
     """
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
-    known = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip())]
-    words = [t for t in texts if (told is None or t in told) and not re.search(r"\d", t)]
+    usual = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip())]
+    words = [t for t in texts if (frequent is None or t in frequent) and not re.search(r"\d", t)]
     words = [t for t in words if not ZERO.fullmatch(t.strip())]
     if numbers and len(words) <= 3:
-        return sorted({*known, *words})
-    return sorted(known)
+        return sorted({*usual, *words})
+    return sorted(usual)

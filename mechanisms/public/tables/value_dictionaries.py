@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import moment_sql, number_sql
-from mechanisms.public.tables.scan import DATES, INTEGERS, Source, literal, stream
+from mechanisms.public.tables.scan import DATES, INTEGERS, Source, literal
 
 #: Columns of these types are read as they are; all others as the texts that a CSV file would hold.
 AS_THEY_ARE = INTEGERS | {"VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE"}
@@ -102,17 +102,13 @@ def dictionaries(
     chunks: list[list[Any]] = [[] for _ in names]
     select = ", ".join(f"{sql} AS v{i}" for i, sql in enumerate(expressions.values()))
     rows = 0
-    with source.connect() as connection:
-        for batch in stream(source, connection, f"SELECT {select} FROM {source.relation}"):
-            for parts, column in zip(chunks, batch.columns, strict=True):
-                parts.append(_encoded(column))
-            rows += batch.num_rows
-            if progress is not None:
-                progress(rows, 0, f"{rows:,} rows")
-    found = {}
-    for name in names:
-        found[name] = _joined(chunks.pop(0))
-    return found
+    for batch in source.batches(f"SELECT {select} FROM {source.relation}"):
+        for parts, column in zip(chunks, batch.columns, strict=True):
+            parts.append(_encoded(column))
+        rows += batch.num_rows
+        if progress is not None:
+            progress(rows, 0, f"{rows:,} rows")
+    return {name: _joined(chunks.pop(0)) for name in names}
 
 
 def _encoded(column: Any) -> Any:
@@ -136,29 +132,29 @@ def texts_of(dictionary: Dictionary) -> NDArray[np.object_]:
     return np.asarray(texts[dictionary.codes], object)
 
 
-def shared_names(sources: Mapping[str, Source], known: Collection[str] | None = None) -> tuple[list[str], list[str]]:
+def shared_names(sources: Mapping[str, Source], asked: Collection[str] | None = None) -> tuple[list[str], list[str]]:
     """The columns that all tables have, in the order of the first one, and a line about each one that some lack.
 
     Args:
-        known: the columns that are wanted; None for all of every table.
+        asked: the columns that are wanted; None for all of every table.
 
     Raises:
         UserError: there is no column that all have.
     """
     every = dict.fromkeys(name for source in sources.values() for name in source.names)
-    wanted = [n for n in every if known is None or n in known]
-    lacking = {n: [t for t, source in sources.items() if n not in source.names] for n in wanted}
-    shared = [n for n in wanted if not lacking[n]]
+    names = [n for n in every if asked is None or n in asked]
+    lacking = {n: [t for t, source in sources.items() if n not in source.names] for n in names}
+    shared = [n for n in names if not lacking[n]]
     if not shared:
         own = "; ".join(f"{table}: {', '.join(source.names[:12])}" for table, source in sources.items())
         fix = f"tables of the same columns; the right delimiter ({own})"
         raise UserError("the tables have no column in common", where=" and ".join(sources), fix=fix)
-    absent = [n for n in known or () if n not in every]
+    absent = [n for n in asked or () if n not in every]
     groups: dict[str, list[str]] = {"in any table": absent} if absent else {}
-    for name, where in lacking.items():
-        if where:
-            groups.setdefault(f"in {' nor in '.join(where)}", []).append(name)
-    return shared, [_not_scored(where, names) for where, names in groups.items()]
+    for name, tables in lacking.items():
+        if tables:
+            groups.setdefault(f"in {' nor in '.join(tables)}", []).append(name)
+    return shared, [_not_scored(where, some) for where, some in groups.items()]
 
 
 def _not_scored(where: str, names: Sequence[str]) -> str:

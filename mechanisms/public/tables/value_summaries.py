@@ -10,17 +10,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts
-from mechanisms.public.tables.scan import Source, mapped_errors
+from mechanisms.public.tables.scan import Source
 
 #: The quantiles of a summary.
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 SECONDS = {"date": 86_400, "datetime": 1}
 
 
-def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
+def summaries(source: Source, schema: Schema) -> dict[str, JsonDict]:
     """Column → rows, count, missing (share), mean, stddev and quantiles of its values, as the schema reads them.
 
     Values beyond the bounds count as the bounds, and `beyond` is the share that they are of all values. What is
@@ -30,29 +31,24 @@ def summaries(source: Source, schema: Schema) -> dict[str, dict[str, Any]]:
     columns = numbers_of(schema)
     if not columns:
         return {}
-    inner, values = value_expressions(source, schema, columns)
+    inner, values = value_expressions(source, columns)
     beyond = [f"{sql} AS b{i}" for i, sql in enumerate(beyond_parts(columns))]
     rows = f"SELECT {_named(values)}, {', '.join(beyond)} FROM ({inner})"
     shares = [f"avg(CASE WHEN x{i} IS NOT NULL THEN CAST(b{i} AS INTEGER) END)" for i in range(len(columns))]
-    with source.connect() as engine, mapped_errors(source):
-        asked = f"SELECT {', '.join(shares)}, count(*), {_figures(len(columns))} FROM ({rows})"
-        found = engine.execute(asked).fetchone() or ()
-    summary = _summaries(columns, found[len(columns) :])
-    return {c.name: summary[c.name] | {"beyond": share} for c, share in zip(columns, found, strict=False)}
+    (figures,) = source.lines(f"SELECT {', '.join(shares)}, count(*), {_figures(len(columns))} FROM ({rows})")
+    summary = _summaries(columns, figures[len(columns) :])
+    return {c.name: summary[c.name] | {"beyond": share} for c, share in zip(columns, figures, strict=False)}
 
 
-def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, dict[str, Any]]]:
+def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, JsonDict]]:
     """Code of the column `by` → the same of the records that have it, for every other column."""
     columns = [c for c in numbers_of(schema) if c.name != by]
     inner, values = value_parts(source, columns, first=1)
     group = schema[by]
     coded = encoding(source, replace(schema, columns=(group,)), further=inner)
     rows = f"SELECT v0 % {group.size} AS g, {_named(values)} FROM ({coded.select})"
-    with source.connect() as engine, mapped_errors(source):
-        for statement in coded.types:
-            engine.execute(statement)
-        found = engine.execute(f"SELECT g, count(*), {_figures(len(columns))} FROM ({rows}) GROUP BY g ORDER BY g")
-        return {int(code): _summaries(columns, rest) for code, *rest in found.fetchall()}
+    figures = f"SELECT g, count(*), {_figures(len(columns))} FROM ({rows}) GROUP BY g ORDER BY g"
+    return {int(code): _summaries(columns, rest) for code, *rest in source.lines(figures, first=coded.types)}
 
 
 def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float64]:
@@ -60,11 +56,11 @@ def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float6
 
     NOT private of a private table.
     """
-    inner, values = value_expressions(source, schema, numbers_of(schema))
+    inner, values = value_expressions(source, numbers_of(schema))
     some = f"SELECT {_named(values)} FROM ({inner}) USING SAMPLE reservoir({rows} ROWS) REPEATABLE (0)"
-    with source.connect() as engine, mapped_errors(source):
-        found = engine.execute(some).fetchnumpy()
-    return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in found.values()], axis=1)
+    with source.connect() as engine:
+        values_by_name = engine.execute(some).fetchnumpy()
+    return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in values_by_name.values()], axis=1)
 
 
 def numbers_of(schema: Schema) -> list[Column]:
@@ -83,11 +79,11 @@ def _figures(columns: int) -> str:
     return ", ".join(each)
 
 
-def _summaries(columns: Sequence[Column], found: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    return {c.name: _summary(c, found[0], found[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
+def _summaries(columns: Sequence[Column], figures: Sequence[Any]) -> dict[str, JsonDict]:
+    return {c.name: _summary(c, figures[0], figures[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
 
 
-def _summary(column: Column, rows: int, figures: Sequence[Any]) -> dict[str, Any]:
+def _summary(column: Column, rows: int, figures: Sequence[Any]) -> JsonDict:
     count, mean, stddev, quantiles = figures
     return {
         "rows": rows,
@@ -117,14 +113,14 @@ class NoiseErrors(Protocol):
 
 
 def side_by_side(
-    real: Mapping[str, Mapping[str, Any]],
-    synthetic: Mapping[str, Mapping[str, Any]],
+    real: Mapping[str, Json],
+    synthetic: Mapping[str, Json],
     errors: Mapping[str, NoiseErrors] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """One row per column: both summaries, and the standard errors that noise gives to mean and quantiles, if known."""
     rows = []
     for name in real:
         error = (errors or {}).get(name)
-        told = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
-        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **told})
+        noise = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
+        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **noise})
     return rows

@@ -13,11 +13,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, Facts, Method, Schedule, edges
+from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, TREE_STAGES, Facts, Method, Schedule, edges, tree_slots
 from mechanisms.selection.context import Context, Slot, once
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
-from mechanisms.selection.tree_slots import STAGES, tree_slots
 
 
 @dataclass(frozen=True)
@@ -78,16 +77,13 @@ class AdagridSettings(GivenMarginals):
     """
 
     kind: ClassVar[str] = "adagrid"
+    whole_pairs: ClassVar[str] = "selection"
     methods: ClassVar[tuple[type[Method], ...]] = (Adagrid,)
     k: list[int] = setting([1], least=1, filled=True)
     max_cells: int = setting(2_000_000, least=1)
     threshold: float = setting(5.0, least=0, noun=DEVIATIONS)
     targets: list[str] = field(default_factory=list)
-    split: list[float] = setting([1.0, 1.0, 8.0], above=0, parts=STAGES)
-
-    @property
-    def whole_pairs(self) -> str | None:
-        return "selection"
+    split: list[float] = setting([1.0, 1.0, 8.0], above=0, parts=TREE_STAGES)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """The given marginals by order, or a tree."""
@@ -100,8 +96,8 @@ class AdagridSettings(GivenMarginals):
         targets = self._targets(domain)
         if targets and facts.alone:
             fix = "selection.targets=[], or take one_way_only and joint_bins away"
-            what = f"targets join every column, and the schema keeps {min(facts.alone)!r} out of joint marginals"
-            raise UserError(what, where="selection.targets", fix=fix)
+            problem = f"targets join every column, and the schema keeps {min(facts.alone)!r} out of joint marginals"
+            raise UserError(problem, where="selection.targets", fix=fix)
         free = [n for n in facts.joint if n not in targets]
         method = Adagrid(limit, edges(domain, free, self.max_cells, targets), targets)
         return Schedule(method, method.slots(domain, self.split))

@@ -79,14 +79,9 @@ class Indif(ScoredPairs):
         if not candidates:
             return []
         values = [queries[c].answer(expected(c)) for c in candidates]
-        table = tradeoff(_real(gaps), values, context.reserve.noise, context.reserve.power)
+        table = tradeoff(np.maximum(gaps, 0.0), values, context.reserve.noise, context.reserve.power)
         shrunken = Domain(tuple(Attribute(a.name, int(merged[a.name].max()) + 1) for a in context.domain.attributes))
         return combined(shrunken, [candidates[i] for i in dense(table)], self.combine_cells, counted=context.domain)
-
-
-def _real(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distances are not negative, whatever the noise says."""
-    return np.maximum(gaps, 0.0)
 
 
 @dataclass(frozen=True)

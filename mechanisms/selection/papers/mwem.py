@@ -11,11 +11,10 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, Facts, Method, Schedule
+from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, TREE_STAGES, Facts, Method, Schedule
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals
 from mechanisms.selection.questions import ask_given, penalized, small_enough
-from mechanisms.selection.tree_slots import STAGES
 
 
 @dataclass(frozen=True)
@@ -29,13 +28,10 @@ class Mwem(Method):
     """
 
     kind: ClassVar[str] = "mwem"
+    graphical: ClassVar[bool] = True
     candidates: tuple[Clique, ...]
     rounds: int
     max_model_cells: int
-
-    @property
-    def graphical(self) -> bool:
-        return True
 
     @property
     def max_cells_between(self) -> int | None:
@@ -67,7 +63,6 @@ class Mwem(Method):
                 context.ask([(slot, clique, Identity(cells(clique)))])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        """The limit of the model."""
         return self.max_model_cells
 
 
@@ -86,7 +81,7 @@ class MwemSettings(GivenMarginals):
     k: list[int] = setting([2], least=1, filled=True)
     max_cells: int = setting(100_000, least=1)
     rounds: int | None = setting(None, least=1)
-    split: list[float] = setting([1.0, 1.0, 3.0], above=0, parts=STAGES)
+    split: list[float] = setting([1.0, 1.0, 3.0], above=0, parts=TREE_STAGES)
     max_model_cells: int = setting(4_000_000, least=1)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:

@@ -112,15 +112,12 @@ class PrivBasisSettings(Selection):
     """
 
     kind: ClassVar[str] = "privbasis"
+    whole_pairs: ClassVar[str] = "selection"
     methods: ClassVar[tuple[type[Method], ...]] = (PrivBasis,)
     items: int | None = setting(None, least=1)
     pairs: int | None = setting(None, least=0)
     view_cells: int = setting(256, least=3)
     split: list[float] = setting([1.0, 4.0, 5.0], above=0, parts=("items", "pairs", "basis"))
-
-    @property
-    def whole_pairs(self) -> str | None:
-        return "selection"
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """As many items and pairs as wanted."""

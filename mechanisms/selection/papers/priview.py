@@ -76,6 +76,7 @@ class PriViewSettings(Selection):
     """
 
     kind: ClassVar[str] = "priview"
+    whole_pairs: ClassVar[str] = "selection"
     methods: ClassVar[tuple[type[Method], ...]] = (PriView,)
     design: str = setting("greedy", choices=("greedy", "random"))
     t: int | None = setting(None, least=1, most=3)
@@ -84,10 +85,6 @@ class PriViewSettings(Selection):
     max_cells: int = setting(20_000, least=1)
     rows: int | None = setting(None, least=1)
     split: list[float] = setting([1.0, 9.0], above=0, parts=("one-way", "views"))
-
-    @property
-    def whole_pairs(self) -> str | None:
-        return "selection"
 
     @property
     def public_rows(self) -> int | None:

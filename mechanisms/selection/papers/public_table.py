@@ -68,7 +68,6 @@ class PublicSettings(Selection):
         return pairs_of_table(facts, table, self.max_cells, self.combine_cells, 0)
 
     def schedule(self, facts: Facts, workload: Workload) -> None:
-        """One round."""
         return
 
 

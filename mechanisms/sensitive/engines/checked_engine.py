@@ -128,11 +128,9 @@ class CheckedRows:
 
     @property
     def report(self) -> EncodingReport:
-        """As of `Encoded`."""
         return self.encoded.report
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        """As of `Encoded`: from the ids."""
         return unit_sizes(self.units, self.source, self.unit, aside)
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:

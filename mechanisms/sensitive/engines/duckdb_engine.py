@@ -18,7 +18,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
+from mechanisms.public.tables.codec import Alongside, EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder, stream
 from mechanisms.sensitive.contribution import (
     Aside,
@@ -54,19 +54,17 @@ class DuckdbEngine:
         progress: Progress | None,
     ) -> EncodedFiles:
         """As of `Engine`; the file is parsed once, and the rows keep its order."""
-        wanted = row_names(source, unit, contents=contents)
+        names = row_names(source, unit, contents=contents)
         path = workdir / "units.parquet"
         with mapped_errors(source):
             private_folder(workdir)
         with ExitStack() as stack:
-            keep = _writer(stack, path, source, unit, list(wanted)) if wanted else None
-            coded, report = encode_columns(
-                source, schema, workdir=workdir, progress=progress, further=wanted, on_batch=keep, fine=True
-            )
+            beside = Alongside(names, _writer(stack, path, source, unit, list(names))) if names else None
+            coded, report = encode_columns(source, schema, workdir=workdir, progress=progress, beside=beside, fine=True)
         coded, report = _engineered(coded, report, schema, workdir)
         if progress is not None and unit.column is not None:
             progress(coded.rows, 0, "clipping")
-        return EncodedFiles(source, unit, coded, report, path if wanted else None, workdir)
+        return EncodedFiles(source, unit, coded, report, path if names else None, workdir)
 
     def values(
         self,
@@ -100,7 +98,6 @@ class DuckdbEngine:
     def scored(
         self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
     ) -> Scored | None:
-        """As of `Engine`."""
         return None
 
     def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
@@ -115,8 +112,8 @@ def row_names(source: Source, unit: PrivacyUnit, *, contents: bytes | None) -> d
     Args:
         contents: as of `Engine.encode`.
     """
-    wanted = {} if unit.column is None else {UNIT: unit_id(source, unit)}
-    return wanted | ({} if contents is None else {CONTENT: coins.content(source, contents)})
+    names = {} if unit.column is None else {UNIT: unit_id(source, unit)}
+    return names | ({} if contents is None else {CONTENT: coins.content(source, contents)})
 
 
 def _writer(stack: ExitStack, path: Path, source: Source, unit: PrivacyUnit, names: Sequence[str]) -> Any:
@@ -152,7 +149,6 @@ class EncodedFiles:
     workdir: Path
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        """As of `Encoded`."""
         assert self.units is not None
         return unit_sizes(self.units, self.source, self.unit, aside)
 
@@ -204,10 +200,10 @@ def copy_units(source: Source, unit: PrivacyUnit, path: Path, *, contents: bytes
     Raises:
         UserError: the table has no such unit column.
     """
-    wanted, rows = row_names(source, unit, contents=contents) or {CONTENT: "''"}, 0
+    names, rows = row_names(source, unit, contents=contents) or {CONTENT: "''"}, 0
     with source.connect() as engine, ExitStack() as stack:
-        keep = _writer(stack, path, source, unit, list(wanted))
-        named = ", ".join(f"{sql} AS {name}" for name, sql in wanted.items())
+        keep = _writer(stack, path, source, unit, list(names))
+        named = ", ".join(f"{sql} AS {name}" for name, sql in names.items())
         for batch in stream(source, engine, f"SELECT {named} FROM {source.relation}"):
             keep(batch)
             rows += batch.num_rows
@@ -254,11 +250,11 @@ def _copy(
     """The ids and the texts of the rows that were not set aside, as a file."""
     names = [f"v{i}" for i in range(len(columns))]
     texts = [source.text(source.declared(c.name)) for c in columns]
-    wanted = [*texts, "''" if unit.column is None else unit_id(source, unit)]
+    cells = [*texts, "''" if unit.column is None else unit_id(source, unit)]
     fields = pa.schema([(name, pa.string()) for name in (*names, UNIT)])
     start = 0
     with source.connect() as engine, pq.ParquetWriter(path, fields, compression="zstd", write_statistics=False) as file:
-        named = ", ".join(f"{sql} AS {name}" for sql, name in zip(wanted, fields.names, strict=True))
+        named = ", ".join(f"{sql} AS {name}" for sql, name in zip(cells, fields.names, strict=True))
         for batch in stream(source, engine, f"SELECT {named} FROM {source.relation}"):
             arrays: list[Any] = [batch.column(i).cast(pa.string()) for i in range(len(names))]
             ids = batch.column(len(names))

@@ -14,7 +14,6 @@ class DuckdbSettings(EngineSettings):
     """The embedded engine has no settings."""
 
     def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
-        """As of `EngineSettings`."""
         from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine  # loads Arrow
 
         return nullcontext(DuckdbEngine())

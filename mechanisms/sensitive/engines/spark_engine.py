@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, CountedTable
@@ -22,7 +23,8 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.out_of_schema import with_apart
+from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
@@ -30,14 +32,15 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows
 from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
-from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, path_of
-from mechanisms.sensitive.engines.spark_parts import made_parts
-from mechanisms.sensitive.engines.spark_scores import scored_rows
+from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, made_parts, path_of
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import (
+    ROWS,
     WEIGHT,
     EncodeSlices,
+    EncodeTruth,
     ReadTexts,
+    SampleRows,
     SliceTask,
     code_fields,
     report_of_slices,
@@ -66,12 +69,10 @@ class SparkSettings(EngineSettings):
     score_rows: int | None = setting(SCORE_ROWS, least=1)
 
     def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
-        """As of `EngineSettings`."""
         return spark_engine(self, workdir)
 
     @property
     def most_scored(self) -> int:
-        """As of `EngineSettings`."""
         return self.score_rows or SCORE_ROWS
 
 
@@ -99,11 +100,11 @@ def private_place(session: Any, folder: str) -> Iterator[str]:
         path = java.org.apache.hadoop.fs.Path(folder if "://" in folder else f"{PATHS}{Path(folder).resolve()}")
         files = path.getFileSystem(context.hadoopConfiguration())
         mode = java.org.apache.hadoop.fs.permission.FsPermission("700")
-        made = files.mkdirs(path, mode)
+        there = files.mkdirs(path, mode)
         files.setPermission(path, mode)
     except Exception:
-        made = False
-    if not made:
+        there = False
+    if not there:
         fix = f"{SCRATCH}=FOLDER that driver and executors can write in"
         raise UserError(f"cannot make a folder for private copies in {folder}", where=SCRATCH, fix=fix)
     try:
@@ -145,7 +146,6 @@ class SparkEngine:
         aside: Aside | None,
         workdir: Path,
     ) -> dict[str, list[ValueCount]]:
-        """As of `Engine`."""
         contents = key if aside is not None and needs_content(replace(unit, clip="weight"), aside) else None
         texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
         with spark_errors():
@@ -197,7 +197,6 @@ class EncodedRows:
     workdir: Path
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        """As of `Encoded`."""
         return self.all_sizes if aside is None else self._sizes(aside)
 
     @cached_property
@@ -232,8 +231,8 @@ class EncodedRows:
                 rows, weighted = _weighted(self._with_sizes(rows, int(heavy)), unit), True
             elif heavy:
                 rows, complete = _truncated(self._with_sizes(rows, int(heavy)), unit, key), False
-        kept = self.rows if complete and not weighted else self._kept(rows, weighted)
-        return Clipped(self._counted(kept, weighted), complete=complete, aside=held)
+        counting = self.rows if complete and not weighted else self._kept(rows, weighted)
+        return Clipped(self._counted(counting, weighted), complete=complete, aside=held)
 
     def _with_sizes(self, rows: Any, heavy: int) -> Any:
         """The rows with `size`: how many records their unit has, where it has more than C; else null."""
@@ -256,21 +255,55 @@ class EncodedRows:
         return CountedTable(domain, total, weighted, lambda cliques: counted(rows, domain, cliques, weighted=weighted))
 
 
+def scored_rows(engine: SparkEngine, source: Source, schema: Schema, report: EncodingReport, workdir: Path) -> Scored:
+    """As of `Engine.scored`: the table is read twice more, by the executors; NOT private.
+
+    The driver holds what it writes of the sample, a batch at a time.
+    """
+    unit, memory = PrivacyUnit(), engine.memory_of(source)
+    share = engine.score_rows / report.rows
+    drawn = engine.keep(SampleRows(source, unit, None, memory, share), "sample")
+    with spark_errors():
+        path = _written(drawn.column(ROWS), workdir / "sample.parquet")
+    rows = engine.keep(EncodeTruth(source, unit, None, memory, schema), "truth")
+    domain = with_apart(schema, report.apart(schema)).domain
+    whole = CountedTable(domain, report.rows, False, lambda asked: counted(rows, domain, asked, weighted=False))
+    sample = open_table(
+        path, workdir=source.workdir, threads=source.threads, memory_limit_bytes=source.memory_limit_bytes
+    )
+    return Scored(sample, whole)
+
+
+def _written(streams: Iterable[Any], path: Path) -> Path:
+    """The streams of `SampleRows` as one Parquet file; no more than one of them is held."""
+    private_folder(path.parent)
+    writer = None
+    try:
+        for streamed in streams:
+            with pa.ipc.open_stream(bytes(streamed)) as stream:
+                writer = writer or pq.ParquetWriter(path, stream.schema)
+                writer.write_table(stream.read_all())
+    finally:
+        if writer is not None:
+            writer.close()
+    return path
+
+
 def not_aside(rows: Any, unit: PrivacyUnit, aside: Aside) -> Any:
     """The rows of units that are not set aside."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     least = f.lit(coins.below(aside.share))
-    known = rows.where(rows[UNIT].isNotNull())
-    known = known.where(_coin(coins.of_unit_aside(aside.key), known[UNIT]) >= least)
+    with_id = rows.where(rows[UNIT].isNotNull())
+    with_id = with_id.where(_coin(coins.of_unit_aside(aside.key), with_id[UNIT]) >= least)
     alone = rows.where(rows[UNIT].isNull())
     if unit.column is None or unit.missing == "own":
         copy = f.row_number().over(Window.partitionBy(CONTENT).orderBy(CONTENT))
         alone = alone.withColumn("copy", copy)
         mine = _coin(coins.of_row_aside(aside.key), alone[CONTENT], f.lit(":"), alone["copy"])
         alone = alone.where(mine >= least).drop("copy")
-    return known.unionByName(alone)
+    return with_id.unionByName(alone)
 
 
 def _coin(start: str, *parts: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +20,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import private_folder
 from mechanisms.sensitive.engines import slices
 from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors
-from mechanisms.sensitive.engines.spark_tasks import FAULT, MARKS, SliceTask, fault_of, refuse_faults, without_values
+from mechanisms.sensitive.engines.spark_tasks import (
+    FAULT,
+    MARKS,
+    SliceTask,
+    code_name,
+    fault_of,
+    refuse_faults,
+    without_values,
+)
 
 #: A path and the relation that reads it, as of `slices`.
 Slice = tuple[str, str]
@@ -43,8 +52,8 @@ class Note:
 
 def not_written(error: OSError, folder: str) -> Note:
     """The note of a slice, or part, whose file could not be written."""
-    what, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
-    return Note(fault=fault_of(UserError(what, where=folder, fix=fix)))
+    problem, fix = f"cannot write: {error.strerror}", f"free some space there, or another {SCRATCH}"
+    return Note(fault=fault_of(UserError(problem, where=folder, fix=fix)))
 
 
 def new_path(folder: str) -> str:
@@ -192,3 +201,53 @@ def path_of(place: str) -> str | None:
 def no_glob(place: str) -> str:
     """The address with Hadoop's wildcards taken literally."""
     return re.sub(r"([*?\[\]{}\\])", r"\\\1", place)
+
+
+@dataclass(frozen=True)
+class MakeParts:
+    """A task: numbers in, a note of each part out. A part of a task that was lost or repeated is read by nobody."""
+
+    make: Callable[[int], CodedTable]
+    folder: str
+
+    def __call__(self, numbers: Iterable[int]) -> Iterator[Note]:
+        """A part is one file of Parquet, with the columns of codes in the domain's order."""
+        for number in numbers:
+            try:
+                yield Note((self._written(self.make(number)),))
+            except UserError as error:
+                yield Note(fault=fault_of(error))
+            except OSError as error:
+                yield not_written(error, self.folder)
+            except Exception as error:
+                raise without_values(error) from None
+
+    def _written(self, part: CodedTable) -> str:
+        sizes, path = [a.size for a in part.domain.attributes], new_path(self.folder)
+        arrays = [pa.array(c.astype(code_dtype(s), copy=False)) for c, s in zip(part.columns, sizes, strict=True)]
+        with own_file(path) as file:
+            names = [code_name(i) for i in range(len(arrays))]
+            pq.write_table(pa.Table.from_arrays(arrays, names=names), file, write_statistics=False)
+        return path
+
+
+def made_parts(
+    session: Any, make: Callable[[int], CodedTable], numbers: range, folder: str
+) -> Iterator[tuple[Any, ...]]:
+    """The columns of codes of each part, in the order of the numbers; its file is deleted when the next one is asked.
+
+    Args:
+        make: picklable; the same number gives the same part, wherever it is made.
+        folder: one that driver and executors share, not there yet.
+    Raises:
+        UserError: a part that cannot be made or written.
+    """
+    with spark_errors():
+        given = session.sparkContext.parallelize(numbers, len(numbers))
+        notes = given.mapPartitions(MakeParts(make, folder)).collect()
+    refuse_faults(note.fault for note in notes)
+    for path in (path for note in notes for path in note.files):  # collected in the order of the numbers
+        with pq.ParquetFile(path) as file:
+            table = file.read()
+        yield tuple(column.to_numpy() for column in table.columns)
+        Path(path).unlink()

@@ -66,12 +66,12 @@ def check_java() -> None:
     if java is None:
         where = "JAVA_HOME" if home else SETTING
         raise UserError("Spark needs Java, and there is none", where=where, fix=fix)
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', output.stderr + output.stdout)
     number = 0 if version is None else int(version[2] or 0) if version[1] == "1" else int(version[1])
     if number < JAVA:
-        found = f"Java {number}" if number else "something else"
-        raise UserError(f"Spark needs Java {JAVA} or newer, and {java} is {found}", where=SETTING, fix=fix)
+        version_found = f"Java {number}" if number else "something else"
+        raise UserError(f"Spark needs Java {JAVA} or newer, and {java} is {version_found}", where=SETTING, fix=fix)
 
 
 def check_master(master: str) -> None:
@@ -165,9 +165,9 @@ def _started(builder: Any, conf: Any, master: str | None, settings: Mapping[str,
         with _silent(workdir / "spark.log"):
             return builder.builder.appName("dp-synthesis-pipeline").config(conf=conf).getOrCreate()
     except Exception as error:
-        known = explained(str(error))
-        if isinstance(known, UserError):
-            raise known from None
+        explanation = explained(str(error))
+        if isinstance(explanation, UserError):
+            raise explanation from None
         fix = "check engine.master, engine.settings and JAVA_HOME"
         raise UserError(f"no session could be started ({type(error).__name__})", where=MASTER, fix=fix) from None
 
@@ -193,14 +193,14 @@ def _await_executor(session: Any) -> None:
 @contextmanager
 def _silent(log: Path) -> Iterator[None]:
     """What is started meanwhile writes its errors to a private file, for as long as it lives."""
-    kept = os.dup(2)
+    terminal = os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.dup2(file, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(terminal, 2)
+        os.close(terminal)
         os.close(file)
 
 
@@ -266,9 +266,9 @@ def spark_errors() -> Iterator[None]:
 
 def explained(message: str) -> Exception:
     """What Spark's message means."""
-    for sign, what, fix in CAUSES:
+    for sign, problem, fix in CAUSES:
         if (seen := re.search(sign, message)) is not None:
-            return UserError(what.format(**seen.groupdict()), where=SETTING, fix=fix)
+            return UserError(problem.format(**seen.groupdict()), where=SETTING, fix=fix)
     failed = re.search(r"a task failed with \w+(?: at [\w.]+:\d+)?", message)
     kind = re.search(r"\b(\w+(?:Error|Exception))\b", message)
     return RuntimeError(failed[0] if failed else f"Spark stopped: {kind[1] if kind else 'without a reason'}")

@@ -27,7 +27,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, coded_batch, refuse_marked, report_of, rows_per_text
 from mechanisms.public.tables.encode import MARKS as ENCODING_MARKS
 from mechanisms.public.tables.encode import encoding
-from mechanisms.public.tables.scan import Source, stream
+from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms
 from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, row_names
 
@@ -125,18 +125,12 @@ class EncodeSlices(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
-        """As of `encoded_fields`."""
         return encoded_fields(self.schema)
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice as codes."""
         plan = encoding(source, self.schema, self.beside, fine=True)
-        with source.connect() as connection:
-            for statement in plan.types:
-                connection.execute(statement)
-            for batch in stream(source, connection, plan.select):
-                if batch.num_rows:
-                    yield self._coded(batch)
+        batches = source.batches(plan.select, first=plan.types)
+        return (self._coded(batch) for batch in batches if batch.num_rows)
 
     def _coded(self, batch: Any) -> Any:
         columns, marks = coded_batch(batch, self.schema, apart=False, fine=True)
@@ -182,13 +176,13 @@ def refuse_faults(faults: Iterable[str | None]) -> None:
         UserError: a slice could not be read.
     """
     for fault in sorted(fault for fault in faults if fault is not None):
-        what, where, fix = json.loads(fault)
-        raise UserError(what, where=where, fix=fix)
+        problem, where, fix = json.loads(fault)
+        raise UserError(problem, where=where, fix=fix)
 
 
 def steps_that_never_refuse(plan: Engineering) -> Engineering:
     """The same steps; rows that contradict a rule are counted, and the driver refuses them."""
-    steps = (replace(s, conflict="mapping") if s.conflict == "refuse" else s for s in plan.steps)  # type: ignore[type-var]
+    steps = (replace(s, conflict="mapping") if s.conflict == "refuse" else s for s in plan.steps)
     return replace(plan, steps=tuple(steps))
 
 
@@ -205,15 +199,11 @@ class EncodeTruth(SliceTask):
         return pa.schema([*codes, (FAULT, pa.string())])
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice as codes."""
         plan = encoding(source, self.schema)
-        with source.connect() as connection:
-            for statement in plan.types:
-                connection.execute(statement)
-            for batch in stream(source, connection, plan.select):
-                columns, _ = coded_batch(batch, self.schema, apart=True, fine=False)
-                codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
-                yield pa.RecordBatch.from_arrays([*codes, pa.nulls(batch.num_rows, pa.string())], schema=self.fields)
+        for batch in source.batches(plan.select, first=plan.types):
+            columns, _ = coded_batch(batch, self.schema, apart=True, fine=False)
+            codes = [pa.array(c).cast(self.fields.field(i).type) for i, c in enumerate(columns)]
+            yield pa.RecordBatch.from_arrays([*codes, pa.nulls(batch.num_rows, pa.string())], schema=self.fields)
 
 
 @dataclass(frozen=True)
@@ -228,22 +218,19 @@ class SampleRows(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
-        """The columns that come out."""
         return pa.schema([(ROWS, pa.binary()), (FAULT, pa.string())])
 
     def rows(self, source: Source) -> Batches:
-        """Rows of one slice, a batch at a time."""
         digest = hashlib.blake2b(source.relation.encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         names = ", ".join(f"c{i}" for i in range(len(source.names)))
-        with source.connect() as connection:
-            for batch in stream(source, connection, f"SELECT {names} FROM {source.relation}"):
-                drawn = batch.filter(pa.array(rng.random(batch.num_rows) < self.share))
-                drawn = drawn.rename_columns(list(source.names))
-                out = io.BytesIO()
-                with pa.ipc.new_stream(out, drawn.schema) as writer:
-                    writer.write_batch(drawn)
-                yield pa.RecordBatch.from_pydict({ROWS: [out.getvalue()], FAULT: [None]}, schema=self.fields)
+        for batch in source.batches(f"SELECT {names} FROM {source.relation}"):
+            drawn = batch.filter(pa.array(rng.random(batch.num_rows) < self.share))
+            drawn = drawn.rename_columns(list(source.names))
+            out = io.BytesIO()
+            with pa.ipc.new_stream(out, drawn.schema) as writer:
+                writer.write_batch(drawn)
+            yield pa.RecordBatch.from_pydict({ROWS: [out.getvalue()], FAULT: [None]}, schema=self.fields)
 
 
 @dataclass(frozen=True)
@@ -257,14 +244,12 @@ class ReadTexts(SliceTask):
         return pa.schema([*((f"v{i}", pa.string()) for i in range(len(self.columns))), *BESIDE])
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice as texts."""
         texts = [source.text(source.declared(c.name)) for c in self.columns]
         named = [f"{sql} AS v{i}" for i, sql in enumerate(texts)]
         named += [f"{sql} AS {name}" for name, sql in self.beside.items()]
-        with source.connect() as connection:
-            for batch in stream(source, connection, f"SELECT {', '.join(named)} FROM {source.relation}"):
-                values = [batch.column(i).cast(pa.string()) for i in range(len(texts))]
-                yield pa.RecordBatch.from_arrays([*values, *self.beside_of(batch)], schema=self.fields)
+        for batch in source.batches(f"SELECT {', '.join(named)} FROM {source.relation}"):
+            values = [batch.column(i).cast(pa.string()) for i in range(len(texts))]
+            yield pa.RecordBatch.from_arrays([*values, *self.beside_of(batch)], schema=self.fields)
 
 
 def without_values(error: Exception) -> RuntimeError:

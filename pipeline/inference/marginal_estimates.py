@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from synthesis.consistency.residual_parts import Layers, rebuilt_of
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one; and cells of their queries.
 MAX_SOLVED, MAX_ASKED = 200, 5_000
+#: So many cells of a marginal that is asked for alone.
+MAX_SOLVED_ALONE = 2_000
 #: The columns that can be told of a public total alone: none.
 NOTHING: Clique = ()
 
@@ -79,11 +82,9 @@ class Layered:
         return True
 
     def moved(self, weights: Values) -> Values:
-        """As of `Mixed`."""
         return self.layers.times(weights)
 
     def draw(self, rng: np.random.Generator, rows: int) -> Values:
-        """As of `Mixed`."""
         return self.layers.times(rng.standard_normal((rows, self.many)))
 
     @property
@@ -101,7 +102,7 @@ class Layered:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class MarginalEstimate:
     """Unbiased counts of a marginal's cells.
 
     Attributes:
@@ -175,35 +176,77 @@ class Told:
                 yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
 
 
-def told(measurements: Measurements, clique: Clique) -> Told | None:
+def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool = False) -> MarginalEstimate | None:
     """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
 
     Where the residual of it or of a part of it was asked, it is made of its parts by least squares (`Parts`). Where no
     whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
 
     Guarantee: post-processing; costs no privacy.
+    Args:
+        alone: it is the only one asked for: more of its cells are solved for, and of larger queries.
     """
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
-        return Told(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
+        return MarginalEstimate(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
     having = measurements.answers_about(clique)
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:
         return summed(clique, whole, [measurements.domain.shape(a.clique) for a in whole])
-    if math.prod(measurements.domain.shape(clique)) > MAX_SOLVED:
+    if measurements.domain.cells(clique) > (MAX_SOLVED_ALONE if alone else MAX_SOLVED):
         return None
-    having = [a for a in having if a.query.columns <= MAX_ASKED]
+    having = [a for a in having if alone or a.query.columns <= MAX_ASKED]
     solved = [t for a in having if (t := _solved(measurements, a, clique)) is not None]
     return min(solved, key=lambda t: float(t.errors.sum())) if solved else None
 
 
-def told_total(measurements: Measurements) -> Told | None:
-    """The number of records as a marginal of no column and one cell, as `told`; without noise where it is public."""
+@dataclass(frozen=True, eq=False)
+class CountEstimate:
+    """A weighted number of records: unbiased, may be negative; its standard error; the marginals that it comes from."""
+
+    values: Values
+    errors: Values
+    sources: tuple[Clique, ...]
+
+
+def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
+    """How many records there are, each counted by the product of its codes' weights; None where no answer tells it.
+
+    From all answers that tell it, weighted by precision; as of `marginal_estimate` where its columns are made of parts.
+
+    Args:
+        weights: column → a weight per code.
+    """
+    clique = measurements.domain.canonical(tuple(weights))
+    product = reduce(np.multiply.outer, [weights[name] for name in clique])
+    having = measurements.answers_about(clique)
+    whole = rebuilt_of(measurements, clique) is not None or any(isinstance(a.query, Identity) for a in having)
+    estimates: list[tuple[float, float, tuple[Clique, ...]]] = []
+    if whole and (marginal := marginal_estimate(measurements, clique)) is not None:
+        estimates = [(float(marginal.values @ product.ravel()), marginal.spread(product.ravel()), marginal.sources)]
+    if not whole or (marginal is not None and marginal.mixed is None):
+        for answer in (a for a in having if not isinstance(a.query, Identity)):
+            axes = [i for i, n in enumerate(answer.clique) if n not in clique]
+            goal = np.broadcast_to(np.expand_dims(product, axes), measurements.domain.shape(answer.clique))
+            if (solved := least_weights(answer.query, goal.ravel())) is not None:
+                error = answer.stddev * float(np.linalg.norm(solved))
+                estimates.append((float(solved @ answer.values), error, (answer.clique,)))
+    estimates = [estimate for estimate in estimates if estimate[1] > 0]
+    if not estimates:
+        return None
+    precision = np.array([error**-2 for _, error, _ in estimates])
+    value = precision @ [value for value, _, _ in estimates] / precision.sum()
+    sources = tuple(dict.fromkeys(clique for _, _, its in estimates for clique in its))
+    return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
+
+
+def total_estimate(measurements: Measurements) -> MarginalEstimate | None:
+    """The number of records as a marginal of no column and one cell, without noise where it is public."""
     if measurements.public_total is not None:
-        return Told(NOTHING, np.array([float(measurements.public_total)]), (), ())
-    return told(measurements, NOTHING)
+        return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
+    return marginal_estimate(measurements, NOTHING)
 
 
-def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> Told:
+def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> MarginalEstimate:
     """The mean of the sums of answers over the columns that are not in the clique, weighted by precision.
 
     Args:
@@ -218,15 +261,15 @@ def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tu
     parts = np.array(precisions) / math.fsum(precisions)
     terms = [NoiseTerm(a.noise, a.scale * float(p), m) for a, p, m in zip(answers, parts, many, strict=True)]
     values = (parts[:, None] * np.array(sums)).sum(axis=0)
-    return Told(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
+    return MarginalEstimate(clique, values, merged_terms(terms), tuple(dict.fromkeys(a.clique for a in answers)))
 
 
-def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -> Told | None:
+def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -> MarginalEstimate | None:
     """The answers' weighted sums that add up to each cell; None where some cell has none."""
     shape = measurements.domain.shape(answer.clique)
-    kept = [n in clique for n in answer.clique]
+    inside = [n in clique for n in answer.clique]
     rows = []
-    for cell in itertools.product(*(range(s) if k else (None,) for s, k in zip(shape, kept, strict=True))):
+    for cell in itertools.product(*(range(s) if k else (None,) for s, k in zip(shape, inside, strict=True))):
         goal = np.zeros(shape)
         goal[tuple(slice(None) if c is None else c for c in cell)] = 1.0
         weights = least_weights(answer.query, goal.ravel())
@@ -234,4 +277,4 @@ def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -
             return None
         rows.append(weights)
     mixed = Mixed(np.array(rows), NoiseTerm(answer.noise, answer.scale))
-    return Told(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)
+    return MarginalEstimate(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)

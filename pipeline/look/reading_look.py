@@ -1,16 +1,19 @@
-"""What the numbers of a column may mean instead: per cents, days, cents. NOT private: for the operator's eyes."""
+"""What the numbers or days of a column may mean instead: per cents, cents, gaps. NOT private: for the operator."""
 
 from __future__ import annotations
+
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT, OFTEN
+from mechanisms.public.drafts.column_facts import COMPACT, OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
-from mechanisms.public.schema.column import Column
-from mechanisms.public.tables.encode import number_sql
-from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CURRENCIES, NumberForm
+from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.readings import ISO
+from mechanisms.public.tables.encode import moment_sql, number_sql
+from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
+from mechanisms.public.tables.text_forms import CURRENCIES, DAYS_OF_GAPS, NumberForm, day_and_month
 from pipeline.look.column_look import Seen, listed
 
 #: How days and times are written in digits alone, as 20240229 is, and in how many of them.
@@ -27,6 +30,11 @@ FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
 UNITS, EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02
 
+#: One of them, or an end apart from so many days, is asked about where so many times the rows of a mean day hold it.
+FEWEST_DAYS, MUCH_MORE = 20, 10
+#: Two digits of a year are of 1969 to 2068.
+LAST_OF_TWO_DIGITS = 2068
+
 
 def what_is_stripped(source: Source, column: Column) -> list[str]:
     """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have."""
@@ -39,14 +47,13 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
     beside = [h for h, sign in zip(has, signs, strict=True) if sign not in BRACKETS] or ["false"]
     gaps = ", ".join(map(literal, ("", *column.missing_texts)))
     each = ", ".join(f"count({number}) FILTER ({h})" for h in [*has, f"NOT ({' OR '.join(beside)})"])
-    with source.connect() as engine:
-        sql = f"SELECT count({number}), {each} FROM {source.relation} WHERE {text} NOT IN ({gaps})"
-        numbers, *counts, bare = engine.execute(sql).fetchall()[0]
+    sql = f"SELECT count({number}), {each} FROM {source.relation} WHERE {text} NOT IN ({gaps})"
+    numbers, *counts, bare = source.lines(sql)[0]
     held = {sign: n for sign, n in zip(signs, counts, strict=False) if n}
     warnings = []
     if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
-        said = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
-        warnings.append(f"{said}: are they below 0? Write them with one in the table")
+        in_brackets = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
+        warnings.append(f"{in_brackets}: are they below 0? Write them with one in the table")
     if len(held) > 1 and min(held.values()) < numbers:
         few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
         warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
@@ -68,15 +75,14 @@ def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
     of_width = f"regexp_matches(trim({text}), '^[0-9]{{{width}}}$')"
     years = f"BETWEEN {FIRST_YEAR} AND {LAST_YEAR}"
     each = [f"count(*) FILTER ({of_width} AND year({source.moment(index, form)}) {years})" for form in forms]
-    with source.connect() as engine:
-        sql = f"SELECT count(*), {', '.join(each)} FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
-        numbers, *read = engine.execute(sql).fetchall()[0]
+    sql = f"SELECT count(*), {', '.join(each)} FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
+    numbers, *read = source.lines(sql)[0]
     fit = sorted((-n, form) for n, form in zip(read, forms, strict=True) if n > COMPACT * numbers)
     if not fit:
         return []
     days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
-    said = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
-    return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
+    reading = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
+    return [f"{reading}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
 
 
 def mixed_units(source: Source, column: Column) -> list[str]:
@@ -89,8 +95,7 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     parted = f"regexp_matches({source.text(index)}, '[{column.decimal}][0-9]')"
     whole, parts = (f"FILTER ({number} > 0 AND {no} {parted})" for no in ("NOT", ""))
     sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, 0.5) {w}" for w in (whole, parts))
-    with source.connect() as engine:
-        n, median, others, of_others = engine.execute(f"SELECT {sql} FROM {source.relation}").fetchall()[0]
+    n, median, others, of_others = source.lines(f"SELECT {sql} FROM {source.relation}")[0]
     if min(n, others) <= EITHER * (n + others):
         return []
     units = [words for (least, most), words in UNITS.items() if least <= median / of_others <= most]
@@ -112,17 +117,10 @@ def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64]
 
 def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
     """Codes of gaps beyond all other numbers, with how often each occurs."""
-    if not seen.codes or seen.low is None or seen.high is None:
-        return []
-    gaps = []
-    known = [NumberForm().number(t) for t in column.missing_texts]
-    answers = seen.low == seen.high == 0  # 0 and -1: no and yes, as databases of offices write them
-    for code, n in sorted(seen.codes.items()):
-        text = f"{code:g}" if column.width is None or code < 0 else f"{code:0{column.width}g}"
-        apart = code < min(0, seen.low) or code > max(1.5 * seen.high, seen.high + 1)
-        if apart and n >= OFTEN and code not in known and not (answers and code == -1):
-            gaps.append((text, n))
-    return gaps
+    codes, listed_gaps = seen.codes or {}, [NumberForm().number(t) for t in column.missing_texts]
+    apart = [c for c in gap_codes(codes, seen.low, seen.high) if c not in listed_gaps]
+    digits = [f"{c:g}" if column.width is None or c < 0 else f"{c:0{column.width}g}" for c in apart]
+    return [(text, codes[c]) for text, c in zip(digits, apart, strict=True)]
 
 
 def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
@@ -133,9 +131,8 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     number, gaps = number_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
-    with source.connect() as engine:
-        sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), arg_min(n, x), arg_max(n, x) FROM ({each})"
-        distinct, rows, lowest, highest, of_low, of_high = engine.execute(sql).fetchall()[0]
+    sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), arg_min(n, x), arg_max(n, x) FROM ({each})"
+    distinct, rows, lowest, highest, of_low, of_high = source.lines(sql)[0]
     if distinct < FEWEST_NUMBERS:
         return []
     away, often = (highest[1] - lowest[1]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
@@ -163,3 +160,78 @@ def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
             cure = f"missing: {listed([*column.missing_texts, *map(str, top)])}"
             return [f"{few}, and no {min(top) - 1}: a gap? {cure}"]
     return []
+
+
+def dates_read_wrongly(source: Source, column: Column) -> list[str]:
+    """In which way the days or times of a column may be others than it means."""
+    if column.kind not in DATE_KINDS:
+        return []
+    warnings = _days_of_gaps(source, column)
+    if source.types[index := source.names.index(column.name)] in {UTC, UTC_NS}:
+        why = "are hours and days of another place meant? Write its clock, without a zone, in the table"
+        warnings.append(f"times with a zone are read as UTC's clock shows them: {why}")
+    if source.typed(index):
+        return warnings
+    return warnings + _day_or_month(source, column) + _short_years(source, column) + _clocks(source, column)
+
+
+def _days_of_gaps(source: Source, column: Column) -> list[str]:
+    """1900-01-01, or an end that lies half the range of the rest away, where many rows hold it; both: a few rows do."""
+    index = source.names.index(column.name)
+    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
+    usual = ", ".join(map(literal, DAYS_OF_GAPS))
+    cells = f"SELECT {text} AS t, CAST({moment_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
+    days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
+    ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
+    first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
+    listed_day, apart, many = f"CAST(d AS VARCHAR) IN ({usual})", f"({first} OR {last})", f"n >= {MUCH_MORE} * mean"
+    asked = f"({listed_day} AND ({apart} OR {many})) OR (k >= {FEWEST_DAYS} AND {apart} AND {many})"
+    sql = f"WITH days AS ({days}) SELECT t, n FROM days, ({ends}) WHERE n >= {OFTEN} AND ({asked}) ORDER BY t"
+    days_held = source.lines(sql)
+    if not days_held:
+        return []
+    few = ", ".join(f"{t} ({n:,} times)" for t, n in days_held)
+    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in days_held)])}"]
+
+
+def _short_years(source: Source, column: Column) -> list[str]:
+    """Days of years to come, where years have two digits: births of 1931 as 2031."""
+    if not any("%y" in form for form in (column.format or "", *column.more_formats)):
+        return []
+    index, today = source.names.index(column.name), date.today().year
+    year, text = f"year({moment_sql(source, index, column)})", source.text(index)
+    short = f"NOT contains({text}, CAST({year} AS VARCHAR))"
+    sql = f"SELECT count(*), count(*) FILTER ({year} > {today}) FROM {source.relation} WHERE {short}"
+    read, later = source.lines(sql)[0]
+    late = f"{later:,} of {read:,} days lie after {today}: years of two digits are read as 1969 to {LAST_OF_TWO_DIGITS}"
+    return [f"{late}; are they a hundred years too late? Years of four digits in the table"] if later else []
+
+
+def _clocks(source: Source, column: Column) -> list[str]:
+    """Times with several offsets from UTC, which are not read: 10:00Z and 10:00+02:00 are both 10:00."""
+    if column.kind != "datetime" or ISO not in {column.format or ISO, *column.more_formats}:
+        return []
+    index = source.names.index(column.name)
+    offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?(Z|[-+][0-9][0-9:]*)? *$', 1)"
+    sql = f"SELECT {offset} AS o, count({moment_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
+    offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
+    if len(offsets) < 2:
+        return []
+    few = ", ".join(f"{o or 'none'} ({n:,} times)" for o, n in offsets[:3])
+    return [f"offsets from UTC are not read, and differ: {few}: one clock in the table"]
+
+
+def _day_or_month(source: Source, column: Column) -> list[str]:
+    """That every text which is a day as declared is one with day and month changed over too."""
+    index = source.names.index(column.name)
+    every = [None if form == ISO else form for form in (column.format, *column.more_formats)]
+    if not any(twins := [day_and_month(form) if form else "" for form in every]):
+        return []
+    given, other = (
+        source.moment(index, *every),
+        source.moment(index, *(t or f for t, f in zip(twins, every, strict=True))),
+    )
+    sql = f"SELECT count({given}), count({other}) FILTER ({given} IS NOT NULL) FROM {source.relation}"
+    read, both = source.lines(sql)[0]
+    same = f"each of the {read:,} days is one as {listed([t for t in twins if t])} too"
+    return [f"{same}: which comes first, the day or the month?"] if read and read == both else []

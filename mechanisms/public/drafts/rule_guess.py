@@ -1,0 +1,239 @@
+"""Rules that a drafted schema may have, as far as the table tells: computed, ascending and determined columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.drafts.column_facts import FEWEST_UNITS, MAX_VALUES
+from mechanisms.public.rules.computed import value_types
+from mechanisms.public.rules.expressions import Expression, parse_expression
+from mechanisms.public.schema.code_labels import label_of
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.computing import value_batches
+from mechanisms.public.tables.encode import encoding
+from mechanisms.public.tables.scan import Source
+
+#: What is tried for each whole number and each two dates.
+TRIED = ("days", "years")
+#: More dates, or more whole numbers, than that are not tried.
+MOST = 12
+#: An expression is proposed where at least so many rows hold a value, of at least two kinds.
+FEWEST_COMPUTED = 10
+#: Rows that are looked at first.
+FEW = 200
+#: A pair is proposed where at least so many rows hold both values, so many of these ascend, and at most so many agree.
+FEWEST_ROWS, ASCENDING, EQUAL = 200, 0.99, 0.95
+#: Words that, in the names of two numbers that are the same but for them, tell which comes first.
+WORDS: tuple[tuple[str, str], ...] = (
+    ("start", "end"),
+    ("begin", "stop"),
+    ("begin", "end"),
+    ("start", "stop"),
+    ("min", "max"),
+    ("low", "high"),
+    ("lower", "upper"),
+    ("first", "last"),
+    ("from", "to"),
+    ("opened", "closed"),
+    ("birth", "death"),
+    ("admitted", "discharged"),
+    ("admission", "discharge"),
+)
+#: Of the rows that the most frequent target alone would place wrong, the source places at least this share right
+#: (λ of Goodman & Kruskal 1954): a target of which nearly all rows are one value follows from nothing by that.
+LAMBDA = 0.99
+#: More columns are not tried, and a longer list of pairs is not proposed.
+MOST_DETERMINED, LONGEST = 24, 2_000
+
+Drafted = Mapping[str, Fields]
+
+
+def guess_derived(source: Source, drafted: Drafted) -> list[tuple[str, str, int]]:
+    """Column, expression, and in how many rows it holds: all of the table's. NOT private.
+
+    Args:
+        drafted: column → its declaration.
+    """
+    first = [
+        [n for n, f in drafted.items() if f["kind"] in kinds][:MOST] for kinds in (("date", "datetime"), ("integer",))
+    ]
+    if not all(first):
+        return []
+    schema = parse_schema({"columns": {n: drafted[n] for names in first for n in names}}, where="the draft")
+    dates, numbers = ([schema[n] for n in names] for names in first)
+    asked = [*dates, *numbers]
+    types = value_types({c.name: c for c in asked})
+    tried = [
+        (number, parse_expression(f"{word}({_marked(a)}, {_marked(b)})", types, "the draft"))
+        for number in numbers
+        for a, b in itertools.permutations(dates, 2)
+        for word in TRIED
+    ]
+    return _holding(source, asked, tried) if tried else []
+
+
+def _marked(column: Column) -> str:
+    return f"`{column.name}`" if not (column.name.isidentifier() and column.name.isascii()) else column.name
+
+
+def _holding(
+    source: Source, asked: Sequence[Column], tried: list[tuple[Column, Expression]]
+) -> list[tuple[str, str, int]]:
+    """Those of the tried rules that no row breaks."""
+    rows, filled = 0, dict.fromkeys([n.name for n, _ in tried], 0)
+    kinds: dict[str, set[float]] = {}
+    for values in value_batches(source, asked):
+        few = {name: own[:FEW] for name, own in values.items()}
+        for part in (few, values):  # nearly all that is tried fails soon
+            tried = [(n, e) for n, e in tried if np.array_equal(e.values(part), part[n.name], equal_nan=True)]
+        rows += len(values[asked[0].name])
+        for name in {n.name for n, _ in tried}:
+            present = values[name][~np.isnan(values[name])]
+            filled[name] += present.size
+            kinds.setdefault(name, set()).update(np.unique(present)[:2].tolist())
+        if not tried:
+            return []
+    return [
+        (n.name, e.text, rows) for n, e in tried if filled[n.name] >= FEWEST_COMPUTED and len(kinds.get(n.name, ())) > 1
+    ]
+
+
+def guess_ordered(source: Source, drafted: Drafted) -> list[tuple[str, str, int, int]]:
+    """The lower column, the upper one, rows that ascend or agree, and rows that hold both. NOT private.
+
+    Args:
+        drafted: column → its declaration.
+    """
+    tried = _tried(drafted)
+    names = list(dict.fromkeys(n for pair in tried for n in pair))
+    if not names:
+        return []
+    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft")
+    counts = {pair: np.zeros(3, np.int64) for pair in tried}
+    for values in value_batches(source, [schema[n] for n in names]):
+        for (a, b), seen in counts.items():
+            gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
+            seen += (gap.size, int((gap >= 0).sum()), int((gap == 0).sum()))
+    return [
+        (a, b, int(up), int(both))
+        for (a, b), (both, up, same) in counts.items()
+        if both >= FEWEST_ROWS and up >= ASCENDING * both and same <= EQUAL * both
+    ]
+
+
+def _tried(drafted: Drafted) -> list[tuple[str, str]]:
+    """Pairs of dates, or of times, whose ranges overlap, and of numbers whose names say so."""
+    pairs: list[tuple[str, str]] = []
+    for kind in ("date", "datetime"):
+        names = [n for n, f in drafted.items() if f["kind"] == kind][:MOST]
+        pairs += [
+            (a, b)
+            for a, b in itertools.permutations(names, 2)
+            if drafted[a]["min"] <= drafted[b]["max"] and drafted[b]["min"] <= drafted[a]["max"]
+        ]
+    for kind in ("integer", "float"):
+        numbers = {n.lower(): n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}
+        pairs += dict.fromkeys(
+            (numbers[n], numbers[other])
+            for n in sorted(numbers)
+            for low, high in WORDS
+            if low in n and (other := n.replace(low, high)) in numbers
+        )
+    return pairs
+
+
+def with_same_bins(drafted: Mapping[str, FieldDict], a: str, b: str) -> None:
+    """The declarations of both columns get the bounds that hold both, and the bins of the wider one."""
+    one, two = drafted[a], drafted[b]
+    low, high = min(one["min"], two["min"]), max(one["max"], two["max"])
+    bins = one.get("bins", two.get("bins"))
+    for fields in (one, two):
+        fields |= {"min": low, "max": high} | ({"bins": bins} if bins else {})
+
+
+@dataclass(frozen=True)
+class Determined:
+    """A column that follows from another.
+
+    Attributes:
+        follows: how many rows show the pairs, of `rows` in which the source has a value that says something.
+        possible: the pairs that can be, (source, target) by their labels; None: missing.
+        complete: each code of the source has one target.
+    """
+
+    source: str
+    target: str
+    follows: int
+    rows: int
+    possible: tuple[tuple[str | None, str | None], ...]
+    complete: bool
+
+
+def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
+    """Of each target the source with the fewest values; of two columns that say the same, the later one. NOT private.
+
+    A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
+
+    Args:
+        drafted: column → its declaration.
+    """
+    few = {n: f for n, f in drafted.items() if _few(f)}
+    if len(few) < 2:
+        return []
+    schema = parse_schema({"columns": few}, where="the draft")
+    columns = [c for c in schema.columns if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
+    if len(columns) < 2:
+        return []
+    place = {c.name: i for i, c in enumerate(columns)}
+    tried = {
+        (a.name, b.name): np.zeros((a.size, b.size), np.int64)
+        for a, b in itertools.permutations(columns, 2)
+        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name])
+    }
+    schema = parse_schema({"columns": {c.name: drafted[c.name] for c in columns}}, where="the draft")
+    coded = encoding(source, schema)
+    for batch in source.batches(coded.select, first=coded.types):
+        codes = {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
+        for (a, b), counts in tried.items():
+            cells = codes[a] * counts.shape[1] + codes[b]
+            counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+    by_target: dict[str, Determined] = {}
+    for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
+        if b not in by_target and (one := _determined(schema[a], schema[b], counts)) is not None:
+            by_target[b] = one
+    return [by_target[c.name] for c in columns if c.name in by_target]
+
+
+def _few(fields: Fields) -> bool:
+    """Whether each value of the column has a code of its own."""
+    return fields["kind"] == "categorical" or (
+        fields["kind"] == "integer" and "bins" not in fields and fields["max"] - fields["min"] < MAX_VALUES
+    )
+
+
+def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> Determined | None:
+    """What the counts say of one pair (source codes × target codes)."""
+    values = counts[: source.value_codes]
+    most = values.argmax(axis=1)
+    frequent = values.max(axis=1) >= FEWEST_UNITS
+    seen, follows = values[frequent], int(values.max(axis=1)[frequent].sum())
+    rows = int(seen.sum())
+    wrong = rows - int(seen.sum(axis=0).max(initial=0))
+    if rows < FEWEST_ROWS or not wrong or rows - follows > (1 - LAMBDA) * wrong:
+        return None
+    pairs = [
+        (label_of(source, a), label_of(target, b))
+        for a in range(source.size)
+        for b in ([int(most[a])] if a < frequent.size and frequent[a] else range(target.size))
+    ]
+    complete = bool(frequent.all()) and source.size == source.value_codes
+    return (
+        Determined(source.name, target.name, follows, rows, tuple(pairs), complete) if len(pairs) <= LONGEST else None
+    )
