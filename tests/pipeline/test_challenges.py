@@ -140,28 +140,6 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     assert "undefined: the third part" in (town / "out" / "internal" / "table.md").read_text()
 
 
-MISTAKES = [
-    (["++experiment.variants=[{epsilon: 1}]"], "both are set"),
-    (["++experiment.samples=[0.5]"], "samples have nothing to stand beside"),
-    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 0}]"], "experiment.variants"),
-    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1, max_record: 2}]"], "did you mean 'max_records'"),
-    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1}, {epsilon: 1}]"], "each once"),
-    (["experiment.epsilons=[]"], "experiment.epsilons"),
-    (["experiment.metrics=[densty]"], "did you mean 'density'"),
-    (["++experiment.rounds={one: [densty]}"], "did you mean 'density'"),
-    (["+experiment.roles.tme=age"], "experiment.roles.tme"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), MISTAKES)
-def test_a_mistake_is_one_clear_message(arguments, said, town, capsys):
-    own = ["experiment=nist2018_fire", *TOWN, "smoke=true", "synthesis=independent"]
-    assert command("run", *own, *arguments) == 1
-    error = capsys.readouterr().err
-    assert said in error
-    assert "Traceback" not in error
-
-
 @pytest.mark.parametrize(("name", "printed"), [(n, p[2]) for n, p in PANELS.items()])
 def test_the_crossings_of_figure_2_are_those_of_the_paper(name, printed):
     """Li et al. 2021b, Figure 2: lap_basic and gauss_zcdp have equal noise at k = 18, 28, 19 and 28 (rounded)."""

@@ -390,13 +390,6 @@ def test_the_cure_for_a_fee_holds_all_that_it_needs_and_is_named_once(
     assert lost == 0 or declared == GERMAN or any("mend the table" in hint for hint in after["hints"])
 
 
-@pytest.mark.parametrize("share", ["-0.1", "1.5", "nan"])
-def test_a_share_that_is_none_is_refused(share, town, capsys):
-    assert command("run", *FAST, f"data.max_unplaced={share}") == 1
-    assert "data.max_unplaced" in capsys.readouterr().err
-    assert not (town / "out" / "internal" / "ledger.jsonl").exists()
-
-
 def test_what_counts_as_lost_is_what_is_neither_listed_readable_nor_declared_missing(tmp_path):
     """Brute force: each column's verdict on each text, one row each."""
     texts, beyond = ["1", " 2", "9", "1.5", "x", "?", "", "-999", "-999.0"], {"9", "-999", "-999.0"}

@@ -106,18 +106,6 @@ def test_privbasis_under_pure_epsilon(shop, tmp_path):
     assert {tuple(i) for i in api.itemsets(tmp_path / "out" / "release", 0.3)["items"]} >= frequent(shop, 0.42)
 
 
-@pytest.mark.parametrize("selection", ["indif", "groups", "priview", "privbasis"])
-@pytest.mark.parametrize("accountant", ["gdp", "zcdp", "basic"])
-def test_a_run_of_each_selection_stays_within_its_budget(town, selection, accountant):
-    settings = ["privacy.unit=person", "privacy.max_records=4", f"privacy.accountant={accountant}"]
-    assert command("run", *TOWN, *OUT, f"selection={selection}", *settings) == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
-    assert said["private"] is True
-    assert 0.9 < said["spent"]["epsilon"] <= 1.0
-    assert all(e["answered"] for e in said["events"])
-    assert list(pd.read_csv(town / "out" / "release" / "synthetic.csv").columns) == ["age", "sex", "job"]
-
-
 def test_indif_keeps_the_dependence_and_leaves_the_rest(town):
     assert command("run", *TOWN, *OUT, "selection=indif", "privacy.epsilon=5") == 0
     said = json.loads((town / "out" / "release" / "privacy.json").read_text())
@@ -150,40 +138,6 @@ def test_a_resumed_run_of_indif_measures_the_same(town):
     (town / "out" / "release").rename(town / "taken")
     assert command("run", *TOWN, *settings, "resume=true") == 0
     assert (town / "out" / "release" / "synthetic.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["selection=indif", "selection.max_cells=3"], "selection.max_cells"),
-        (["selection=indif", "privacy.accountant=advanced"], "privacy.accountant"),
-        (["selection=indif", "privacy.epsilon=1e-14"], "privacy.epsilon"),
-        (["selection=priview", "selection.max_cells=3"], "selection.max_cells"),
-        (["selection=privbasis", "selection.items=9"], "selection.items"),
-        (["selection=privbasis", "selection.pairs=9"], "selection.pairs"),
-        (["selection=public"], "selection.public"),
-        (["selection=public", "selection.public=nowhere.csv"], "selection.public"),
-        (["selection=public", "selection.public=other.csv"], "selection.public"),
-        (["selection=public", "selection.public=strange.csv"], "'age'"),
-        (["selection=public", "selection.public=empty.csv"], "no rows"),
-        (["selection=public", "selection.public=town.csv", "selection.max_cells=3"], "selection.max_cells"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_is_spent(town, capsys, settings, message):
-    people(50).drop(columns="job").to_csv("other.csv", index=False)
-    people(50).assign(age="grown").to_csv("strange.csv", index=False)
-    people(50).head(0).to_csv("empty.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out", *settings) == 1
-    assert message in capsys.readouterr().err
-    ledger = town / "out" / "internal" / "ledger.jsonl"
-    assert not ledger.exists() or len(ledger.read_text().splitlines()) == 1
-
-
-def test_privbasis_needs_binary_columns(town, capsys):
-    schema = (town / "town.yaml").read_text().replace("values: [f, m]", "values: [f, m, x]")
-    (town / "town.yaml").write_text(schema)
-    assert command("plan", *TOWN, "selection=privbasis") == 1
-    assert "binary" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("selection", ["indif", "groups", "priview", "pairs"])

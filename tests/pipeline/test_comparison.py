@@ -159,18 +159,6 @@ def test_names_tell_paths_apart_and_no_table_counts_twice():
         named_tables(["a.csv", "a.csv"])
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [("[town.csv,gone.csv]", "gone.csv"), ("[]", "no table given"), ("{a: 1}", "several: "), ("[town.csv,3]", "got 3")],
-)
-def test_a_mistake_among_several_tables_is_one_message_and_nothing_is_written(
-    compared, monkeypatch, capsys, given, said
-):
-    monkeypatch.chdir(compared)
-    assert command("score", "real=town.csv", f"synthetic={given}", "output=never.json") == 1
-    assert said in capsys.readouterr().err and not Path("never.json").exists()
-
-
 def swept(folder: Path) -> Path:
     """The results of a sweep of two methods with two seeds, in which scoring took most of the time."""
     rows = []

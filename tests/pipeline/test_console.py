@@ -72,6 +72,7 @@ def test_asked_for_it_is_printed_everywhere_and_forbidden_nowhere(lossy, capsys)
     said = capsys.readouterr()
     assert "column 'sex': 60 of 600" in " ".join(said.err.split()) and "accuracy (sampling baseline): pairs" in said.out
     assert len(said.out.splitlines()) <= LINES
+    assert "sex: 60" in Path("out/internal/run.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("console", "told"), [("terminal", True), ("never", False)])
@@ -103,11 +104,6 @@ def test_a_log_does_not_tell_how_many_tries_there_were(town, capsys):
     assert "measure " not in capsys.readouterr().err
     assert command(*RUN[:-1], *tries, "hydra.run.dir=again", "console=always") == 0
     assert capsys.readouterr().err.count("measure ") >= 1
-
-
-def test_no_other_word_is_a_console(town, capsys):
-    assert command(*RUN, "console=loud") == 1
-    assert "console" in capsys.readouterr().err and not Path("out").exists()
 
 
 def test_lines_are_folded_and_cut_with_a_word_on_the_rest():

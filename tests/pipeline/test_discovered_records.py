@@ -112,23 +112,6 @@ def test_columns_and_c_are_discovered_together_the_columns_at_one_record_per_uni
         assert verdict.sound, verdict.as_text()
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (["privacy.clip=none"], "clip=none takes C for a public fact"),
-        (["privacy.unit=record"], "there is nothing to discover"),
-        (["privacy.max_records_cap=20000", "data.schema=ids.yaml"], "at most 10,000 with unit_id"),
-        (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),
-        (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_spent(run: Path, capsys, settings: list[str], said: str) -> None:
-    ids = (run / "town.yaml").read_text() + "unit_id: {name: person, records: measured}\n"
-    (run / "ids.yaml").write_text(ids)
-    assert command("run", *RUN, *settings, "hydra.run.dir=none") == 1
-    assert said in capsys.readouterr().err and not (run / "none" / "internal" / "ledger.jsonl").exists()
-
-
 def test_a_plan_a_look_a_rehearsal_and_a_frame_know_it(run: Path, capsys) -> None:
     assert command("plan", *RUN) == 0
     said = capsys.readouterr().out

@@ -201,24 +201,6 @@ def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_ref
     assert not (run / "none" / "internal" / "ledger.jsonl").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
-        (["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace"], "values: discover needs a part of δ"),
-        (["privacy.accountant=advanced"], "privacy.accountant=gdp or zcdp or basic"),
-    ],
-)
-def test_settings_that_cannot_pay_for_a_discovery_are_refused(run, capsys, settings, said):
-    assert command("plan", *RUN, *settings) == 1
-    assert said in capsys.readouterr().err
-
-
-def test_a_share_without_anything_to_discover_is_refused(town, capsys):
-    assert command("plan", *TOWN, "privacy.discovery_share=0.2") == 1
-    assert "leaves nothing to be discovered" in capsys.readouterr().err
-
-
 def test_a_plan_shows_what_is_asked_first(run, capsys):
     assert command("plan", *RUN) == 0
     text = capsys.readouterr().out

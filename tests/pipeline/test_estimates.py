@@ -196,27 +196,6 @@ def test_the_command_and_the_function_answer_alike(one_run, capsys):
     assert "clipping" in said.err and "bins are up to 9 wide" in said.err and "not of a population" in said.err
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["estimate=mean"], "of which column?"),
-        (["estimate=mean", "column=job"], "holds texts, not numbers"),
-        (["estimate=mean", "column=aeg"], "did you mean 'age'?"),
-        (["estimate=mode", "column=age"], "estimate"),
-        (["estimate=proportion", "column=job"], "value=VALUE"),
-        (["estimate=proportion", "column=job", "value=bakker"], "did you mean 'baker'?"),
-        (["estimate=quantile", "column=age", "quantile=2"], "between 0 and 1"),
-        (["estimate=mean", "column=age", "by=[age]"], "named twice"),
-        (["estimate=equal_means", "column=age"], "by=[COLUMN]"),
-        (["estimate=mean", "column=age", "bounds=true"], "one question at a time"),
-        (["estimate=mean", "column=age", "within_bin=best"], "within_bin"),
-    ],
-)
-def test_a_question_without_an_answer_says_why(one_run, capsys, asked, said):
-    assert command("query", f"from={one_run}/release", *asked) == 1
-    assert said in capsys.readouterr().err
-
-
 def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):
     loaded = load(one_run / "release")
     by_call = estimate(one_run / "release", "mean", "age", by="job")

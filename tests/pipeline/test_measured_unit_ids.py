@@ -67,20 +67,6 @@ def test_plan_shows_the_histogram_and_its_noise_before_a_row_is_read(flats, caps
     assert "5 %" in line
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (["privacy.unit=record"], "one record is the unit"),
-        ([*PERSON, "privacy.unit_id_share=1"], "0.001 to 0.999"),
-        ([*PERSON, "privacy.max_records=20000"], "at most 10,000"),
-    ],
-)
-def test_a_histogram_that_cannot_be_is_refused_with_a_way_out(flats, settings, says, capsys):
-    assert command("run", *TOWN, *settings, "hydra.run.dir=out") == 1
-    said = capsys.readouterr().err
-    assert says in said and "fix: " in said and not Path("out/release").exists()
-
-
 def test_a_histogram_of_noise_is_made_non_negative_and_one_without_units_makes_every_row_its_own(town):
     def noisy(values: list[float]) -> NoisyMarginal:
         return NoisyMarginal(("records per id",), Identity(len(values)), np.array(values), "gaussian", 1.0, "units:id")
