@@ -11,6 +11,7 @@ from tests.pipeline.test_discovery_runs import SETTINGS as OPEN_UNIT
 
 RUN = ["run", *TOWN, "hydra.run.dir=out"]
 PLAN = ["plan", *TOWN]
+LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 UNIT = ["privacy.unit=person", "privacy.max_records=6"]
 DISCOVERED = [*RUN, "privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20"]
 ACCEPT = [*RUN, "selection.marginals=[[age,sex],[job]]", "synthesis=independent", "privacy.epsilon=2"]
@@ -59,6 +60,18 @@ def write_files(folder: Path) -> None:
 
 #: (A command, [(its mistake, words of the answer)]); a mistake is one setting, or several.
 REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
+    (  # nothing is taken and ignored
+        [],
+        [
+            ([*PLAN, "selection=pairs", "selection.floor=50"], "selection.merge=4.5 with it"),
+            ([*RUN, "evaluation.k=[99]"], "evaluation.k: got [99]"),
+            ([*RUN, "evaluation.references=5"], "evaluation.references: got 5"),
+            ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
+            ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
+            ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
+            (["rehearse", "data.schema=town.yaml", "data.rows=0", "hydra.run.dir=out"], "plan.rows=20000"),
+        ],
+    ),
     (
         RUN,
         [
@@ -154,6 +167,24 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             (["selection=privbasis", "selection.items=9"], "selection.items"),
             (["selection=privbasis", "selection.pairs=9"], "selection.pairs"),
             (["data.schema=three.yaml", "selection=privbasis"], "binary"),
+        ],
+    ),
+    (
+        [*RUN, "synthesis=independent"],
+        [
+            (LIMIT, "budget.limit"),
+            ("budget.accountant=gdp", "budget.accountant"),
+            ("budget.ledger=people.json", "no limit yet"),
+            (["budget.ledger=people.json", "budget.limit={epsilon: -1, delta: 1e-6}"], "budget.limit.epsilon"),
+            (["budget.ledger=people.json", "budget.limit={epsilon: 3}"], "budget.limit"),
+            (["budget.ledger=people.json", "budget.limit={epsilon: three, delta: 0}"], "budget.limit"),
+            (["budget.ledger=people.json", LIMIT, "budget.accountant=advanced"], "privacy filter"),
+            (["budget.ledger=people.json", LIMIT, "budget.slack=0.5"], "budget.slack"),
+            (["budget.ledger=town.csv", LIMIT], "damaged"),
+            (["budget.ledger=.", LIMIT], "cannot be read"),
+            (["budget.ledger=/proc/nowhere/people.json", LIMIT], "cannot write"),
+            (["budget.ledger=out/people.json", LIMIT], "folder of the run"),
+            (["budget.ledger=out/release/people.json", LIMIT], "folder of the run"),
         ],
     ),
     (

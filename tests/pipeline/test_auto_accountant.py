@@ -1,7 +1,6 @@
 """Runs whose plan chooses noise and accountant: what they say, and what they ask of a shared budget."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,10 +102,6 @@ def test_several_tries_keep_to_the_budget(town):
 
 def test_named_accountants_split_as_before(town):
     """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
-    config = load_config([*TOWN, *FAST, "selection=oneway", "mechanism=laplace"])
-    config = replace(config, privacy=replace(config.privacy, accountant="basic"))
-    specs = build_specs(config)
-    schema = build.build_schema(specs)
-    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
+    plan = planned("selection=oneway", "mechanism=laplace", "privacy.accountant=basic")
     shares = {m.clique[0]: m.share / m.query.columns ** (2 / 3) for m in plan.measurements}
     assert len({round(s, 12) for s in shares.values()}) == 1

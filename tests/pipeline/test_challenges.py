@@ -18,17 +18,8 @@ from pipeline.settings.experiment_list import described
 from tests.pipeline.conftest import TOWN, command
 
 CHALLENGES = [
-    "anita_tradeoff",
-    "dpsyn_acs",
-    "dpsyn_appendix_a",
-    "dpsyn_fire",
-    "dpsyn_mwem",
-    "mgd_pums",
-    "nist2018_fire",
-    "nist2018_pums",
-    "nist2021_sprint2",
-    "nist2021_sprint3",
-    "nist_crc",
+    *("anita_tradeoff", "dpsyn_acs", "dpsyn_appendix_a", "dpsyn_fire", "dpsyn_mwem", "mgd_pums", "nist2018_fire"),
+    *("nist2018_pums", "nist2021_sprint2", "nist2021_sprint3", "nist_crc"),
 ]
 MAPS = ["ncript_table2", "nist2021_sprint1"]
 

@@ -53,38 +53,6 @@ def frequent(bought, least, names=ITEMS):
     return {tuple(names[i] for i in s) for s in sets if bought[:, list(s)].all(1).mean() >= least}
 
 
-def overdoses():
-    """Flags as of drug deaths, Y or an empty cell: some drugs come with others, most are rare."""
-    rng = np.random.default_rng(5)
-    found = rng.random((3000, 12)) < 0.03
-    heroin, fentanyl = rng.random(3000) < 0.55, rng.random(3000) < 0.4
-    found[:, 0], found[:, 1], found[:, 2] = heroin, fentanyl, heroin & (rng.random(3000) < 0.6)
-    found[:, 3] |= (heroin | fentanyl) & (rng.random(3000) < 0.5)
-    return found, ("Y", "")
-
-
-def clicks():
-    """Sessions on a news site of 17 kinds of pages: few are visited in one session, some by nearly everybody."""
-    rng = np.random.default_rng(6)
-    seen = rng.random((5000, 17)) < 0.6 / np.arange(1, 18) ** 1.2
-    seen[:, 1] |= seen[:, 0] & (rng.random(5000) < 0.5)
-    return seen, ("1", "0")
-
-
-@pytest.mark.parametrize("world", [overdoses, clicks])
-def test_privbasis_on_flags_and_on_a_clickstream(world, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    told, (yes, no) = world()
-    names = [f"i{k:02d}" for k in range(told.shape[1])]
-    pd.DataFrame(np.where(told, yes, no), columns=names).to_csv("shop.csv", index=False)
-    lines = "".join(f'  {n}: {{kind: flag, true: ["{yes}"], false: ["{no}"], missing: false}}\n' for n in names)
-    (tmp_path / "shop.yaml").write_text(BASKETS + lines, encoding="utf-8")
-    assert command("run", *SHOP, "selection=privbasis", "selection.items=6", "privacy.epsilon=50") == 0
-    found = {tuple(i) for i in api.itemsets(tmp_path / "out" / "release", 0.15)["items"]}
-    assert frequent(told, 0.16, names) <= found <= frequent(told, 0.14, names)
-    assert any(len(i) > 1 for i in found)
-
-
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace"])
 def test_privbasis_finds_the_frequent_itemsets_at_high_epsilon(shop, tmp_path, neighbouring):
     settings = ["selection=privbasis", "selection.items=5", "selection.pairs=4", "privacy.epsilon=50"]

@@ -150,15 +150,8 @@ def test_a_draft_may_hold_a_hierarchy_built_by_clustering(town, capsys):
     tree = load_schema(Path("drafted.yaml"))["sex"].hierarchy
     assert tree.leaves == ("f", "m", "other") and tree.level("side").nodes == ("f (2)", "other (1)")
     capsys.readouterr()
-    for wrong, says in [
-        ("cluster={sex: {coordinates: jobs.csv, level: [2]}}", "did you mean 'levels'?"),
-        ("cluster={sexx: {coordinates: jobs.csv, levels: [2]}}", "did you mean 'sex'?"),
-        ("cluster={sex: {coordinates: none.csv, levels: [2]}}", "cannot read none.csv"),
-        ("cluster={sex: 2}", "needs coordinates or distances"),
-        ("cluster=2", "cluster={place: {coordinates: places.csv, levels: [5, 25]}}"),
-    ]:
-        assert command("schema", "town.csv", wrong) == 1
-        assert says in capsys.readouterr().err
+    assert command("schema", "town.csv", "cluster=2") == 1
+    assert "cluster={place: {coordinates: places.csv, levels: [5, 25]}}" in capsys.readouterr().err
 
 
 def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys):

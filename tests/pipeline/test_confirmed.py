@@ -108,12 +108,8 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     assert [s for s in own if not names_the_table(s, *names)] == []
     others = ["the town's register", "census data", "the data dictionary", "a codebook", "https://x.org/town.csv", ""]
     others += [
-        "each town's register",
-        "the Town-Hall's list",
-        "the published domain of the data",
-        "mytown.csv of the office",
-        "open data portal",
-        "values of the ICD-10",
+        *("each town's register", "the Town-Hall's list", "the published domain of the data"),
+        *("mytown.csv of the office", "open data portal", "values of the ICD-10"),
     ]
     shipped = [load_schema(path) for path in (ROOT / "conf" / "schemas").glob("*.yaml")]
     assert len(shipped) > 10 and [s.name for s in shipped if names_the_table(s.source, s.name, f"{s.name}.csv")] == []
@@ -122,12 +118,7 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
 
 def test_marks_between_the_words_of_a_files_name_are_as_good_as_any_others():
     own = [
-        "town 2020",
-        "Town-2020.csv",
-        "town_2020 csv gz",
-        "TOWN2020",
-        "the file town.2020",
-        "ＴＯＷＮ＿2020",
+        *("town 2020", "Town-2020.csv", "town_2020 csv gz", "TOWN2020", "the file town.2020", "ＴＯＷＮ＿2020"),
         "ﬁle town 2020",
     ]
     assert [s for s in own if not names_the_table(s, "town", "data/town_2020.csv.gz")] == []

@@ -11,8 +11,8 @@ import pytest
 
 import pipeline
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, worded
-from tests.pipeline.test_discovery_runs import OPEN
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, worded
+from tests.pipeline.test_discovery_runs import OPEN, with_leaf
 
 SETTINGS = ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20", "privacy.epsilon=20"]
 RUN = [*TOWN, *PAIRS, *SETTINGS, "evaluation.enabled=false"]
@@ -80,15 +80,9 @@ def test_a_larger_share_of_large_units_gives_a_larger_c(run: Path) -> None:
     ],
 )
 def test_a_c_that_does_not_follow_is_told(run: Path, name: str, forged: object, said: str) -> None:
-    statement = statement_of(run / "out")
-    *outer, last = name.split(".")
-    place = statement if name.startswith("unit") else statement["events"][0]
-    for key in outer:
-        place = place[key]
-    place[last] = [n + 1e-9 for n in place[last]] if forged == "moved" else forged
-    (run / "out" / "release" / "privacy.json").write_text(json.dumps(statement))
-    rebound(run / "out" / "release")
-    verdict = verify(run / "out" / "release")
+    event, path = ("", name) if name.startswith("unit") else ("(records per unit)", name)
+    moved = (lambda noisy: [n + 1e-9 for n in noisy]) if forged == "moved" else forged
+    verdict = with_leaf(run / "out" / "release", event, path, moved)
     assert not verdict.sound and said in verdict.as_text(), verdict.as_text()
 
 

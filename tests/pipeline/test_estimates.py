@@ -85,19 +85,19 @@ SHARP = [
 
 
 @pytest.mark.parametrize("asked", SHARP, ids=lambda q: q.what)
-def test_intervals_hold_in_95_of_100_and_with_less_noise_they_would_not(asked):
-    assert often_enough(*held(asked, 30))
-    assert not often_enough(*held(asked, 30, stated=0.5))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("asked", SHARP, ids=lambda q: q.what)
 @pytest.mark.parametrize(
-    ("noise", "sigma"), [("gaussian", 5.0), ("gaussian", 20.0), ("gaussian", 60.0), ("laplace", 20.0)]
+    ("noise", "sigma", "seeds", "stated"),
+    [
+        ("gaussian", 20.0, 30, 0.5),
+        *(
+            pytest.param(noise, sigma, 200, 0.7, marks=pytest.mark.slow)
+            for noise, sigma in (("gaussian", 5.0), ("gaussian", 20.0), ("gaussian", 60.0), ("laplace", 20.0))
+        ),
+    ],
 )
-def test_intervals_hold_over_many_seeds_at_any_noise(asked, noise, sigma):
-    assert often_enough(*held(asked, 200, noise=noise, sigma=sigma))
-    assert sigma > 20 or not often_enough(*held(asked, 200, noise=noise, sigma=sigma, stated=0.7))
+def test_intervals_hold_in_95_of_100_and_with_less_noise_they_would_not(asked, noise, sigma, seeds, stated):
+    assert often_enough(*held(asked, seeds, noise=noise, sigma=sigma))
+    assert sigma > 20 or not often_enough(*held(asked, seeds, noise=noise, sigma=sigma, stated=stated))
 
 
 @pytest.mark.parametrize(

@@ -212,13 +212,6 @@ def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, ca
     assert all(other[name] != first[name] for name in first)
 
 
-@pytest.mark.slow
-def test_a_sweep_of_experiments_runs(town, capsys):
-    few = ["experiment.dpsyn=[]", "experiment.laplace=[]", "hydra.sweep.dir=sweep"]
-    assert command("run", "-m", *SMOKE, *TOWN, COLUMNS, *few, "experiment.sample_seed=0,1") == 0
-    assert len(list((town / "sweep").glob("*/internal/table1.md"))) == 2
-
-
 def test_the_small_version_keeps_the_lists_of_the_user():
     small = map_experiment.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
     assert map_settings(small.experiment).samples == [0.2]

@@ -147,22 +147,6 @@ def test_what_cannot_be_is_refused_before_anything_is_made(finished, monkeypatch
     assert "Config" not in end.err.replace("DictConfig with ListConfig", ""), "no name of a class of ours"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([*PLAN, "selection=pairs", "selection.floor=50"], "selection.merge=4.5 with it"),
-        ([*RUN, "evaluation.k=[99]"], "evaluation.k: got [99]"),
-        ([*RUN, "evaluation.references=5"], "evaluation.references: got 5"),
-        ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
-        ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
-        ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
-        (["rehearse", "data.schema=town.yaml", "data.rows=0", "hydra.run.dir=out"], "plan.rows=20000"),
-    ],
-)
-def test_no_setting_is_taken_and_ignored(town, arguments, words):
-    answered(mistake(town, *arguments), words)
-
-
 def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):
     monkeypatch.setattr(planned_jobs, "MOST_JOBS", 3)
     parsed = planned_jobs.OverridesParser.create().parse_overrides(["a=1,2", "b=1,2"])

@@ -55,16 +55,10 @@ WITHOUT = "for every run (PRIVACY.md): that a run failed, its time and memory, c
 JOBS = "age (bounds and bins), job (values), from noisy answers of this run"
 #: Sentences that stood there whatever was set, and that some setting made false.
 FORMER = [
-    "Bounds, bins and categories are declared.\n",
-    "columns and values that the public schema",
-    "a model of the noisy answers alone",
-    "; no row is looked at again",
-    "synthesis knows the noisy answers alone",
-    "ε at three δ",
-    "of those that were not set aside",
-    "adds up all releases",
-    "Government",
-    "…",
+    *("Bounds, bins and categories are declared.\n", "columns and values that the public schema"),
+    *("a model of the noisy answers alone", "; no row is looked at again"),
+    *("synthesis knows the noisy answers alone", "ε at three δ", "of those that were not set aside"),
+    *("adds up all releases", "Government", "…"),
 ]
 
 TABLE = {

@@ -35,15 +35,8 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run)
     out = one_run
     assert sorted(p.name for p in out.iterdir()) == ["internal", "release"]
     assert sorted(p.name for p in (out / "release").iterdir()) == [
-        "croissant.json",
-        "deployment.yaml",
-        "manifest.json",
-        "marginals",
-        "measurements",
-        "privacy.json",
-        "schema.yaml",
-        "statement.html",
-        "synthetic.csv",
+        *("croissant.json", "deployment.yaml", "manifest.json", "marginals", "measurements", "privacy.json"),
+        *("schema.yaml", "statement.html", "synthetic.csv"),
     ]
     assert stat.S_IMODE((out / "internal").stat().st_mode) == 0o700
     assert "NOT PRIVATE" in (out / "internal" / "NOT_PRIVATE.txt").read_text()

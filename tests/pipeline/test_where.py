@@ -185,8 +185,3 @@ def test_a_part_that_is_passed_off_as_the_whole_is_noticed(sharp):
     (part / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "given"}))
     rebound(part)
     assert "statement.html does not say" in verify(part).as_text()
-
-
-def test_the_papers_of_a_run_say_nothing_of_conditions(sharp):
-    assert "given" not in json.loads((sharp / "release/manifest.json").read_text())
-    assert "Not the whole table" not in (sharp / "release/statement.html").read_text()

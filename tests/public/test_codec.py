@@ -190,15 +190,6 @@ def test_thousands_of_values(tmp_path: Path) -> None:
     assert codes(tmp_path / "t.csv", facts) == [list(range(20_000))]
 
 
-@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz", "table.parquet"])
-def test_an_empty_table_one_row_a_constant_and_a_column_that_is_all_missing(name: str, tmp_path: Path) -> None:
-    facts = schema(a=AGE, gone={"kind": "categorical", "values": ["x"]}, same={"kind": "flag"})
-    for rows in (0, 1, 5):
-        table = coded(facts, [[3] * rows, [1] * rows, [0] * rows])
-        write_table(tmp_path / name, table, facts, np.random.default_rng(0))
-        assert codes(tmp_path / name, facts) == [[3] * rows, [1] * rows, [0] * rows]
-
-
 def test_decoding_gives_the_original_kinds() -> None:
     facts = schema(
         age={**AGE, "missing": False},
