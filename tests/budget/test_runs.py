@@ -21,7 +21,7 @@ from pipeline.budget.admission import check
 from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import look_first
-from tests.pipeline.conftest import TOWN, command, people, worded
+from tests.pipeline.conftest import TOWN, command, people, statement_of, worded
 
 ROOT = Path(__file__).parents[2]
 FAST = [*TOWN, "synthesis=independent", "evaluation.enabled=false"]
@@ -79,7 +79,7 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
         in capsys.readouterr().out
     )
     assert epsilons() == [2, 1]
-    told = [json.loads((town / r / "release" / "privacy.json").read_text())["running_total"] for r in ("a", "b")]
+    told = [statement_of(town / r)["running_total"] for r in ("a", "b")]
     assert [(t["runs"], t["epsilon_sum"]) for t in told] == [(1, 2), (2, 3)]
 
 

@@ -91,6 +91,11 @@ def done_once(folder: Path, *arguments: str) -> Path:
     return folder
 
 
+def statement_of(run: Path | str) -> dict[str, Any]:
+    """The statement of a run's release."""
+    return json.loads(Path(run, "release", "privacy.json").read_text(encoding="utf-8"))
+
+
 def worded(release: Path) -> dict[str, Any]:
     """The statement of a release, with the sentences of its papers in the place of the fields that they are made of."""
     said = json.loads((release / "privacy.json").read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import load_config
 from pipeline.stages import run
 from pipeline.sweeps.results import choice_warning
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 #: One marginal, no scores of the report: a run of a moment.
 QUICK = [*TOWN, "selection.marginals=[[age,sex],[job]]", "synthesis=independent", "evaluation.enabled=false"]
@@ -29,10 +29,6 @@ QUICK += ["privacy.epsilon=2", "privacy.delta=1e-6"]
 def accept(at_most: float | None = None, k: int = 1) -> str:
     limit = "" if at_most is None else f", at_most: {at_most}"
     return f"accept=[{{metric: l1, marginals: {k}{limit}}}]"
-
-
-def statement(folder: Path) -> dict:
-    return json.loads((folder / "release" / "privacy.json").read_text())
 
 
 def ledger(path: Path) -> list[str]:
@@ -46,7 +42,7 @@ def score_of(said: dict) -> dict:
 
 def test_a_release_within_the_threshold_is_published_with_its_noisy_figure(town, capsys):
     assert command("run", *QUICK, accept(10_000), "hydra.run.dir=r") == 0
-    said = statement(town / "r")
+    said = statement_of(town / "r")
     event = score_of(said)
     assert event["accept"] == {
         "metric": "l1", "marginals": 1, "of": "mean", "compared": 3, "left_out": 0, "at_most": 10_000.0,
@@ -99,7 +95,7 @@ def test_several_tries_cost_what_plan_says_before_and_tell_nothing_about_each_ot
             winner = max(p.name for p in (town / f"r{seed}" / "internal" / "tries").glob("0*"))
             releases.setdefault(winner == "0001", town / f"r{seed}")
     assert set(releases) == {True, False}, "of both kinds"
-    early, late = (statement(releases[first]) for first in (True, False))
+    early, late = (statement_of(releases[first]) for first in (True, False))
     assert early["budget"] == late["budget"] == {"epsilon": 2.0, "delta": 1e-6}
     assert early["spent"]["epsilon"] == pytest.approx(2)
     assert early["selection"] == late["selection"]
@@ -141,10 +137,10 @@ def test_without_a_threshold_the_best_noisy_score_is_released(town):
         tries = root / "internal" / "tries"
         scores = [json.loads(p.read_text())[0] for p in sorted(tries.glob("0*/scored.json"))]
         assert len(scores) == json.loads((tries / "most.json").read_text())
-        assert score_of(statement(root))["noisy"] == min(scores)
+        assert score_of(statement_of(root))["noisy"] == min(scores)
         assert len(set(scores)) == len(scores), "each try has noise of its own"
         assert len(list(tries.glob("*/candidate.npz"))) == 1
-        assert statement(root)["selection"]["one_try"]["epsilon"] == pytest.approx(2 / 3)
+        assert statement_of(root)["selection"]["one_try"]["epsilon"] == pytest.approx(2 / 3)
         before = {p: p.read_bytes() for p in (root / "release").rglob("*") if p.is_file()}
         config.resume = True
         run(config, root, quiet=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 TAXI = ["data=chicago_taxi", "selection=taxi", "mechanism=gaussian", "privacy.delta=2.5e-5", "plan.format=json"]
 
@@ -45,6 +45,6 @@ def test_plan_names_choices_and_what_is_chosen_later(town, capsys, selection):
 def test_targets_stand_in_every_marginal(town):
     settings = ["synthesis=pgm", "hydra.run.dir=out", "selection.targets=[job]", "privacy.epsilon=20"]
     assert command("run", *TOWN, "selection=adagrid", *settings) == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(town / "out")
     cliques = {tuple(e["clique"]) for e in said["events"] if e["mechanism"] != "exponential"}
     assert {("age", "job"), ("sex", "job"), ("age", "sex", "job")} <= cliques

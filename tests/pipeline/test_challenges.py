@@ -15,7 +15,7 @@ from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.standin import stand_in, subjects
 from pipeline.folders import claimed
 from pipeline.settings.experiment_list import described
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 CHALLENGES = [
     *("anita_tradeoff", "dpsyn_acs", "dpsyn_appendix_a", "dpsyn_fire", "dpsyn_mwem", "mgd_pums", "nist2018_fire"),
@@ -124,7 +124,7 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     assert found[(labels[1], "pickup_dropoff")]["score"] > 0 and found[(labels[1], "tvd")]["score"] is not None
     assert found[(labels[0], "sprint3")]["reported"] == 464 and found[(labels[1], "sprint3")]["reported"] is None
     bounds = [
-        json.loads((town / "out" / name / "release" / "privacy.json").read_text())["unit"]["max_records"]
+        statement_of(town / "out" / name)["unit"]["max_records"]
         for name in ("epsilon-1-3", "epsilon-1-record", "epsilon-9-4")
     ]
     assert bounds == [3, 1, 4]

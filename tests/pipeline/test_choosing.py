@@ -19,7 +19,7 @@ from mechanisms.selection.papers.covering import PRECISE, strength
 from mechanisms.selection.papers.priview import PriViewSettings
 from mechanisms.selection.papers.unit_noise import unit_noise, unit_stddev
 from pipeline import api, load
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, statement_of
 
 BASKETS = """
 name: baskets
@@ -68,7 +68,7 @@ def test_privbasis_finds_the_frequent_itemsets_at_high_epsilon(shop, tmp_path, n
 def test_privbasis_under_pure_epsilon(shop, tmp_path):
     settings = ["selection=privbasis", "privacy.accountant=basic", "privacy.delta=0", "privacy.epsilon=30"]
     assert command("run", *SHOP, *settings, "selection.items=5", "selection.pairs=4") == 0
-    said = json.loads((tmp_path / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(tmp_path / "out")
     assert 29 < said["spent"]["epsilon"] <= 30
     assert said["spent"]["delta"] == 0
     assert {tuple(i) for i in api.itemsets(tmp_path / "out" / "release", 0.3)["items"]} >= frequent(shop, 0.42)
@@ -76,14 +76,14 @@ def test_privbasis_under_pure_epsilon(shop, tmp_path):
 
 def test_indif_keeps_the_dependence_and_leaves_the_rest(town):
     assert command("run", *TOWN, *OUT, "selection=indif", "privacy.epsilon=5") == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(town / "out")
     measured = {tuple(e["clique"]) for e in said["events"] if e["clique"] and len(e["clique"]) > 1}
     assert any({"age", "job"} <= set(c) for c in measured)
 
 
 def test_where_no_pair_is_worth_its_noise_one_way_marginals_are_measured_again(town):
     assert command("run", *TOWN, *OUT, "selection=indif", "privacy.epsilon=0.001") == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(town / "out")
     assert 0.00099 < said["spent"]["epsilon"] <= 0.001
 
 
@@ -92,7 +92,7 @@ def test_a_public_table_chooses_free_of_cost(town):
     for selection in ("public", "groups"):
         settings = [f"selection={selection}", "selection.public=public.csv", "privacy.epsilon=5"]
         assert command("run", *TOWN, *OUT, f"hydra.run.dir={selection}", *settings) == 0
-        said = json.loads((town / selection / "release" / "privacy.json").read_text())
+        said = statement_of(town / selection)
         cliques = {tuple(e["clique"]) for e in said["events"]}
         assert any({"age", "job"} <= set(c) for c in cliques)
         assert {"fact": "public_table", "name": "public.csv"} in said["public_facts"]

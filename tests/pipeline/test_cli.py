@@ -14,7 +14,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.commands import asked_commands
 from pipeline.commands.command_table import COMMANDS
 from pipeline.conf_folder import CONF
-from tests.pipeline.conftest import PAIRS, TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people, statement_of
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -102,7 +102,7 @@ def test_plan_and_run_agree(town, capsys):
     assert command("plan", *TOWN, *PAIRS, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert command("run", *TOWN, *PAIRS, "hydra.run.dir=out") == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(town / "out")
     assert [m["scale"] for m in plan["measurements"]] == [e["scale"] for e in said["events"]]
 
 

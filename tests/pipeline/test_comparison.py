@@ -19,7 +19,7 @@ from pipeline.report.comparison_page import comparison_page
 from pipeline.sweeps.figures import method_seconds
 from pipeline.sweeps.sweep_page import best_methods, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
-from tests.pipeline.conftest import command, people, write_town
+from tests.pipeline.conftest import command, people, statement_of, write_town
 
 METRICS = ["tvd", "anita_1way", "anita_2way"]
 
@@ -51,7 +51,7 @@ def test_tables_are_sorted_by_their_accuracy_and_each_has_its_scores(compared):
 
 def test_the_epsilon_of_a_table_is_that_of_the_statement_beside_it(compared):
     tables = json.loads((compared / "all.json").read_text())["tables"]
-    stated = json.loads((compared / "release" / "privacy.json").read_text())["guarantee"]["epsilon"]
+    stated = statement_of(compared)["guarantee"]["epsilon"]
     assert tables["synthetic.csv"]["release"]["epsilon"] == stated
     page = unescape((compared / "page.html").read_text())
     assert "release" not in tables["sample.csv"]

@@ -1,6 +1,5 @@
 """Nobody but a person confirms that a schema is public knowledge: in its file, or on the command line."""
 
-import json
 import time
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import command, rebound, worded
+from tests.pipeline.conftest import command, rebound, statement_of, worded
 
 ROOT = Path(__file__).parents[2]
 FORMS = {
@@ -72,7 +71,7 @@ def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, h
     own = FORMS["false.yaml"].replace("columns:", f"source: {source}\ncolumns:")
     (codes / "own.yaml").write_text(own)
     assert run("own.yaml", "hydra.run.dir=unconfirmed") == 0
-    assert json.loads((codes / "unconfirmed/release/privacy.json").read_text())["private"] is False
+    assert statement_of(codes / "unconfirmed")["private"] is False
     if how == "in the file":
         (codes / "own.yaml").write_text(own.replace("false", "true"))
         assert command("check", "data.path=codes.csv", "data.schema=own.yaml") == 1

@@ -11,7 +11,7 @@ import pytest
 
 import pipeline
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, worded
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, statement_of, worded
 from tests.pipeline.test_discovery_runs import OPEN, with_leaf
 
 SETTINGS = ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20", "privacy.epsilon=20"]
@@ -28,10 +28,6 @@ def run(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(once, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def statement_of(root: Path) -> dict:
-    return json.loads((root / "release" / "privacy.json").read_text(encoding="utf-8"))
 
 
 def test_c_is_what_noisy_counts_say_and_all_else_is_calibrated_to_it(once: Path) -> None:

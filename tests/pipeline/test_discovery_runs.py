@@ -11,7 +11,7 @@ from pipeline.settings.build import build_discovery, build_plan, build_schema, b
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, worded
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, statement_of, worded
 
 OPEN = """
 name: town
@@ -67,7 +67,7 @@ def test_one_ledger_holds_both_plans_and_the_statement_says_what_was_discovered(
     lines = [json.loads(line) for line in (once / "out" / "internal" / "ledger.jsonl").read_text().splitlines()]
     plans = [i for i, line in enumerate(lines) if "plan" in line]
     assert plans == [0, 3] and [line["event"]["id"] for line in lines[1:3]] == ["discovery:age", "discovery:job"]
-    statement = json.loads((once / "out" / "release" / "privacy.json").read_text())
+    statement = statement_of(once / "out")
     first = [e for e in statement["events"] if e.get("discovery")]
     assert [e["discovery"]["column"] for e in first] == ["age", "job"] and all(e["answered"] for e in first)
     assert sum(e["share"] for e in first) == pytest.approx(0.1)
@@ -142,7 +142,7 @@ def test_a_run_goes_on_from_kept_answers_and_a_new_table_needs_no_rows(run):
 def test_a_released_schema_serves_as_it_is_and_is_said_to_be_an_earlier_ones(run):
     shutil.copy(run / "out" / "release" / "schema.yaml", run / "town.yaml")
     assert command("run", *RUN[:-1], "hydra.run.dir=next") == 0
-    statement = json.loads((run / "next" / "release" / "privacy.json").read_text())
+    statement = statement_of(run / "next")
     assert not any(e.get("discovery") for e in statement["events"])
     assert any(
         "from noisy answers of an earlier release" in fact for fact in worded(run / "next" / "release")["public_facts"]
@@ -174,7 +174,7 @@ def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_ref
     assert "no value of person was found beyond the noise" in said and "values of age are listed" in said
     assert verify(run / "next" / "release").sound
     assert 1 < len(load_schema(run / "next" / "release" / "schema.yaml")["age"].values) <= 20
-    measured = json.loads((run / "next" / "release" / "privacy.json").read_text())["events"]
+    measured = statement_of(run / "next")["events"]
     assert {tuple(e["clique"]) for e in measured if e.get("clique")} == {("sex", "age"), ("sex",)}
     assert command("run", *TOWN, *asked[:-1], "hydra.run.dir=none", "selection.marginals=[[person]]") == 1
     assert "is found, which noise decides" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from pipeline.experiments.table1.table1_report import paper_claim
 from pipeline.experiments.table1_histograms import laplace_plan
 from pipeline.experiments.temporal_map import TemporalMap, map_schema
 from pipeline.settings.config import load_config, schema_path
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 SMOKE = ["experiment=mgd_table1", "smoke=true"]
 COLUMNS = "experiment.columns=[age,sex,job]"
@@ -100,7 +100,7 @@ def test_the_private_rows_went_through_the_wall(done):
     assert event["kind"] == "Laplace"
     assert event["l1_sensitivity"] == 20
     assert event["scale"] == pytest.approx(5)
-    promise = json.loads((rows / "dpsyn-10" / "release" / "privacy.json").read_text())
+    promise = statement_of(rows / "dpsyn-10")
     assert promise["private"]
     assert promise["unit"]["max_records"] == 2
     assert promise["unit"]["clip"] == "truncate"

@@ -22,13 +22,9 @@ from pipeline.settings.design import design_of
 from pipeline.settings.post_processing import post_processing
 from pipeline.settings.specs import build_specs
 from pipeline.statement.digests import file_digests
-from tests.pipeline.conftest import PAIRS, TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people, statement_of
 
 UNSCORED = ["evaluation.enabled=false"]
-
-
-def statement(folder):
-    return json.loads((folder / "release" / "privacy.json").read_text())
 
 
 def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run):
@@ -49,7 +45,7 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run)
 
 
 def test_the_release_says_what_was_promised_and_never_spends_more(one_run):
-    said = statement(one_run)
+    said = statement_of(one_run)
     assert said["private"] is True
     assert said["budget"] == {"epsilon": 1.0, "delta": 1e-9}
     assert 0.999 < said["spent"]["epsilon"] <= 1.0
@@ -242,7 +238,7 @@ def test_a_run_that_is_killed_many_times_never_measures_twice(town):
     ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
     charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
     assert len(charged) == len(set(charged)) == 6
-    assert statement(town / "out")["spent"]["epsilon"] <= 1
+    assert statement_of(town / "out")["spent"]["epsilon"] <= 1
 
 
 def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
@@ -270,7 +266,7 @@ def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     ledger = (town / "killed" / "internal" / "ledger.jsonl").read_text().splitlines()
     charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
     assert len(charged) == len(set(charged)) == 136
-    lost = [e["id"] for e in statement(town / "killed")["events"] if not e["answered"]]
+    lost = [e["id"] for e in statement_of(town / "killed")["events"] if not e["answered"]]
     assert len(lost) <= 1
     if not lost:
         made = [(town / n / "release" / "synthetic.csv").read_bytes() for n in ("whole", "killed")]
