@@ -157,9 +157,7 @@ def test_progress_ends_at_all_rows(tmp_path: Path) -> None:
         ("a.csv", 10, -1, "data.seed: got -1"),
     ],
 )
-def test_mistakes_name_the_setting_and_leave_no_file(
-    tmp_path: Path, name: str, rows: int, seed: int, message: str
-) -> None:
+def test_mistakes_name_the_setting_and_leave_no_file(tmp_path, name, rows, seed, message):
     with pytest.raises(UserError, match=message):
         write_demo(tmp_path / name, rows=rows, seed=seed)
     assert list(tmp_path.iterdir()) == []

@@ -51,9 +51,7 @@ def test_numbers_are_read_as_numbers_and_clipped_to_the_bounds(tmp_path: Path) -
     ("handling", "expected"),
     [({}, [0, 9, 11]), ({"outside": "other"}, [10, 10, 11]), ({"outside": "missing"}, [11, 11, 11])],
 )
-def test_numbers_outside_go_where_the_column_says(
-    handling: dict[str, str], expected: list[int], tmp_path: Path
-) -> None:
+def test_numbers_outside_go_where_the_column_says(handling, expected, tmp_path):
     facts = schema(a={**AGE, "other": "else", **handling})
     assert codes(csv(tmp_path, "a,b\n-1,\n99,\nthree,\n"), facts) == [expected]
 
