@@ -402,6 +402,13 @@ def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys
     assert "4 of the runs say that they are not private" in said
 
 
+def test_a_ledger_where_nobody_can_write_is_one_clear_line_and_leaves_no_release(town, capsys):
+    assert command("run", *FAST, "hydra.run.dir=a", "budget.ledger=/proc/nowhere/people.json", LIMIT) == 1
+    said = capsys.readouterr().err
+    assert "cannot write" in said and "Traceback" not in said and "fault of the pipeline" not in said
+    assert not (town / "a" / "release").exists()
+
+
 def test_no_ledger_lies_in_a_release(town, capsys):
     assert command("run", *FAST, "hydra.run.dir=a") == 0
     assert command("run", *FAST, "hydra.run.dir=b", "budget.ledger=a/release/people.json", LIMIT) == 1
