@@ -16,14 +16,8 @@ from evaluation.mgd.independent_parts import split
 from tests.bench.clock import timed
 
 CASES = (
-    "months_sparse",
-    "months_dense",
-    "places_sparse",
-    "places_dense",
-    "all_finite_sparse",
-    "all_finite_dense",
-    "months_of_47_million_cells",
-    "places_of_47_million_cells",
+    *("months_sparse", "months_dense", "places_sparse", "places_dense", "all_finite_sparse", "all_finite_dense"),
+    *("months_of_47_million_cells", "places_of_47_million_cells"),
 )
 SHAPE = (12, 278, 174)
 LARGE = (12, 278 * 9, 174 * 9)

@@ -23,7 +23,7 @@ from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
 from tests.engines.test_engine_contract import mixed
 from tests.engines.test_engines import PLACE, refused, with_ids, write
-from tests.pipeline.conftest import PAIRS, TOWN, command
+from tests.pipeline.conftest import PAIRS, TOWN, command, statement_of
 from tests.pipeline.test_papers import OPEN, QUICK, TABLE, read_papers
 from tests.public.table_worlds import source
 
@@ -83,7 +83,7 @@ def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town, m
 def test_the_papers_of_a_private_release_of_spark_say_what_they_say_of_any(spark, town, name) -> None:
     (town / "open.yaml").write_text(OPEN)
     assert command("run", *QUICK, "engine=spark", "hydra.run.dir=out", *TABLE[name].settings) == 0
-    assert json.loads((town / "out/release/privacy.json").read_text())["private"] is True
+    assert statement_of(town / "out")["private"] is True
     read_papers(TABLE[name], town / "out/release")
 
 

@@ -168,13 +168,6 @@ def test_deep_dive_is_a_part_of_the_table():
         result.deep_dive("nowhere")
 
 
-def test_heavy_hitters_per_year_and_over_the_whole_map():
-    q, p = city(1), city(2)
-    result = ncript(cubes_from_arrays(q, p))
-    assert result.heavy_year.shape == (4,)
-    assert result.heavy_map[3] == heavy_hitters(q[3].sum(axis=0), p[3].sum(axis=0))
-
-
 def test_merged_regions_add_up():
     cubes = cubes_from_arrays(city(1), city(2)).merged(["north", "south", "north", "south"])
     assert cubes.segments == ("north", "south")

@@ -51,12 +51,6 @@ def score(real: CodedTable, synthetic: CodedTable) -> dict:
     return score_tables(real, synthetic, schema, ScoreSpec()).to_json()
 
 
-def test_identical_tables_score_0():
-    card = score(people(500, 1), people(500, 1))
-    assert card["mgd"]["score"] == 0
-    assert all(card["tvd"][k]["max"] == 0 for k in ("1-way", "2-way", "3-way"))
-
-
 def test_scores_do_not_depend_on_the_order_of_rows_nor_on_the_names_of_categories():
     real, synthetic = people(500, 1), people(700, 2)
     order = np.random.default_rng(0).permutation(500)
@@ -69,13 +63,6 @@ def test_scores_do_not_depend_on_the_order_of_rows_nor_on_the_names_of_categorie
     for other in (score(shuffled, synthetic), score(*renamed)):
         assert other["mgd"]["score"] == pytest.approx(first["mgd"]["score"], abs=1e-12)
         assert other["tvd"]["2-way"]["mean"] == pytest.approx(first["tvd"]["2-way"]["mean"], abs=1e-12)
-
-
-def test_a_better_table_scores_better():
-    real = people(20_000, 1)
-    near, far = people(20_000, 2), CodedTable(TOWN, tuple(np.zeros_like(c) for c in real.columns))
-    assert score(real, near)["mgd"]["score"] < score(real, far)["mgd"]["score"]
-    assert score(real, near)["tvd"]["2-way"]["mean"] < 0.05 < score(real, far)["tvd"]["2-way"]["mean"]
 
 
 def test_tvd_is_half_the_l1_distance_of_the_normalised_marginals():

@@ -45,9 +45,7 @@ def without(libraries: list[str], *arguments: str, cwd: Path) -> subprocess.Comp
         pytest.param("mbi", ["run", "synthesis=mbi"], marks=pytest.mark.slow),
     ],
 )
-def test_what_needs_an_absent_library_names_the_extra_before_any_work(
-    library: str, arguments: list[str], tmp_path: Path
-):
+def test_what_needs_an_absent_library_names_the_extra_before_any_work(library, arguments, tmp_path):
     done = without([library], *arguments, cwd=tmp_path)
     assert done.returncode == 1
     assert f"pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'" in done.stderr

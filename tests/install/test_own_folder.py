@@ -20,9 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("joined", [True, False])
-def test_a_choice_of_the_own_folder_is_planned_beside_ours(
-    folder: Path, capsys: pytest.CaptureFixture[str], joined: bool
-):
+def test_a_choice_of_the_own_folder_is_planned_beside_ours(folder, capsys, joined):
     flag = [f"--config-dir={folder}"] if joined else ["--config-dir", str(folder)]
     assert main(["plan", *flag, "data=mine", "privacy.unit=caller_id", "selection=oneway", "plan.format=json"]) == 0
     assert '"max_records": 3' in capsys.readouterr().out

@@ -60,6 +60,13 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 TOWN = ["data=table", "data.path=town.csv", "data.schema=town.yaml"]
 #: Marginals that are known before the run: six of the town, measured in one round.
 PAIRS = ["selection=pairs", "synthesis=gum"]
@@ -82,6 +89,11 @@ def done_once(folder: Path, *arguments: str) -> Path:
         patch.chdir(write_town(folder))
         assert command(*arguments) == 0
     return folder
+
+
+def statement_of(run: Path | str) -> dict[str, Any]:
+    """The statement of a run's release."""
+    return json.loads(Path(run, "release", "privacy.json").read_text(encoding="utf-8"))
 
 
 def worded(release: Path) -> dict[str, Any]:

@@ -270,17 +270,9 @@ def swept_wrongly(rng: random.Random) -> Mistake:
     """A sweep whose values cannot be listed, or none of which can run."""
     values = rng.choice(
         [
-            "privacy.epsilon=range(1,1)",
-            "privacy.epsilon=range(1,100000000)",
-            "privacy.epsilon=glob(*)",
-            "privacy.epsilon=interval(0,1)",
-            "privacy.epsilon=0,-1",
-            "privacy.epsilon=a,b",
-            "privacy.epsilo=1,2",
-            "synthesis=gumm,gun",
-            "hydra/launcher=slurm",
-            "hydra.launcher.n_jobs=0",
-            "data.path=a.csv,b.csv",
+            *("privacy.epsilon=range(1,1)", "privacy.epsilon=range(1,100000000)", "privacy.epsilon=glob(*)"),
+            *("privacy.epsilon=interval(0,1)", "privacy.epsilon=0,-1", "privacy.epsilon=a,b", "privacy.epsilo=1,2"),
+            *("synthesis=gumm,gun", "hydra/launcher=slurm", "hydra.launcher.n_jobs=0", "data.path=a.csv,b.csv"),
             "privacy.epsilon=[1,2],[3]",
         ]
     )

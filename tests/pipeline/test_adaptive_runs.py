@@ -2,10 +2,9 @@
 
 import json
 
-import pandas as pd
 import pytest
 
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 TAXI = ["data=chicago_taxi", "selection=taxi", "mechanism=gaussian", "privacy.delta=2.5e-5", "plan.format=json"]
 
@@ -43,52 +42,9 @@ def test_plan_names_choices_and_what_is_chosen_later(town, capsys, selection):
     assert "ε = 1" in text
 
 
-@pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid"])
-def test_a_run_of_each_selection_stays_within_its_budget(town, selection):
-    settings = [
-        "synthesis=pgm",
-        "hydra.run.dir=out",
-        "privacy.unit=person",
-        "privacy.max_records=4",
-        "privacy.epsilon=20",
-    ]
-    assert command("run", *TOWN, f"selection={selection}", *settings) == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
-    assert said["private"] is True
-    assert 18 < said["spent"]["epsilon"] <= 20
-    measured = [e for e in said["events"] if e["mechanism"] != "exponential"]
-    assert all(e["answered"] and e["clique"] and e["sensitivity"] <= 4 for e in measured)
-    assert any(len(e["clique"]) >= 2 for e in measured)
-    assert list(pd.read_csv(town / "out" / "release" / "synthetic.csv").columns) == ["age", "sex", "job"]
-
-
 def test_targets_stand_in_every_marginal(town):
     settings = ["synthesis=pgm", "hydra.run.dir=out", "selection.targets=[job]", "privacy.epsilon=20"]
     assert command("run", *TOWN, "selection=adagrid", *settings) == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(town / "out")
     cliques = {tuple(e["clique"]) for e in said["events"] if e["mechanism"] != "exponential"}
     assert {("age", "job"), ("sex", "job"), ("age", "sex", "job")} <= cliques
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["selection=aim", "privacy.accountant=basic"], "privacy.accountant"),
-        (["selection=aim", "mechanism=laplace"], "privacy.accountant"),
-        (["selection=aim", "selection.rounds=1"], "selection.rounds"),
-        (["selection=mst", "selection.max_cells=3"], "selection.max_cells"),
-        (["selection=adagrid", "selection.targets=[jobs]"], "'job'"),
-        (["selection=adagrid", "selection.targets=[job]", "selection.closure=[[age,sex]]"], "selection.targets"),
-        (["selection=adagrid", "privacy.epsilon=1e-14", "synthesis=pgm"], "privacy.epsilon"),
-        (["selection=mts"], "mst"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_is_spent(town, capsys, settings, message):
-    assert command("run", *TOWN, "hydra.run.dir=out", *settings) == 1
-    assert message in capsys.readouterr().err
-    ledger = town / "out" / "internal" / "ledger.jsonl"
-    assert not ledger.exists() or len(ledger.read_text().splitlines()) == 1
-
-
-def test_mst_without_merging_serves_a_synthesizer_of_whole_marginals(town):
-    assert command("run", *TOWN, "hydra.run.dir=out", "selection=mst", "selection.rare=0", "synthesis=gum") == 0

@@ -50,24 +50,6 @@ def test_every_experiment_is_one_of_all_and_every_table_is_of_one():
     assert settings.tables.keys() <= files
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["experiment.only=[dpsyn_figure3]"], "did you mean 'dpsyn_figure2'"),
-        (["experiment.files.adlut=x.csv"], "did you mean 'experiment.files.adult'"),
-        (["experiment.files.adult=absent.csv"], "no file 'absent.csv'"),
-        (["data.path=all.yaml"], "not one table for all experiments"),
-    ],
-)
-def test_a_mistake_is_one_clear_message_and_nothing_is_made(arguments, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "all.yaml").write_text("a\n1\n")
-    assert command("run", "experiment=all", "hydra.run.dir=out", *arguments) == 1
-    error = capsys.readouterr().err
-    assert said in error and "fix: " in error and "Traceback" not in error
-    assert not Path("out").exists()
-
-
 def test_published_numbers_have_a_place_and_stand_beside_the_row_that_they_are_of():
     numbers = published_of(
         [

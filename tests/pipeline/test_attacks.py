@@ -10,17 +10,13 @@ import pandas as pd
 import pytest
 
 from pipeline.cli import main
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, statement_of
 
 #: Its marginals are named: what the default measures follows from noise, and so would the number of answers.
 UNIT = [
     *[*TOWN, "selection=pairs", "privacy.unit=person", "privacy.max_records=2"],
     *["synthesis=independent", "evaluation.enabled=false"],
 ]
-
-
-def said(folder: str) -> dict:
-    return json.loads(Path(folder, "release", "privacy.json").read_text())
 
 
 def test_a_folder_named_like_a_column_changes_no_unit_and_no_value(town):
@@ -81,7 +77,7 @@ def test_a_charge_without_an_answer_is_said_and_nothing_is_released_without_any(
     first.unlink()
     assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
     assert "1 of 6 measurements are spent without an answer" in " ".join(capsys.readouterr().err.split())
-    assert said("out")["events"][0]["answered"] is False
+    assert statement_of("out")["events"][0]["answered"] is False
     shutil.rmtree(town / "out" / "release")
     for path in rest:
         path.unlink()

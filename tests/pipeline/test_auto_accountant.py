@@ -1,7 +1,6 @@
 """Runs whose plan chooses noise and accountant: what they say, and what they ask of a shared budget."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +9,10 @@ from mechanisms.accounting.bookings import load_book
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 FAST = ["synthesis=independent", "evaluation.enabled=false", "privacy.accountant=auto"]
 LEDGER = ["budget.ledger=town.json", "budget.limit={epsilon: 3, delta: 1e-6}"]
-
-
-def said(folder):
-    return json.loads((folder / "release" / "privacy.json").read_text(encoding="utf-8"))
 
 
 def planned(*settings):
@@ -30,7 +25,10 @@ def planned(*settings):
 @pytest.mark.parametrize("selection", ["oneway", "indif", "mst"])
 def test_a_run_names_the_accountant_that_was_taken(town, selection):
     assert command("run", *TOWN, *FAST, f"selection={selection}", "hydra.run.dir=out") == 0
-    statement, ledger = said(town / "out"), (town / "out" / "internal" / "ledger.jsonl").read_text(encoding="utf-8")
+    statement, ledger = (
+        statement_of(town / "out"),
+        (town / "out" / "internal" / "ledger.jsonl").read_text(encoding="utf-8"),
+    )
     assert (statement["accountant"], statement["guarantee"]["delta"]) == ("basic", 0)
     assert {e["mechanism"] for e in statement["events"]} <= {"laplace", "exponential"}
     for text in (json.dumps(statement), ledger, (town / "out" / "release" / "statement.html").read_text()):
@@ -62,7 +60,7 @@ def test_the_reserve_is_shared_out_by_the_same_power(town):
     """The charges of a run, as they were booked: ε of chosen marginals in proportion to the root of their cells."""
     pure = ["selection=indif", "privacy.delta=0", "privacy.epsilon=20", "selection.combine_cells=0"]
     assert command("run", *TOWN, *FAST, *pure, "hydra.run.dir=out") == 0
-    statement = said(town / "out")
+    statement = statement_of(town / "out")
     chosen = [e for e in statement["events"] if e["id"].startswith("purse:")]
     ratios = [(e["sensitivity"] / e["scale"]) / np.sqrt(e["answers"] if "answers" in e else e["cells"]) for e in chosen]
     assert len(chosen) > 1
@@ -74,7 +72,7 @@ def test_a_run_counts_as_the_budget_that_it_books_in(town):
     """One pure run would cost the ledger's μ as much as dozens of Gaussian ones of the same ε."""
     for number in range(2):
         assert command("run", *TOWN, *FAST, *LEDGER, "selection=oneway", f"hydra.run.dir=r{number}") == 0
-        assert said(town / f"r{number}")["accountant"] == "gdp"
+        assert statement_of(town / f"r{number}")["accountant"] == "gdp"
     assert planned("selection=oneway", *LEDGER).accountant.kind == "gdp"
     assert load_book(town / "town.json").filter.kind == "gdp"
 
@@ -90,23 +88,19 @@ def test_a_run_counts_as_the_budget_that_it_books_in(town):
 def test_a_budget_of_another_kind_is_heeded_too(town, settings, kind):
     assert planned("selection=oneway", *LEDGER, *settings).accountant.kind == kind
     assert command("run", *TOWN, *FAST, *LEDGER, *settings, "selection=oneway", "hydra.run.dir=out") == 0
-    assert said(town / "out")["accountant"] == kind
+    assert statement_of(town / "out")["accountant"] == kind
 
 
 def test_several_tries_keep_to_the_budget(town):
     accept = "accept=[{metric: l1, marginals: 1, at_most: 1000}]"
     assert command("run", *TOWN, *FAST, "selection=oneway", accept, "accept_tries=2", "hydra.run.dir=out") == 0
-    statement = said(town / "out")
+    statement = statement_of(town / "out")
     assert statement["accountant"] == "basic"
     assert statement["guarantee"]["epsilon"] <= 1
 
 
 def test_named_accountants_split_as_before(town):
     """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
-    config = load_config([*TOWN, *FAST, "selection=oneway", "mechanism=laplace"])
-    config = replace(config, privacy=replace(config.privacy, accountant="basic"))
-    specs = build_specs(config)
-    schema = build.build_schema(specs)
-    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
+    plan = planned("selection=oneway", "mechanism=laplace", "privacy.accountant=basic")
     shares = {m.clique[0]: m.share / m.query.columns ** (2 / 3) for m in plan.measurements}
     assert len({round(s, 12) for s in shares.values()}) == 1

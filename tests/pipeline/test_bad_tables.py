@@ -87,21 +87,6 @@ def test_columns_of_another_type_are_values_outside_and_gaps_are_no_values(town)
     assert all(m["score"] is not None or m["reason"] for m in found["metrics"].values())
 
 
-def test_an_empty_synthetic_table_leaves_each_metric_with_a_reason_of_its_own(town):
-    found = score(all_alike(), all_alike(0))
-    for name, metric in found["metrics"].items():
-        assert metric.get("reason") or (name == "mgd" and metric["score"] == pytest.approx(0.98))
-
-
-def test_a_column_of_the_schema_that_a_table_lacks_is_named_first_and_the_others_are_scored(town, capsys):
-    people(50).drop(columns="sex").to_csv("made.csv", index=False)
-    assert command("score", *SCORE, CHEAP.replace(",sprint2", "")) == 0
-    assert "column 'sex' is not in synthetic" in capsys.readouterr().err
-    found = json.loads(Path("scores.json").read_text())
-    assert "'sex'" in found["first"][0]
-    assert all(m["score"] is not None for m in found["metrics"].values())
-
-
 def test_a_holdout_that_overlaps_the_training_records_is_warned_about(town, capsys):
     unlike = people(600).assign(age=range(600))
     (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("max: 99, bins: {count: 10}", "max: 599"))

@@ -12,14 +12,10 @@ from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.private_table import load_private
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, statement_of
 
 OWN = ["experiment=anita_tradeoff", *TOWN, "experiment.holdout=0.5", "selection=oneway", "synthesis=independent"]
 OWN += ["experiment.metrics=[anita_1way]", "experiment.floors=false", "experiment.repeats=1"]
-
-
-def statement(folder):
-    return json.loads((folder / "release" / "privacy.json").read_text(encoding="utf-8"))
 
 
 def noisy_counts(folder):
@@ -39,13 +35,13 @@ def test_one_row_more_moves_every_answer_of_a_challenge_by_one_at_most(neighbour
 def test_each_release_of_a_challenge_says_what_was_set_aside(town):
     assert command("run", *OWN, "experiment.epsilons=[1,2]", "hydra.run.dir=out") == 0
     for name in ("epsilon-1", "epsilon-2"):
-        said = statement(town / "out" / name)
+        said = statement_of(town / "out" / name)
         assert said["private"] is True
         assert said["holdout"] == 0.5
     keys = {(town / "out" / n / "internal" / "manifest.json").read_text() for n in ("epsilon-1", "epsilon-2")}
     assert len(keys) == 2
     assert command("run", *OWN, "experiment.epsilons=[1]", "experiment.holdout=0", "hydra.run.dir=all") == 0
-    assert statement(town / "all" / "epsilon-1")["holdout"] == "none"
+    assert statement_of(town / "all" / "epsilon-1")["holdout"] == "none"
 
 
 def test_a_challenge_scores_against_the_rows_that_its_release_was_made_from(town):

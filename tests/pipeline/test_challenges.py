@@ -15,20 +15,11 @@ from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.standin import stand_in, subjects
 from pipeline.folders import claimed
 from pipeline.settings.experiment_list import described
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 CHALLENGES = [
-    "anita_tradeoff",
-    "dpsyn_acs",
-    "dpsyn_appendix_a",
-    "dpsyn_fire",
-    "dpsyn_mwem",
-    "mgd_pums",
-    "nist2018_fire",
-    "nist2018_pums",
-    "nist2021_sprint2",
-    "nist2021_sprint3",
-    "nist_crc",
+    *("anita_tradeoff", "dpsyn_acs", "dpsyn_appendix_a", "dpsyn_fire", "dpsyn_mwem", "mgd_pums", "nist2018_fire"),
+    *("nist2018_pums", "nist2021_sprint2", "nist2021_sprint3", "nist_crc"),
 ]
 MAPS = ["ncript_table2", "nist2021_sprint1"]
 
@@ -133,33 +124,11 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     assert found[(labels[1], "pickup_dropoff")]["score"] > 0 and found[(labels[1], "tvd")]["score"] is not None
     assert found[(labels[0], "sprint3")]["reported"] == 464 and found[(labels[1], "sprint3")]["reported"] is None
     bounds = [
-        json.loads((town / "out" / name / "release" / "privacy.json").read_text())["unit"]["max_records"]
+        statement_of(town / "out" / name)["unit"]["max_records"]
         for name in ("epsilon-1-3", "epsilon-1-record", "epsilon-9-4")
     ]
     assert bounds == [3, 1, 4]
     assert "undefined: the third part" in (town / "out" / "internal" / "table.md").read_text()
-
-
-MISTAKES = [
-    (["++experiment.variants=[{epsilon: 1}]"], "both are set"),
-    (["++experiment.samples=[0.5]"], "samples have nothing to stand beside"),
-    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 0}]"], "experiment.variants"),
-    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1, max_record: 2}]"], "did you mean 'max_records'"),
-    (["experiment.epsilons=[]", "++experiment.variants=[{epsilon: 1}, {epsilon: 1}]"], "each once"),
-    (["experiment.epsilons=[]"], "experiment.epsilons"),
-    (["experiment.metrics=[densty]"], "did you mean 'density'"),
-    (["++experiment.rounds={one: [densty]}"], "did you mean 'density'"),
-    (["+experiment.roles.tme=age"], "experiment.roles.tme"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), MISTAKES)
-def test_a_mistake_is_one_clear_message(arguments, said, town, capsys):
-    own = ["experiment=nist2018_fire", *TOWN, "smoke=true", "synthesis=independent"]
-    assert command("run", *own, *arguments) == 1
-    error = capsys.readouterr().err
-    assert said in error
-    assert "Traceback" not in error
 
 
 @pytest.mark.parametrize(("name", "printed"), [(n, p[2]) for n, p in PANELS.items()])

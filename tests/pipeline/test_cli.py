@@ -1,6 +1,5 @@
 """Commands, help, plan, and what a user's mistakes look like: one clear message, exit code 1, nothing half-written."""
 
-import gzip
 import json
 import re
 import subprocess
@@ -15,7 +14,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.commands import asked_commands
 from pipeline.commands.command_table import COMMANDS
 from pipeline.conf_folder import CONF
-from tests.pipeline.conftest import PAIRS, TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people, statement_of
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -33,7 +32,7 @@ def test_the_help_of_run_lists_the_settings_with_their_comments(capsys):
     text = capsys.readouterr().out
     for setting in ("privacy.epsilon", "privacy.unit", "synthesis.rows", "resume", "data.path", "plugins"):
         assert f"  {setting}=" in text
-    assert "--help selection=aim" in text
+    assert "--help selection=aim" in text and "mgd_table1|" in text
     assert "selection.max_cells=" not in text and "experiment.rows=" not in text, "what only some choices have"
 
 
@@ -60,11 +59,6 @@ def test_the_help_of_a_choice_is_what_its_file_says(group, capsys):
         own = re.findall(r"^([a-z_]+): [^#\n]*# ", content, flags=re.MULTILINE)
         assert all(f"  {group}.{name}=" in text for name in own if name != "kind")
         assert "privacy.unit=" not in text or group == "experiment"
-
-
-def test_the_help_of_no_choice_is_a_mistake(capsys):
-    assert command("run", "--help", "selection=ami") == 1
-    assert "did you mean 'aim'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "file"), [("run", "config"), ("synth", "synth"), ("score", "score")])
@@ -108,61 +102,8 @@ def test_plan_and_run_agree(town, capsys):
     assert command("plan", *TOWN, *PAIRS, "plan.format=json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert command("run", *TOWN, *PAIRS, "hydra.run.dir=out") == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text())
+    said = statement_of(town / "out")
     assert [m["scale"] for m in plan["measurements"]] == [e["scale"] for e in said["events"]]
-
-
-MISTAKES = [
-    (["privacy.epsilo=1"], "did you mean 'privacy.epsilon'"),
-    (["privacy.delta=0", "mechanism=gaussian"], "privacy.delta"),
-    (["privacy.delta=0"], "privacy.delta"),
-    (["privacy.accountant=gpd"], "did you mean 'gdp'"),
-    (["privacy.unit=person"], "privacy.max_records"),
-    (["privacy.unit=persn", "privacy.max_records=2"], "person"),
-    (["privacy.max_records=3"], "privacy.max_records"),
-    (["selection.marginals=[[age,agee]]"], "did you mean 'age'"),
-    (["selection.max_cells=1"], "selection.max_cells"),
-    (["synthesis=gumm"], "gum"),
-    (["mechanism=gauss"], "gaussian"),
-    (["data=adlt"], "adult"),
-    (["data.path=nowhere.csv"], "nowhere.csv"),
-    (["data.schema=nowhere.yaml"], "data.schema"),
-    (["release.format=xlsx"], "release.format"),
-    (["limits.memory_gb=0.0001"], "limits.memory_gb"),
-    (["nonsense"], "key=value"),
-    (["privacy.epsilon=1,2"], "run -m"),
-]
-
-
-@pytest.mark.parametrize(("overrides", "message"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
-def test_a_mistake_is_one_clear_message_and_leaves_no_release(town, capsys, overrides, message):
-    assert command("run", *TOWN, "hydra.run.dir=out", *overrides) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error
-    assert not (town / "out" / "release").exists()
-
-
-BROKEN_FILES = {
-    "empty": (b"", "empty"),
-    "duplicate columns": (b"age,sex,sex,job\n1,f,f,baker\n", "sex"),
-    "a column is absent": (b"age,gender,job\n1,f,baker\n", "sex"),
-    "wrong delimiter": (b"age;sex;job\n1;f;baker\n", "data.delimiter"),
-    "truncated gzip": (gzip.compress(people(5000).to_csv(index=False).encode())[:-400], "town.csv"),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN_FILES)
-def test_a_broken_file_is_named_with_what_is_wrong(town, capsys, name):
-    content, message = BROKEN_FILES[name]
-    path = "town.csv.gz" if "gzip" in name else "town.csv"
-    (town / path).write_bytes(content)
-    assert command("run", *TOWN, f"data.path={path}", "hydra.run.dir=out") == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert path in error
-    assert "Traceback" not in error
-    assert not (town / "out" / "release").exists()
 
 
 def test_wild_values_never_make_a_run_fail(town):
@@ -183,11 +124,6 @@ def test_an_opt_in_refusal_quotes_no_value_and_leaves_no_release(town, capsys):
     assert not (town / "out" / "release").exists()
 
 
-def test_an_unknown_command_suggests_the_known_one(capsys):
-    assert command("runn") == 1
-    assert "did you mean 'run'" in capsys.readouterr().err
-
-
 def test_the_exit_code_is_1_without_a_traceback_and_the_traceback_can_be_asked_for(town):
     arguments = [sys.executable, "-m", "pipeline", "run", *TOWN, "privacy.epsilo=1"]
     plain = subprocess.run(arguments, cwd=town, capture_output=True, text=True, check=False)
@@ -197,12 +133,6 @@ def test_the_exit_code_is_1_without_a_traceback_and_the_traceback_can_be_asked_f
     full = subprocess.run(arguments, cwd=town, capture_output=True, text=True, check=False, env=environment)
     assert full.returncode == 1
     assert "Traceback" in full.stderr
-
-
-def test_a_folder_that_cannot_be_written_is_a_clear_error(town, capsys):
-    Path("blocked").write_text("a file, not a folder")
-    assert command("run", *TOWN, "hydra.run.dir=blocked/out") == 1
-    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
@@ -220,15 +150,8 @@ def test_a_draft_may_hold_a_hierarchy_built_by_clustering(town, capsys):
     tree = load_schema(Path("drafted.yaml"))["sex"].hierarchy
     assert tree.leaves == ("f", "m", "other") and tree.level("side").nodes == ("f (2)", "other (1)")
     capsys.readouterr()
-    for wrong, says in [
-        ("cluster={sex: {coordinates: jobs.csv, level: [2]}}", "did you mean 'levels'?"),
-        ("cluster={sexx: {coordinates: jobs.csv, levels: [2]}}", "did you mean 'sex'?"),
-        ("cluster={sex: {coordinates: none.csv, levels: [2]}}", "cannot read none.csv"),
-        ("cluster={sex: 2}", "needs coordinates or distances"),
-        ("cluster=2", "cluster={place: {coordinates: places.csv, levels: [5, 25]}}"),
-    ]:
-        assert command("schema", "town.csv", wrong) == 1
-        assert says in capsys.readouterr().err
+    assert command("schema", "town.csv", "cluster=2") == 1
+    assert "cluster={place: {coordinates: places.csv, levels: [5, 25]}}" in capsys.readouterr().err
 
 
 def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys):
@@ -240,44 +163,6 @@ def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys)
     tree = load_schema(Path("out/release/schema.yaml"))["sex"].hierarchy
     assert [level.nodes for level in tree.levels] == [("everyone",), ("f", "m")]
     assert command("synth", "from=out/release", "output=again") == 0
-
-
-def test_values_that_do_not_fit_the_schema_are_told_to_the_operator_alone(town, capsys):
-    people(50).assign(sex="x").to_csv("town.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out", "data.max_unplaced=1", "console=always") == 0
-    assert "column 'sex': 50 of 50 values" in capsys.readouterr().err
-    assert "sex: 50" in (town / "out" / "internal" / "run.log").read_text()
-    assert "50 of 50" not in (town / "out" / "release" / "privacy.json").read_text()
-
-
-def test_a_release_that_is_not_private_is_not_said_to_be_published(town, capsys):
-    assert command("run", *TOWN, "hydra.run.dir=out", "seed=1") == 0
-    assert "do NOT publish" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["schema", "town.csv", "-o", "x.yaml"], "no flag '-o'"),
-        (["run", *TOWN, "selection.marginals=[age,sex]"], "a list of lists"),
-        (["run", *TOWN, "selection.marginals=[[age,sex]"], "close every bracket"),
-        (["run", *TOWN, "selection.k=[3,9]"], "1 to 3"),
-        (["run", *TOWN, "hydra.run.dir=/proc/foo"], "a folder that can be made"),
-        (["run", *TOWN, "accept={metric: l1, marginals: 2}"], "'accept=[{metric: l1"),
-        (["run", *TOWN, "accept=l1"], "not of the form that this setting has"),
-        (["run", *TOWN, "budget.ledger=a.json", "budget.limit=3"], "not of the form that this setting has"),
-        (["run", *TOWN, "privacy.unit_id_rules=trim"], "'privacy.unit_id_rules=[unicode,trim]'"),
-        (["run", *TOWN, "qqqq=1"], "python -m pipeline run --help"),
-        (["report", "absent"], "no such folder"),
-        (["schema", "town.csv", "qqqq=1"], "python -m pipeline schema --help"),
-    ],
-)
-def test_more_mistakes_have_a_way_out(town, capsys, arguments, message):
-    assert command(*arguments) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Config" not in error
-    assert "fault of the pipeline" not in error
 
 
 def test_the_version_is_told(capsys):
@@ -312,15 +197,6 @@ def test_an_own_list_of_marginals_is_scored(town, capsys):
     first, second = json.loads((town / "scores.json").read_text())["mgd"]["marginals"]
     assert (first["attributes"], first["weights"], first["delta"]) == (["age", "job"], {"age": 1.0, "job": "inf"}, 0)
     assert second["attributes"] == ["sex"]
-    for override, message in (
-        ("evaluation.preset=thrids", "did you mean 'thirds'"),
-        ("evaluation.targets=absent.yaml", "cannot read 'absent.yaml'"),
-        ("evaluation.targets=[{attributes:[age],weights:{age:0.4}}]", "sum to 0.4"),
-        ("evaluation.solver=simplex", "evaluation.solver"),
-        ("detail=slice", "did you mean 'slices'"),
-    ):
-        assert command("score", *tables, override) == 1
-        assert message in capsys.readouterr().err
 
 
 def test_a_model_that_is_too_large_names_marginals_and_fit_drops_the_least_useful(town, capsys):

@@ -19,7 +19,7 @@ from pipeline.report.comparison_page import comparison_page
 from pipeline.sweeps.figures import method_seconds
 from pipeline.sweeps.sweep_page import best_methods, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
-from tests.pipeline.conftest import command, people, write_town
+from tests.pipeline.conftest import command, people, statement_of, write_town
 
 METRICS = ["tvd", "anita_1way", "anita_2way"]
 
@@ -51,7 +51,7 @@ def test_tables_are_sorted_by_their_accuracy_and_each_has_its_scores(compared):
 
 def test_the_epsilon_of_a_table_is_that_of_the_statement_beside_it(compared):
     tables = json.loads((compared / "all.json").read_text())["tables"]
-    stated = json.loads((compared / "release" / "privacy.json").read_text())["guarantee"]["epsilon"]
+    stated = statement_of(compared)["guarantee"]["epsilon"]
     assert tables["synthetic.csv"]["release"]["epsilon"] == stated
     page = unescape((compared / "page.html").read_text())
     assert "release" not in tables["sample.csv"]
@@ -157,18 +157,6 @@ def test_names_tell_paths_apart_and_no_table_counts_twice():
     assert named_tables(same) == {"e1": same[0], "e2": same[1]}
     with pytest.raises(UserError, match="given twice"):
         named_tables(["a.csv", "a.csv"])
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [("[town.csv,gone.csv]", "gone.csv"), ("[]", "no table given"), ("{a: 1}", "several: "), ("[town.csv,3]", "got 3")],
-)
-def test_a_mistake_among_several_tables_is_one_message_and_nothing_is_written(
-    compared, monkeypatch, capsys, given, said
-):
-    monkeypatch.chdir(compared)
-    assert command("score", "real=town.csv", f"synthetic={given}", "output=never.json") == 1
-    assert said in capsys.readouterr().err and not Path("never.json").exists()
 
 
 def swept(folder: Path) -> Path:

@@ -50,12 +50,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "stays.yaml").write_text(SCHEMA, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert (
-            command(
-                "run", *SETTINGS, *PAIRS, "privacy.epsilon=5", "evaluation.metrics=[anita_1way]", "hydra.run.dir=out"
-            )
-            == 0
-        )
+        own = ["privacy.epsilon=5", "evaluation.metrics=[anita_1way]", "hydra.run.dir=out"]
+        assert command("run", *SETTINGS, *PAIRS, *own) == 0
     return folder
 
 
@@ -106,16 +102,6 @@ def test_frames_go_in_and_come_out(folder: Path) -> None:
 
 
 def test_a_rehearsal_keeps_to_it(folder: Path) -> None:
-    assert (
-        command(
-            "rehearse",
-            SETTINGS[0],
-            SETTINGS[2],
-            *PAIRS,
-            "plan.rows=50",
-            "evaluation.enabled=false",
-            "hydra.run.dir=again",
-        )
-        == 0
-    )
+    own = ["plan.rows=50", "evaluation.enabled=false", "hydra.run.dir=again"]
+    assert command("rehearse", SETTINGS[0], SETTINGS[2], *PAIRS, *own) == 0
     assert kept(pd.read_csv("again/rehearsal.csv"))

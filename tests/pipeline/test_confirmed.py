@@ -1,6 +1,5 @@
 """Nobody but a person confirms that a schema is public knowledge: in its file, or on the command line."""
 
-import json
 import time
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import command, rebound, worded
+from tests.pipeline.conftest import command, rebound, statement_of, worded
 
 ROOT = Path(__file__).parents[2]
 FORMS = {
@@ -72,7 +71,7 @@ def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, h
     own = FORMS["false.yaml"].replace("columns:", f"source: {source}\ncolumns:")
     (codes / "own.yaml").write_text(own)
     assert run("own.yaml", "hydra.run.dir=unconfirmed") == 0
-    assert json.loads((codes / "unconfirmed/release/privacy.json").read_text())["private"] is False
+    assert statement_of(codes / "unconfirmed")["private"] is False
     if how == "in the file":
         (codes / "own.yaml").write_text(own.replace("false", "true"))
         assert command("check", "data.path=codes.csv", "data.schema=own.yaml") == 1
@@ -108,12 +107,8 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     assert [s for s in own if not names_the_table(s, *names)] == []
     others = ["the town's register", "census data", "the data dictionary", "a codebook", "https://x.org/town.csv", ""]
     others += [
-        "each town's register",
-        "the Town-Hall's list",
-        "the published domain of the data",
-        "mytown.csv of the office",
-        "open data portal",
-        "values of the ICD-10",
+        *("each town's register", "the Town-Hall's list", "the published domain of the data"),
+        *("mytown.csv of the office", "open data portal", "values of the ICD-10"),
     ]
     shipped = [load_schema(path) for path in (ROOT / "conf" / "schemas").glob("*.yaml")]
     assert len(shipped) > 10 and [s.name for s in shipped if names_the_table(s.source, s.name, f"{s.name}.csv")] == []
@@ -122,12 +117,7 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
 
 def test_marks_between_the_words_of_a_files_name_are_as_good_as_any_others():
     own = [
-        "town 2020",
-        "Town-2020.csv",
-        "town_2020 csv gz",
-        "TOWN2020",
-        "the file town.2020",
-        "ＴＯＷＮ＿2020",
+        *("town 2020", "Town-2020.csv", "town_2020 csv gz", "TOWN2020", "the file town.2020", "ＴＯＷＮ＿2020"),
         "ﬁle town 2020",
     ]
     assert [s for s in own if not names_the_table(s, "town", "data/town_2020.csv.gz")] == []

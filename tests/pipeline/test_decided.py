@@ -103,9 +103,11 @@ def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
 
 
 def test_the_last_lines_and_the_report_say_what_was_decided_and_how_wrong_it_may_be(town, capsys):
-    assert command("run", *TOWN, "selection=auto", "synthesis=independent", "hydra.run.dir=out") == 0
+    own = ["selection=auto", "synthesis=independent", "privacy.epsilon=50", "hydra.run.dir=out"]
+    assert command("run", *TOWN, *own) == 0
     said = capsys.readouterr().out
-    assert "  pairs     " in said and " of 3 measured" in said
+    assert "  pairs     " in said and " of 3 measured" in said and "  related   " in said
     page = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    assert "Strongest relations: " in page
     assert "Pairs of columns: " in page and "How wrong a marginal is at most" in page
     assert "age × sex" in page and "95 % confidence" in page

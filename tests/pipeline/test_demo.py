@@ -17,8 +17,6 @@ from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.demo import write_demo
 from pipeline.demo.calls import CHUNK
-from pipeline.demo.city import BLOCKS, build_city
-from pipeline.demo.names import GROUP_OF_TYPE, GROUPS, NEIGHBOURHOODS, TYPES
 
 ROWS = CHUNK + 30_000  # two chunks
 
@@ -39,15 +37,6 @@ def association(table: pd.DataFrame, a: str, b: str) -> float:
     """Total variation distance between the joint shares and the product of the single ones."""
     joint = pd.crosstab(table[a], table[b], normalize=True).to_numpy()
     return float(np.abs(joint - joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)).sum() / 2)
-
-
-def test_the_map_has_278_neighbourhoods_and_174_types_in_groups() -> None:
-    assert len(set(NEIGHBOURHOODS)) == len(NEIGHBOURHOODS) == 278
-    assert len(set(TYPES)) == len(TYPES) == len(GROUP_OF_TYPE) == 174
-    assert set(GROUP_OF_TYPE) == set(range(len(GROUPS)))
-    middles = build_city().corners.mean(axis=1)
-    assert build_city().corners.shape == (278, BLOCKS, 2)
-    assert len(np.unique(middles.round(4), axis=0)) == 278
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 1000, CHUNK, CHUNK + 1])
@@ -168,9 +157,7 @@ def test_progress_ends_at_all_rows(tmp_path: Path) -> None:
         ("a.csv", 10, -1, "data.seed: got -1"),
     ],
 )
-def test_mistakes_name_the_setting_and_leave_no_file(
-    tmp_path: Path, name: str, rows: int, seed: int, message: str
-) -> None:
+def test_mistakes_name_the_setting_and_leave_no_file(tmp_path, name, rows, seed, message):
     with pytest.raises(UserError, match=message):
         write_demo(tmp_path / name, rows=rows, seed=seed)
     assert list(tmp_path.iterdir()) == []

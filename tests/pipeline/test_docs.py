@@ -128,10 +128,10 @@ def test_settings_and_links_of_the_pages_exist():
     known |= set(keys(compose_config("config", ["experiment=mgd_table1"])))
     for path in (CONF / "selection").glob("*.yaml"):
         known |= set(keys(compose_config("config", [f"selection={path.stem}"])))
-    for name, text in PAGES.items():
+    for name, text in {**PAGES, "README": (ROOT / "README.md").read_text(encoding="utf-8")}.items():
         for setting in re.findall(
             r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.(?!json\b|schema\.)[a-z_]+)\b", text
         ):
             assert setting in known, (name, setting)
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-            assert (ROOT / "docs" / link).exists(), (name, link)
+            assert (ROOT / ("" if name == "README" else "docs") / link).exists(), (name, link)

@@ -33,9 +33,7 @@ class TestEveryExperiment:
         assert command("run", f"experiment={files_of(kind)[0]}", "experiment.no_such_word=1", "hydra.run.dir=out") == 1
         assert "no such setting" in capsys.readouterr().err and not Path("out").exists()
 
-    def test_it_books_in_the_ledger_that_is_named_and_in_none_otherwise(
-        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_books_in_the_ledger_that_is_named_and_in_none_otherwise(self, kind, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         given = [f"experiment={files_of(kind)[0]}", "smoke=true"]
         assert planned_releases(load_config(given), tmp_path / "out") == ()

@@ -11,23 +11,7 @@ import yaml
 
 import pipeline
 from tests.pipeline.conftest import command
-
-SCHEMA = "source: a form\nconfirmed_public: true\n"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def checked(capsys, cells: dict[str, list[str]], declared: str, *more: str) -> dict:
-    """What `check` says of a table under these columns."""
-    pd.DataFrame(cells).to_csv("t.csv", index=False)
-    Path("t.yaml").write_text(f"{SCHEMA}{declared}\n")
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json", *more) == 0
-    return json.loads(capsys.readouterr().out)
+from tests.pipeline.looks import FORM, checked
 
 
 @pytest.mark.parametrize(
@@ -98,18 +82,6 @@ def test_days_and_times_in_digits_of_any_form_are_warned_of(form, width, said, f
 
 
 @pytest.mark.parametrize(
-    ("held", "gap"),
-    [("019", "9"), ("129", "9"), ("1289", '"8", "9"'), ("12345679", "9"), ("1234567", ""), ("159", ""), ("012", "")],
-)
-def test_codes_of_no_answer_above_two_answers_or_seven_are_warned_of(held, gap, folder, capsys):
-    """1 yes, 2 no, 9 unknown, was called ok."""
-    answers = {"a": [held[i % len(held)] for i in range(720)]}
-    (column,) = checked(capsys, answers, "columns: {a: {kind: integer, min: 0, max: 9}}")["columns"].values()
-    assert column["status"] == ("warning" if gap else "ok"), column
-    assert not gap or gap in column["hints"][0]
-
-
-@pytest.mark.parametrize(
     ("usual", "odd", "gap"),
     [
         (lambda i: 20_000 + 37 * (i * i % 1000), "9999999", "9999999"),
@@ -160,7 +132,7 @@ def test_times_with_a_zone_are_warned_of_since_the_clock_of_utc_is_read(folder, 
     for zone, status in (("America/Los_Angeles", "warning"), (None, "ok")):
         pd.DataFrame({"at": at.tz_localize(zone)}).to_parquet("t.parquet")
         Path("t.yaml").write_text(
-            f"{SCHEMA}columns: {{at: {{kind: datetime, min: 2024-01-01, max: 2024-12-31, bins: hour_of_day}}}}\n"
+            f"{FORM}columns: {{at: {{kind: datetime, min: 2024-01-01, max: 2024-12-31, bins: hour_of_day}}}}\n"
         )
         capsys.readouterr()
         assert command("check", "data.path=t.parquet", "data.schema=t.yaml", "format=json") == 0
@@ -210,7 +182,7 @@ def test_a_form_with_day_and_month_changed_over_is_named_instead_of_the_declared
 
 def test_the_id_of_a_person_is_named_before_that_of_a_case(folder, capsys):
     columns = "columns: {sex: {kind: categorical, values: [F, M], missing: false}}\nleave_out: [case_no, client]"
-    Path("t.yaml").write_text(f"{SCHEMA}{columns}\n")
+    Path("t.yaml").write_text(f"{FORM}{columns}\n")
     assert command("plan", "data=table", "data.schema=t.yaml") == 0
     out = capsys.readouterr().out
     assert "'client' looks like an id: privacy.unit=client" in out and "case_no" not in out

@@ -15,9 +15,8 @@ import pytest
 from pipeline.sweeps import planned_jobs
 from tests.pipeline.conftest import PAIRS, TOWN, command, write_town
 from tests.pipeline.mistakes import Ending, faults, mistake
+from tests.pipeline.refused import PLAN, REFUSED, RUN, write_files
 
-RUN = ["run", *TOWN, "hydra.run.dir=out"]
-PLAN = ["plan", *TOWN]
 SWEEP = ["run", "-m", *TOWN, *PAIRS, "hydra.sweep.dir=swept"]
 
 
@@ -28,6 +27,7 @@ def finished(one_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "S" / "internal").mkdir(parents=True)
     (place / "S" / "internal" / "results.parquet").write_bytes(b"x")
     shutil.copytree(one_run, place / "R")
+    write_files(place)
     return place
 
 
@@ -134,20 +134,17 @@ def test_a_mistake_is_one_message_with_a_cure(town, arguments, words):
     answered(mistake(town, *arguments), *words)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([*PLAN, "selection=pairs", "selection.floor=50"], "selection.merge=4.5 with it"),
-        ([*RUN, "evaluation.k=[99]"], "evaluation.k: got [99]"),
-        ([*RUN, "evaluation.references=5"], "evaluation.references: got 5"),
-        ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
-        ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
-        ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
-        (["rehearse", "data.schema=town.yaml", "data.rows=0", "hydra.run.dir=out"], "plan.rows=20000"),
-    ],
-)
-def test_no_setting_is_taken_and_ignored(town, arguments, words):
-    answered(mistake(town, *arguments), words)
+ROWS = [
+    ((*base, *([given] if isinstance(given, str) else given)), word) for base, own in REFUSED for given, word in own
+]
+
+
+@pytest.mark.parametrize(("arguments", "word"), ROWS, ids=[f"{a[-1][:60]}" if a else "" for a, _ in ROWS])
+def test_what_cannot_be_is_refused_before_anything_is_made(finished, monkeypatch, arguments, word):
+    monkeypatch.chdir(finished)
+    end = mistake(finished, *arguments)
+    answered(end, word)
+    assert "Config" not in end.err.replace("DictConfig with ListConfig", ""), "no name of a class of ours"
 
 
 def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):
@@ -158,6 +155,10 @@ def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):
 
 
 BROKEN = {
+    "nothing": ("town.csv", b"", RUN, "empty"),
+    "a column twice": ("town.csv", b"age,sex,sex,job\n1,f,f,baker\n", RUN, "sex"),
+    "a column less": ("town.csv", b"age,gender,job\n1,f,baker\n", RUN, "sex"),
+    "semicolons": ("town.csv", b"age;sex;job\n1;f;baker\n", RUN, "data.delimiter"),
     "a column's name of 200 KB": ("town.csv", b"a" * 200_000 + b",b\n1,2\n", RUN, "column name"),
     "a line of 5 MB": ("town.csv", b"age,sex,job\n1,f," + b"x" * 5_000_000 + b"\n", RUN, "line 2"),
     "a line that is too short": ("town.csv", b"age,sex,job\n1,f,baker\n2,f\n", RUN, "line 3"),

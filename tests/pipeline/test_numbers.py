@@ -1,6 +1,5 @@
 """Numbers keep their shape from the table to the release, and from the release to every table made of it again."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import yaml
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.release_folder import read_release
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 SCHEMA = """
 name: hospital
@@ -105,7 +104,7 @@ def test_a_table_made_again_from_the_release_alone_keeps_them_too(done, monkeypa
 
 def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys, monkeypatch):
     monkeypatch.chdir(done)
-    said = json.loads((done / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    said = statement_of(done / "out")
     fine = [e for e in said["events"] if e.get("stage") == "fine"]
     assert {tuple(e["clique"]) for e in fine} == {("charge (fine)",), ("stay (fine)",)}
     assert sum(e["share"] for e in fine) == pytest.approx(0.1) and all(e["answered"] for e in fine)
@@ -119,7 +118,7 @@ def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys,
 def test_charges_stand_in_their_order_and_the_release_is_sound(town):
     assert command("run", *TOWN, "evaluation.enabled=false", "hydra.run.dir=out") == 0
     assert command("verify", "out/release") == 0
-    said = json.loads((town / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    said = statement_of(town / "out")
     stages = list(dict.fromkeys(e["stage"] for e in said["events"]))
     assert stages[:3] == ["given", "fine", "scores"]
 

@@ -55,9 +55,7 @@ def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.Captur
         "evaluation.order=nowhere",
     ],
 )
-def test_plan_refuses_settings_of_the_scores_that_run_refuses(
-    town: Path, setting: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_refuses_settings_of_the_scores_that_run_refuses(town, setting, capsys):
     said = []
     for name in ("plan", "run"):
         assert command(name, *TOWN, setting) == 1
@@ -66,9 +64,7 @@ def test_plan_refuses_settings_of_the_scores_that_run_refuses(
     assert command("plan", *TOWN, setting, "evaluation.enabled=false") == int("holdout" in setting)
 
 
-def test_a_release_of_no_rows_can_be_read_verified_and_made_again(
-    town: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_of_no_rows_can_be_read_verified_and_made_again(town, capsys):
     assert command("run", *TOWN, "synthesis.rows=0", "hydra.run.dir=out") == 0
     assert "no rows" in "".join(capsys.readouterr())
     for asked in (

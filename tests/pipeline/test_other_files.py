@@ -6,13 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from mechanisms.public.schema.table_schema import load_schema
-from pipeline.statement.papers import write_papers
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import done_once, rebound
-from tests.pipeline.test_contradictions import FAST, read
-
-PAPERS = ("statement.html", "deployment.yaml", "croissant.json", "manifest.json")
+from tests.pipeline.test_contradictions import FAST, forged, read
 
 
 def edited(name, old, new):
@@ -93,10 +89,7 @@ def release(one_run, tmp_path, monkeypatch):
 def test_a_file_that_contradicts_the_measurements_is_found_though_all_papers_were_made_anew(release, name):
     change, line = CHANGES[name]
     change(release)
-    said, schema = read(release)[0], load_schema(release / "schema.yaml")
-    for paper in PAPERS:
-        (release / paper).unlink()
-    write_papers(release, said, schema, table="synthetic.csv", rows_asked=None, signer=None)
+    forged(release, *read(release))
     verdict = verify(release)
     assert not verdict.sound
     assert line in verdict.as_text()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -38,9 +36,7 @@ def test_where_with_umlauts() -> None:
     assert config.where == {"Straße/Bezirk": ["Mitte"], "Alter": [10, 20]}
 
 
-def test_a_release_with_commas_against_a_table_with_semicolons(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_with_commas_against_a_table_with_semicolons(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame({"Größe": [1, 2, 3] * 20, "b": [0, 1] * 30})
     frame.to_csv("Bücher.csv", sep=";", index=False)

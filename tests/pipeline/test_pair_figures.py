@@ -18,6 +18,7 @@ from pipeline.inference import estimates
 from pipeline.inference.coarse_figures import least_mean
 from pipeline.inference.estimate_questions import question
 from tests.pipeline.conftest import command
+from tests.pipeline.test_estimates import often_enough
 
 SCHEMA = """
 name: clinic
@@ -105,11 +106,6 @@ def held(table, asked, known, seeds):
     return hits, seeds * len(truth)
 
 
-def often_enough(hits, tried):
-    """Whether so many hits are not significantly fewer than 95 % of so many independent trials."""
-    return stats.binom.cdf(hits, tried, 0.95) > 1e-3
-
-
 OF_TWO = [
     (question("correlation", "cost", "days", by="ward", within_bin="midpoint"), ("cost", "days", "ward"), 3.0),
     (question("odds_ratio", "smokes", "ill", by="ward"), ("smokes", "ill", "ward"), 20.0),
@@ -117,23 +113,25 @@ OF_TWO = [
 
 
 @pytest.mark.parametrize(("asked", "clique", "sigma"), OF_TWO, ids=["correlation", "odds_ratio"])
-def test_intervals_of_two_columns_hold_and_with_a_noise_stated_30_percent_too_small_they_do_not(asked, clique, sigma):
-    table = clinic()
-    right = held(table, asked, lambda s: release(table, s, clique, sigma=sigma), 80)
-    wrong = held(table, asked, lambda s: release(table, s, clique, sigma=sigma, stated=0.7), 80)
-    assert often_enough(*right) and not often_enough(*wrong)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("asked", "clique", "sigma"), OF_TWO, ids=["correlation", "odds_ratio"])
 @pytest.mark.parametrize(
-    ("noise", "times", "strength"), [("gaussian", 0.3, 2), ("gaussian", 3, 1), ("laplace", 1, 1), ("gaussian", 1, 3)]
+    ("noise", "times", "strength", "seeds"),
+    [
+        ("gaussian", 1, 0, 80),  # sums of Laplace noise are simulated
+        *(
+            pytest.param(noise, times, strength, seeds, marks=pytest.mark.slow)
+            for noise, times, strength, seeds in (
+                *(("gaussian", 0.3, 2, 200), ("gaussian", 3, 1, 200)),
+                *(("laplace", 1, 1, 70), ("gaussian", 1, 3, 200)),
+            )
+        ),
+    ],
 )
-def test_intervals_of_two_columns_hold_over_many_seeds(asked, clique, sigma, noise, times, strength):
+def test_intervals_of_two_columns_hold_and_with_a_noise_stated_30_percent_too_small_they_do_not(
+    asked, clique, sigma, noise, times, strength, seeds
+):
     """Strong and weak relations, little noise and much; a noise stated too small is seen where it is Gaussian."""
-    table = clinic(1, r=0.3 * strength, odds=2.0**strength)
+    table = clinic(1, r=0.3 * strength, odds=2.0**strength) if strength else clinic()
     facts = {"sigma": sigma * times, "noise": noise}
-    seeds = 200 if noise == "gaussian" else 70  # three wards each; sums of Laplace noise are simulated
     assert often_enough(*held(table, asked, lambda s: release(table, s, clique, **facts), seeds))
     if noise == "gaussian" and times <= 1:
         wrong = held(table, asked, lambda s: release(table, s, clique, **facts, stated=0.7), seeds)
@@ -191,25 +189,18 @@ OF_COARSE = [
 
 
 @pytest.mark.parametrize("asked", OF_COARSE, ids=lambda q: q.what)
-def test_estimates_over_coarser_values_hold_what_the_coarse_cells_hide(asked):
+@pytest.mark.parametrize(
+    ("sigma", "seeds"), [(1.0, 12), (15.0, 12), *(pytest.param(s, 200, marks=pytest.mark.slow) for s in (2, 20, 60))]
+)
+def test_estimates_over_coarser_values_hold_what_the_coarse_cells_hide(asked, sigma, seeds):
     """The hardest table: within each coarse cell one ward has all the small costs."""
     table = clinic(2)
     table["ward"] = np.where(np.isin(table["cost"], [0, 2, 4, 7]), 0, np.maximum(table["ward"], 1))
-    for sigma in (1.0, 15.0):
-        hits, tried = held(table, asked, lambda s, sigma=sigma: coarse_release(table, s, sigma=sigma), 12)
-        assert often_enough(hits, tried)
+    assert often_enough(*held(table, asked, lambda s: coarse_release(table, s, sigma=sigma), seeds))
     lines = estimates.estimate(CLINIC, coarse_release(table, 0, sigma=1.0), asked)
     assert (
         set(lines["how"]) == {"measured over coarser values"} and "coarser values of cost" in lines.attrs["notes"][-1]
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("asked", OF_COARSE, ids=lambda q: q.what)
-@pytest.mark.parametrize("sigma", [2.0, 20.0, 60.0])
-def test_estimates_over_coarser_values_hold_over_many_seeds(asked, sigma):
-    table = clinic(5)
-    assert often_enough(*held(table, asked, lambda s: coarse_release(table, s, sigma=sigma), 200))
 
 
 def test_means_on_whole_coarse_cells_are_as_sharp_as_the_noise():

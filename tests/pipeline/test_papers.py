@@ -1,7 +1,6 @@
 """What the papers of a release say under each setting: no sentence is fixed text that a setting makes false."""
 
 import dataclasses
-import json
 import shutil
 from dataclasses import dataclass, field
 
@@ -10,7 +9,7 @@ import yaml
 
 from pipeline.settings.config import Config
 from pipeline.statement.document import render_statement
-from tests.pipeline.conftest import SCHEMA, TOWN, command, people, worded
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people, statement_of, worded
 from tests.pipeline.formats import departures
 from tests.pipeline.test_statement import Page, page
 
@@ -55,16 +54,10 @@ WITHOUT = "for every run (PRIVACY.md): that a run failed, its time and memory, c
 JOBS = "age (bounds and bins), job (values), from noisy answers of this run"
 #: Sentences that stood there whatever was set, and that some setting made false.
 FORMER = [
-    "Bounds, bins and categories are declared.\n",
-    "columns and values that the public schema",
-    "a model of the noisy answers alone",
-    "; no row is looked at again",
-    "synthesis knows the noisy answers alone",
-    "ε at three δ",
-    "of those that were not set aside",
-    "adds up all releases",
-    "Government",
-    "…",
+    *("Bounds, bins and categories are declared.\n", "columns and values that the public schema"),
+    *("a model of the noisy answers alone", "; no row is looked at again"),
+    *("synthesis knows the noisy answers alone", "ε at three δ", "of those that were not set aside"),
+    *("adds up all releases", "Government", "…"),
 ]
 
 TABLE = {
@@ -356,7 +349,7 @@ def test_a_resumed_run_says_which_answers_were_charged_and_lost(towns):
 
 def test_all_that_is_taken_as_public_or_outside_stands_on_the_page_in_full_length(town):
     assert command("run", *QUICK, "hydra.run.dir=out") == 0
-    statement = json.loads((town / "out" / "release" / "privacy.json").read_text(encoding="utf-8"))
+    statement = statement_of(town / "out")
     facts = [f"fact {i}: {'as long as nine columns that were discovered ' * 9}end {i}" for i in range(18)]
     statement["public_facts"] += [{"fact": fact} for fact in facts[:9]]
     statement["outside"] = [{"stop": "rule", "rule": fact} for fact in facts[9:]]

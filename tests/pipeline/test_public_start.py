@@ -87,21 +87,6 @@ def test_a_statement_that_does_not_name_the_table_is_found_out(known):
     assert restated(release, silent, index) == (False, "outside has 2 entries, not 1"), "outside names a public table"
 
 
-@pytest.mark.parametrize("how", ["same", "packed", "sorted"])
-def test_the_private_table_is_no_public_start(how, known, capsys):
-    table = pd.read_csv("town.csv")
-    name = "copy.csv.gz" if how == "packed" else "copy.csv"
-    if how == "same":
-        shutil.copy("town.csv", name)
-    else:
-        (table.sort_values(list(table.columns)) if how == "sorted" else table).to_csv(name, index=False)
-    assert command("run", *FEW, "synthesis=gum", f"synthesis.public={name}", "hydra.run.dir=out") == 1
-    error = capsys.readouterr().err
-    assert "this is the private table itself" in error and "synthesis.public" in error
-    assert not (known / "out" / "release").exists()
-    assert not (known / "out" / "internal" / "ledger.jsonl").exists()
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -111,24 +111,6 @@ def test_query_answers_marginals_and_ranges_as_the_table_would(town, capsys):
     assert half == pytest.approx(real["age"].between(20, 24).sum(), abs=1), "by its fine cells"
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ([], "nothing asked"),
-        (["marginal=[age]", "where={age: [1, 2]}"], "one question at a time"),
-        (["marginal=[agee]"], "did you mean 'age'?"),
-        (["where={job: [bakker]}"], "did you mean 'baker'?"),
-        (["where={age: [40, 20]}"], "low first"),
-        (["marginal=[age,sex,job]"], "no measured marginal tells age × sex × job"),
-        (["marginal=age"], "marginal=[age,sex]"),
-    ],
-)
-def test_a_question_that_cannot_be_answered_says_why(town, capsys, asked, said):
-    assert command("run", *SHARP, "evaluation.enabled=false") == 0
-    assert command("query", "from=out/release", *asked) == 1
-    assert said in capsys.readouterr().err
-
-
 def test_a_marginal_that_stands_in_no_measured_one_is_answered_by_each_solution(town, capsys):
     pairs = "selection.marginals=[[age,sex],[sex,job]]"
     off = ["evaluation.enabled=false", "synthesis=independent"]

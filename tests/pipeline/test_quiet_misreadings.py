@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
-from tests.pipeline.conftest import command
+from tests.pipeline.looks import checked, drafted
 
-SCHEMA = "source: a form\nconfirmed_public: true\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def drafted(cells: dict[str, list[str]]) -> tuple[dict, str]:
-    """The columns of a draft of these cells, and its text."""
-    pd.DataFrame(cells).to_csv("t.csv", index=False)
-    Path("s.yaml").unlink(missing_ok=True)
-    assert command("schema", "t.csv", "output=s.yaml") == 0
-    text = Path("s.yaml").read_text()
-    return yaml.safe_load(text)["columns"], text
-
-
-def checked(capsys, cells: dict[str, list[str]], declared: str | None = None, *more: str) -> dict:
-    """The look of `check`, under these columns, or under the draft."""
-    if declared is None:
-        drafted(cells)
-    else:
-        pd.DataFrame(cells).to_csv("t.csv", index=False)
-        Path("s.yaml").write_text(f"{SCHEMA}columns: {{{declared}}}\n")
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json", *more) == 0
-    return json.loads(capsys.readouterr().out)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_addresses_among_other_words_are_not_drafted_and_are_warned_of_where_they_are_listed(capsys):

@@ -40,14 +40,12 @@ def wrong_answers(seeds: range, finished: Path, place: Path, monkeypatch: pytest
     return wrong
 
 
-def test_forty_mistakes(finished, tmp_path, monkeypatch):
-    assert not wrong_answers(range(40), finished, tmp_path / "town", monkeypatch)
+PARTS = [range(40), *(pytest.param(range(1000 + n, 1050 + n), marks=pytest.mark.slow) for n in range(0, 500, 50))]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_five_hundred_mistakes(finished, tmp_path, monkeypatch, part):
-    assert not wrong_answers(range(1000 + 50 * part, 1050 + 50 * part), finished, tmp_path / "town", monkeypatch)
+@pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: str(seeds.start))
+def test_random_mistakes_end_in_one_message_with_a_cure(finished, tmp_path, monkeypatch, seeds):
+    assert not wrong_answers(seeds, finished, tmp_path / "town", monkeypatch)
 
 
 def test_every_kind_of_mistake_is_made_and_each_as_its_seed_says():

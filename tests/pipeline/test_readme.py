@@ -83,12 +83,3 @@ def test_the_python_example_of_the_readme_runs(toured, monkeypatch):
     exec(code[1], names)
     assert len(names["made"]) == 1000 and names["release"].private  # type: ignore[arg-type, attr-defined]
     assert verify(Path("outputs/python")).sound
-
-
-def test_settings_that_the_readme_names_exist():
-    from pipeline.settings.compose import compose_config
-    from pipeline.settings.compose import setting_names as keys
-
-    known = {*keys(compose_config("config", [])), "privacy.max_records", "data.path", "data.schema"}
-    for name in re.findall(r"`((?:privacy|selection|synthesis|data)\.[a-z_]+)`", README):
-        assert name in known, name

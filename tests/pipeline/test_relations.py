@@ -15,7 +15,6 @@ from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference.relations import distances, in_words, strongest
 from pipeline.inference.release_evidence import ReleaseEvidence
 from synthesis.independent import independent_marginals
-from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.test_decided import FOUR, TRUTH, answer, release
 
 
@@ -103,12 +102,3 @@ def test_noise_alone_is_no_relation():
         noisy = release(seed, 2_000.0, answer(("a", "b"), 2_000.0, seed), answer(("a", "c"), 2_000.0, seed))
         assert strongest(noisy, rows(TRUTH)) == ()
         assert strongest(replace(noisy, distances=None), rows(TRUTH)) == ()
-
-
-def test_the_last_lines_and_the_report_name_the_same_relations(town, capsys):
-    settings = ["privacy.epsilon=50", "selection=pairs", "hydra.run.dir=out"]
-    assert command("run", *TOWN, *settings) == 0
-    said = capsys.readouterr().out
-    assert in_words(()) == ""
-    page = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
-    assert ("  related   " in said) == ("Strongest relations: " in page)

@@ -11,7 +11,7 @@ import pytest
 import pipeline
 from evaluation.attacks.promise_bounds import AttackPromise
 from pipeline.scores.release_beside import release_beside
-from tests.pipeline.conftest import TOWN, command, people, rebound, write_town
+from tests.pipeline.conftest import TOWN, command, people, rebound, statement_of, write_town
 
 ATTACK = ["metrics=[membership_inference]", "evaluation.attacks=60"]
 
@@ -43,7 +43,7 @@ def scored(folder: Path, synthetic: Path, *more: str, capsys: pytest.CaptureFixt
 
 def test_the_statement_beside_a_table_is_said_and_bounds_the_attack_on_its_unit(made, capsys):
     scores, lines = scored(made, made / "persons" / "release" / "synthetic.csv", capsys=capsys)
-    said = json.loads((made / "persons" / "release" / "privacy.json").read_text())
+    said = statement_of(made / "persons")
     assert scores["release"]["private"] and scores["release"]["epsilon"] == said["guarantee"]["epsilon"]
     assert "says private: ε = 1" in scores["first"][0] and "'person' (add_remove)" in lines
     attack = scores["metrics"]["membership_inference"]["details"]

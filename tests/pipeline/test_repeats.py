@@ -17,7 +17,7 @@ from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_se
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1.table1_report import Table1Report
 from pipeline.settings.config import load_config
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 
 
 def test_the_standard_error_is_that_of_the_runs_that_have_a_score():
@@ -73,7 +73,7 @@ def test_a_challenge_is_made_as_often_as_asked_and_shows_the_spread(town):
     assert shown["ours"] == pytest.approx((one["score"] + two["score"]) / 2)
     assert shown["error"] == pytest.approx(abs(one["score"] - two["score"]) / 2) and shown["floor"] == one["floor"]
     for name in ("epsilon-1", "epsilon-1-run-2"):
-        assert json.loads((town / "out" / name / "release" / "privacy.json").read_text())["budget"]["epsilon"] == 1
+        assert statement_of(town / "out" / name)["budget"]["epsilon"] == 1
     told = (town / "out" / "internal" / "table.md").read_text()
     assert "Means of 2 runs, ± their standard errors. With so few runs a 95 % interval is 12.7 of them wide" in told
 

@@ -1,6 +1,5 @@
 """A run that asks for residuals: what it costs, what the release tells of such pairs, and how surely."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from pipeline.inference.decided import decided
 from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.report.answer_noise import signal_to_noise
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import TOWN, done_once
+from tests.pipeline.conftest import TOWN, done_once, statement_of
 
 PAIR = ("age", "job")
 
@@ -33,7 +32,7 @@ def test_a_residual_costs_its_part_and_has_less_noise(run):
     known = load_measurements(run / "release" / "measurements")
     asked = [a for a in known.answers if isinstance(a.query, ResidualQuery)]
     assert any(a.clique == PAIR for a in asked)
-    said = json.loads((run / "release" / "privacy.json").read_text(encoding="utf-8"))
+    said = statement_of(run)
     events = {e["id"]: e for e in said["events"]}
     for answer in asked:
         event = events[answer.event]

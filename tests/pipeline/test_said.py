@@ -50,7 +50,8 @@ def test_the_public_table_is_named_and_is_not_the_private_one(town, capsys):
 
 
 @pytest.mark.parametrize("how", ["packed", "sorted", "parquet", "quoted"])
-def test_a_copy_of_the_private_table_is_not_a_public_one(how, town, capsys):
+@pytest.mark.parametrize("public", [["selection=public", "selection.public"], ["synthesis=gum", "synthesis.public"]])
+def test_a_copy_of_the_private_table_is_not_a_public_one(how, public, town, capsys):
     table = pd.read_csv(town / "town.csv")
     name = {"packed": "copy.csv.gz", "parquet": "copy.parquet"}.get(how, "copy.csv")
     if how == "parquet":
@@ -58,9 +59,10 @@ def test_a_copy_of_the_private_table_is_not_a_public_one(how, town, capsys):
     else:
         made = table.sort_values(list(table.columns)) if how == "sorted" else table
         made.to_csv(town / name, index=False, quoting=1 if how == "quoted" else 0)
-    public = ["selection=public", f"selection.public={name}"]
-    assert command("run", *FAST, *public, "hydra.run.dir=out", "budget.ledger=l.json", LIMIT) == 1
-    assert "this is the private table itself" in capsys.readouterr().err
+    kind, setting = public
+    assert command("run", *FAST, kind, f"{setting}={name}", "hydra.run.dir=out", "budget.ledger=l.json", LIMIT) == 1
+    error = capsys.readouterr().err
+    assert "this is the private table itself" in error and setting in error
     assert not (town / "out" / "release").exists()
     assert not (town / "l.json").exists()  # nothing was booked
 

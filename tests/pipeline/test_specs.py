@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.public.errors import UserError
 from pipeline.run_context import present
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
@@ -43,18 +42,6 @@ def test_columns_without_values_leave_the_selection_as_if_nobody_had_named_them(
     assert build_specs(config).without_columns(["sex"]).selection == fewer.selection
     assert build_specs(config).without_columns([]).selection == build_specs(config).selection
     assert asdict(config) == before
-
-
-def test_a_mistake_of_any_spec_names_its_setting(town: Path) -> None:
-    for setting, where in (
-        ("privacy.unit=person", "privacy.max_records"),
-        ("selection.kind=best", "selection.kind"),
-        ("synthesis.kind=best", "synthesis.kind"),
-        ("privacy.neighbouring=far", "privacy.neighbouring"),
-    ):
-        with pytest.raises(UserError) as caught:
-            build_specs(load_config([*TOWN, setting]))
-        assert caught.value.where == where
 
 
 def test_the_stages_stand_in_the_order_of_the_wall() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.look.rehearse import write_rows
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, statement_of
 from tests.pipeline.messy_hospital import WARDS, messy_hospital, write_messy_hospital
 
 ROWS = 3000
@@ -86,7 +86,7 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
     assert "NOT PRIVATE" in said and not (home / "book.json").exists()
     rows = pd.read_csv(home / "rehearsal" / "rehearsal.csv", dtype=str, keep_default_na=False)
     assert len(rows) == 1000 and rows["patient_id"].value_counts().max() <= 3
-    assert json.loads((home / "rehearsal/release/privacy.json").read_text())["private"] is False
+    assert statement_of(home / "rehearsal")["private"] is False
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, "hydra.run.dir=rehearsal") == 1
     assert command("rehearse", "data.schema=my.yaml", "data.path=messy.csv") == 1
 
@@ -130,7 +130,7 @@ def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     assert synthetic["paid"].str.fullmatch("[0-9]+(,[0-9]{1,2})?").all()
     codes = dict(zip(WARDS, [f"W0{i}" for i in range(1, 8)], strict=True))
     assert (synthetic["ward_code"] == synthetic["ward"].map(codes)).all()
-    held = {e["clique"][0] for e in json.loads((home / "out/release/privacy.json").read_text())["events"]}
+    held = {e["clique"][0] for e in statement_of(home / "out")["events"]}
     assert not held & {"fax", "hospital", "ward_code"}
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.looks import checked, drafted
 
 
 def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(town, capsys):
@@ -33,55 +33,34 @@ def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(tow
 
 
 @pytest.mark.parametrize(("days", "asked"), [(range(1, 13), True), (range(1, 29), False)])
-def test_days_that_may_be_months_are_asked_about(days, asked, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    table = pd.DataFrame({"day": [f"{d:02}/{m:02}/2021" for d in days for m in (1, 5, 12)] * 20})
-    table.to_csv("t.csv", index=False)
-    assert command("schema", "t.csv", "output=s.yaml") == 0
+def test_days_that_may_be_months_are_asked_about(days, asked, folder, capsys):
+    cells = {"day": [f"{d:02}/{m:02}/2021" for d in days for m in (1, 5, 12)] * 20}
     question = "which comes first, the day or the month?"
-    assert (question in Path("s.yaml").read_text()) == asked
-    declared = '{kind: date, min: 2021-01-01, max: 2021-12-31, bins: month, format: "%d/%m/%Y"}'
-    Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\ncolumns: {{day: {declared}}}\n")
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
-    assert (question in capsys.readouterr().out) == asked
+    assert (question in drafted(cells)[1]) == asked
+    declared = 'day: {kind: date, min: 2021-01-01, max: 2021-12-31, bins: month, format: "%d/%m/%Y"}'
+    assert (question in str(checked(capsys, cells, declared)["columns"]["day"]["hints"])) == asked
 
 
-def test_numbers_with_and_without_a_per_cent_sign_are_told_and_a_typesetters_minus_is_a_minus(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
+def test_numbers_with_and_without_a_per_cent_sign_are_told_and_a_typesetters_minus_is_a_minus(folder, capsys):
     cells = {"share": [f"{i % 90}.5%" if i % 3 else f"0.{i % 90 + 10}" for i in range(900)]}
     cells |= {"balance": [f"\u2212{i}.25" if i % 2 else f"{i}.75" for i in range(900)]}
-    pd.DataFrame(cells).to_csv("t.csv", index=False)
-    assert command("schema", "t.csv", "output=s.yaml") == 0
-    draft = Path("s.yaml").read_text()
+    found, draft = drafted(cells)
     assert "300 rows have no %: are they per cent too?" in draft
-    column = yaml.safe_load(draft)["columns"]["balance"]
+    column = found["balance"]
     assert (column["kind"], column["min"], column["max"]) == ("float", -900, 900), draft
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=s.yaml", "format=json") == 0
-    columns = json.loads(capsys.readouterr().out)["columns"]
+    columns = checked(capsys, cells)["columns"]
     assert columns["balance"]["lost"] == 0
     assert columns["share"]["status"] == "warning"
     assert "300 of 900 numbers have no %: are they per cent too?" in columns["share"]["hints"]
 
 
-def test_codes_that_are_read_as_numbers_or_as_gaps_and_numbers_that_are_rounded_are_asked_about(
-    tmp_path, monkeypatch, capsys
-):
+def test_codes_that_are_read_as_numbers_or_as_gaps_and_numbers_that_are_rounded_are_asked_about(folder, capsys):
     """Racks called 2E2, sodium called NA, and 41.476 for 41476 in a column that is declared to be whole."""
-    monkeypatch.chdir(tmp_path)
     cells = {"rack": [f"{i % 9 + 1}E{i % 3}" for i in range(900)], "salt": ["NA", "K", "Ca"] * 300}
     cells |= {"pay": [f"{i % 40 + 1}.476" if i % 2 else "912" for i in range(900)]}
-    pd.DataFrame(cells).to_csv("t.csv", index=False)
-    assert command("schema", "t.csv", "output=s.yaml") == 0
-    draft = Path("s.yaml").read_text()
+    draft = drafted(cells)[1]
     assert "900 are written as 2E2, and read as 200: are they codes?" in draft and "NA taken for a gap: is it?" in draft
-    whole = "{pay: {kind: integer, min: 0, max: 1000, bins: {count: 5}}}"
-    Path("t.yaml").write_text(f"source: a tariff\nconfirmed_public: true\ncolumns: {whole}\n")
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
-    pay = json.loads(capsys.readouterr().out)["columns"]["pay"]
+    pay = checked(capsys, cells, "pay: {kind: integer, min: 0, max: 1000, bins: {count: 5}}")["columns"]["pay"]
     assert pay["status"] == "warning" and "50.0 % of the numbers are rounded to whole ones" in pay["hints"][1]
 
 
@@ -98,25 +77,16 @@ def test_values_that_descend_within_one_bin_break_a_rule_that_orders_them(tmp_pa
     assert "start ≤ end: 100.0 % of the rows break it" in capsys.readouterr().out
 
 
-def looked_at(cells: dict[str, list[str]], columns: str, capsys) -> dict[str, dict]:
-    """What `check` says of each column of a made-up table."""
-    pd.DataFrame(cells).to_csv("t.csv", index=False)
-    Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\ncolumns: {{{columns}}}\n")
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
-    return json.loads(capsys.readouterr().out)["columns"]
-
-
-def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_of(tmp_path, monkeypatch, capsys):
+def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_of(folder, capsys):
     """(12.50) in accounts is below 0; 70 kg and 154 lb are one weight."""
-    monkeypatch.chdir(tmp_path)
     cells = {"paid": [f"({i}.50)" if i % 3 == 0 else f"€{i}.50" if i % 3 == 1 else f"{i}.50" for i in range(900)]}
     cells |= {"weight": [f"{i % 90} kg" if i % 2 else f"{i % 90 * 2} lb" for i in range(900)]}
     cells |= {"pay": [f"{i % 9}k" if i % 3 else f"{i}000" for i in range(900)]}
     cells |= {"fee": [f"{i}.50 EUR" if i % 2 else f"{i}.50" for i in range(900)]}
     number = "kind: float, min: 0, max: 900000, bins: {count: 5}"
     signs = {"paid": '["(", ")", "€"]', "weight": "[kg, lb]", "pay": "[k]", "fee": "[EUR]"}
-    columns = looked_at(cells, ", ".join(f"{c}: {{{number}, strip: {s}}}" for c, s in signs.items()), capsys)
+    declared = ", ".join(f"{c}: {{{number}, strip: {s}}}" for c, s in signs.items())
+    columns = checked(capsys, cells, declared)["columns"]
     assert [columns[c]["status"] for c in signs] == ["warning", "warning", "warning", "ok"]
     assert "300 of 900 numbers stand in brackets, and are read without a minus" in columns["paid"]["hints"][0]
     assert "some numbers alone: 'kg' (450 times), 'lb' (450 times)" in columns["weight"]["hints"][0]
@@ -130,19 +100,22 @@ def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_
         (range(1, 6), ["8", "9"], 'min: 1, max: 9, missing: ["9"]', ["9", "8"]),
         (range(11), ["77", "88", "99"], "min: 0, max: 99", ["77", "88", "99"]),
         (range(1, 6), ["9"], "min: 1, max: 9", ["9"]),
+        *((scale, ["9"], "min: 0, max: 9", ["9"]) for scale in ("01", "12", "1234567")),
+        ("128", ["9"], "min: 0, max: 9", ["8", "9"]),
+        *((held, [], "min: 0, max: 9", []) for held in ("1234567", "159", "012")),
         (range(1, 8), ["8", "9"], "min: 1, max: 9", []),
         (range(70, 99), ["99"], "min: 70, max: 99", []),
     ],
 )
-def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared, asked, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared, asked, folder, capsys):
     cells = {"agree": [*map(str, scale), *codes] * 30}
-    hints = " ".join(looked_at(cells, f"agree: {{kind: integer, {declared}}}", capsys)["agree"]["hints"])
+    column = checked(capsys, cells, f"agree: {{kind: integer, {declared}}}")["columns"]["agree"]
+    hints = " ".join(column["hints"])
+    assert column["status"] == ("warning" if asked else "ok"), column
     assert (f"a gap? missing: {json.dumps(asked)}" in hints) if asked else "a gap?" not in hints
 
 
-def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(folder, capsys):
     days = [f"{d:%Y-%m-%d}" for d in pd.date_range("1960-01-01", periods=900, freq="11D")]
     cells = {"born": [day if i % 9 else "1900-01-01" for i, day in enumerate(days)]}
     cells |= {"known": [day if i % 9 else "9999-12-31" for i, day in enumerate(days)]}
@@ -150,13 +123,13 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
     cells |= {"taken": [f"2024-05-{i % 28 + 1:02}T10:00:00{'Z' if i % 2 else '+02:00'}" for i in range(900)]}
     cells |= {"plain": [day + "T10:00:00Z" for day in days]}
     span = "min: 1900-01-01, max: 2024-12-31, bins: year"
-    columns = looked_at(
+    columns = checked(
+        capsys,
         cells,
         f'born: {{kind: date, {span}}}, known: {{kind: date, {span}, missing: ["9999-12-31"]}}, '
         'short: {kind: date, format: "%d.%m.%y", min: 1969-01-01, max: 2068-12-31, bins: year}, '
         f"taken: {{kind: datetime, {span}}}, plain: {{kind: datetime, {span}}}",
-        capsys,
-    )
+    )["columns"]
     assert '1900-01-01 (100 times): a gap? missing: ["1900-01-01"]' in columns["born"]["hints"]
     assert "450 of 900 days lie after" in columns["short"]["hints"][0]
     assert "are not read, and differ: +02:00 (450 times), Z (450 times)" in columns["taken"]["hints"][0]

@@ -97,24 +97,6 @@ def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys)
     assert "by sex:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("groups=[sax]", "no column 'sax'"),
-        ("groups=[age]", "groups of at most 50"),
-        ("pairs=[[sex,agee]]", "did you mean 'age'"),
-        ("pairs=[[sex,sex]]", "with itself"),
-        ("pairs=[sex,age]", "[[age,income]]"),
-        ("pairs=[[sex,age,job]]", "[[age,income]]"),
-    ],
-)
-def test_groups_and_pairs_that_cannot_be_are_refused_before_anything_is_spent(town, capsys, setting, said):
-    (town / "town.yaml").write_text((town / "town.yaml").read_text("utf-8").replace("bins: {count: 10}, ", ""), "utf-8")
-    assert command("run", *TOWN, f"evaluation.{setting}", "hydra.run.dir=out") == 1
-    shown = capsys.readouterr().err
-    assert said in shown and f"evaluation.{setting.split('=')[0]}" in shown and not (town / "out" / "release").exists()
-
-
 def test_correlations_of_both_tables_are_in_scores_and_report(town):
     assert command("run", *TOWN, "hydra.run.dir=out") == 0
     maps = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))["correlations"]

@@ -84,32 +84,6 @@ def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town,
     assert "1 of the sweep's 4 jobs failed" in said and "\n3 are done; again: hydra.sweep.dir=sweep" in said
 
 
-@pytest.mark.parametrize(
-    ("swept", "said"),
-    [
-        (["privacy.epsilon=1,-1"], "no job with privacy.epsilon=-1 can run"),
-        (["privacy.epsilon=1", "synthesis=gum,foo"], "no job with synthesis=foo can run"),
-        (["privacy.epsilon=1,2", "mechanism=gaussian,gauss"], "no mechanism called 'gauss'"),
-        (["synthesis.rows=9,1000000000000"], "need more than"),
-        (["evaluation.holdout=0.5,7"], "evaluation.holdout"),
-        (["privacy.epsilon=1,2", "hydra.run.dir=mine"], "fix: hydra.sweep.dir=mine"),
-        (["privacy.epsilon=1,2", "hydra.sweep.dir=town.csv"], "hydra.sweep.dir: town.csv is a file"),
-        (["privacy.epsilon=1,2", "hydra.sweep.dir=town.csv/mine"], "hydra.sweep.dir: town.csv is a file"),
-    ],
-)
-def test_a_mistake_that_is_known_at_once_starts_no_job(town, capsys, swept, said):
-    assert command("run", "-m", *FAST, *swept) == 1
-    error = capsys.readouterr().err
-    assert said in error and error.count("error: ") == 1
-    assert not list(town.rglob("internal"))
-
-
-def test_a_sweep_of_nothing_that_can_run_starts_nothing(town, capsys):
-    assert command("run", "-m", *FAST, "privacy.epsilon=-1,0") == 1
-    assert "none of the jobs can run" in capsys.readouterr().err
-    assert not (town / "sweep").exists()
-
-
 def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(town, capsys):
     sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
     assert command(*sweep, "resume=true") == 1
@@ -502,20 +476,6 @@ def test_report_renders_a_sweep_again(swept, tmp_path, monkeypatch, capsys):
     assert command("report", "sweep") == 0
     assert "NOT private" in capsys.readouterr().out
     assert page.exists()
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["privacy.epsilon=1,2", "privacy.epsilonn=3"], "did you mean 'privacy.epsilon'?"),
-        (["synthesis=maxent,gum", "synthesis.public=x.csv"], "a public start is for synthesis=gum alone"),
-        (["synthesis=gum,maxent", "synthesis.public=x.csv"], "fix: ++synthesis.public=VALUE"),
-    ],
-)
-def test_a_setting_that_a_sweep_does_not_know_is_named_with_the_way_out(asked, said, tmp_path, capsys):
-    assert command("run", "-m", *asked, f"hydra.sweep.dir={tmp_path}/sweep") == 1
-    error = capsys.readouterr().err
-    assert said in error and "Traceback" not in error and not (tmp_path / "sweep").exists()
 
 
 @pytest.mark.parametrize(

@@ -185,25 +185,3 @@ def test_a_part_that_is_passed_off_as_the_whole_is_noticed(sharp):
     (part / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "given"}))
     rebound(part)
     assert "statement.html does not say" in verify(part).as_text()
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["where={sx: f}"], "did you mean 'sex'"),
-        (["where={sex: x}"], "has no value 'x'"),
-        (["where={age: [200, 300]}"], "has no value there"),
-        (["rows=3", "synthesis.rows=4"], "rows and synthesis.rows differ"),
-        (["where=[sex]"], "where"),
-    ],
-)
-def test_a_wrong_condition_leaves_nothing(sharp, capsys, asked, said):
-    assert command("synth", f"from={sharp / 'release'}", "output=part", *asked) == 1
-    error = capsys.readouterr().err
-    assert said in error and "Traceback" not in error
-    assert not Path("part").exists()
-
-
-def test_the_papers_of_a_run_say_nothing_of_conditions(sharp):
-    assert "given" not in json.loads((sharp / "release/manifest.json").read_text())
-    assert "Not the whole table" not in (sharp / "release/statement.html").read_text()

@@ -14,7 +14,7 @@ from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
 from pipeline.plugins import offers, plugin_discovery
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
-from tests.pipeline.conftest import TOWN, command, rebound, worded
+from tests.pipeline.conftest import TOWN, command, rebound, statement_of, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
 
 RAISES = "raise RuntimeError('imported')\n"
@@ -40,10 +40,6 @@ def refused(capsys, *arguments: str) -> str:
     return error
 
 
-def statement(run: str) -> dict:
-    return json.loads(Path(run, "release", "privacy.json").read_text())
-
-
 def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys):
     given = ["plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "selection.count=1"]
     given += ["synthesis=best_pair", "synthesis.order=1", "evaluation.metrics=[largest_cell,tvd]", "hydra.run.dir=out"]
@@ -52,7 +48,7 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
     printed = capsys.readouterr().out
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
     assert re.search(r"largest_cell [01]\b", printed)
-    said = statement("out")
+    said = statement_of("out")
     part, maker = said["not_ours"]
     assert (maker["kind"], maker["name"], maker["module"]) == ("synthesis", "best_pair", "best_pair")
     assert {k: part[k] for k in ("kind", "name", "module", "distribution", "version", "audited")} == {
@@ -82,7 +78,7 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
 
 def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, capsys):
     assert command("run", *TOWN, *NOISE, *QUIET, "selection=oneway", "hydra.run.dir=out") == 0
-    said = statement("out")
+    said = statement_of("out")
     assert [(p["kind"], p["name"]) for p in said["not_ours"]] == [
         ("accountant", "tight_zcdp"),
         ("mechanism", "logistic"),
@@ -101,7 +97,7 @@ def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys)
     assert command("run", *given) == 0
     assert re.search(r"whole: epsilon 1,.*\npart: epsilon 0.25,", capsys.readouterr().out)
     for home in ("out/whole", "out/part"):
-        said = statement(home)
+        said = statement_of(home)
         named = {(p["kind"], p["name"], p["module"]) for p in said["not_ours"]}
         assert named == {
             ("engine", "pool", "pool_engine"),
@@ -110,10 +106,10 @@ def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys)
         }
         assert said["private"] and Path(home, "release", "synthetic.feather").is_file()
     assert command("run", *TOWN, *QUIET, given[0], "hydra.run.dir=plain", "selection=oneway") == 0
-    assert "not_ours" not in statement("plain"), "an experiment is named while it runs"
+    assert "not_ours" not in statement_of("plain"), "an experiment is named while it runs"
     given = ["plugins=[feather]", f"data.path={home}/release/synthetic.feather", "hydra.run.dir=again"]
     assert command("run", *TOWN, *given, *QUIET, "selection=oneway") == 0
-    assert [(p["kind"], p["name"]) for p in statement("again")["not_ours"]] == [("reader", "feather")]
+    assert [(p["kind"], p["name"]) for p in statement_of("again")["not_ours"]] == [("reader", "feather")]
 
 
 def test_a_booking_says_that_an_engine_of_others_read_the_rows(shelf):
@@ -164,7 +160,7 @@ def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
 
 def test_a_run_of_ours_says_nothing_of_others(shelf):
     assert command("run", *TOWN, *QUIET, "selection=oneway", "plugins=[largest_cell]", "hydra.run.dir=out") == 0
-    assert "not_ours" not in statement("out")
+    assert "not_ours" not in statement_of("out")
     assert "Not covered" not in Path("out/release/statement.html").read_text()
 
 
@@ -184,7 +180,7 @@ def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
     given = ["selection=top_pairs", "synthesis=best_pair", "evaluation.metrics=[largest_cell]", *NOISE[1:]]
     assert command("run", *TOWN, *given, "console=always", "hydra.run.dir=out") == 0
     assert re.search(r"largest_cell [01]\b", capsys.readouterr().out)
-    parts = statement("out")["not_ours"]
+    parts = statement_of("out")["not_ours"]
     assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic", "best_pair"]
     assert {(p["distribution"], p["version"]) for p in parts} == {("shop-of-others", "1.2")}
     assert "raises" not in sys.modules
@@ -345,7 +341,7 @@ def test_a_module_is_named_not_a_file(shelf, capsys, given, said):
 def test_auto_never_takes_noise_of_others(shelf):
     given = ["plugins=[logistic_noise]", "selection=oneway", "privacy.accountant=basic", "privacy.delta=0"]
     assert command("run", *TOWN, *given, *QUIET, "hydra.run.dir=out") == 0
-    assert {e["mechanism"] for e in statement("out")["events"]} == {"laplace"}
+    assert {e["mechanism"] for e in statement_of("out")["events"]} == {"laplace"}
 
 
 def test_an_accountant_of_others_counts_no_rounds_whose_number_depends_on_answers(shelf, capsys):
@@ -382,7 +378,7 @@ def test_a_resumed_run_is_one_with_the_same_package(shelf, capsys):
     (shelf / "top_pairs.py").rename(package / "work.py")
     given = [*TOWN, "plugins=[shop.pairs]", "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
     assert command("run", *given) == 0
-    assert [p["module"] for p in statement("out")["not_ours"]] == ["shop.work"]
+    assert [p["module"] for p in statement_of("out")["not_ours"]] == ["shop.work"]
     (package / "work.py").write_text((package / "work.py").read_text() + "\n# another version\n")
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
 
@@ -412,7 +408,7 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     noisy = ["plugins=[logistic_noise]", "mechanism=logistic", "privacy.epsilon=0.5"]
     assert command("run", *TOWN, *noisy, *shared, "selection=oneway", "hydra.run.dir=b") == 0
     assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
-    said = statement("c")
+    said = statement_of("c")
     assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
     assert "1 of them rest on parts of plugins" in worded(Path("c/release"))["running_total"]
     assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None]
@@ -551,8 +547,8 @@ def test_a_sweep_knows_modules_of_others(shelf, capsys):
     printed = capsys.readouterr().out
     assert "selection=top_pairs" in printed
     mine, ours = (next(Path("many").glob(f"*selection={name}")) for name in ("top_pairs", "oneway"))
-    assert [p["name"] for p in statement(str(mine))["not_ours"]] == ["top_pairs"]
-    assert "not_ours" not in statement(str(ours))
+    assert [p["name"] for p in statement_of(str(mine))["not_ours"]] == ["top_pairs"]
+    assert "not_ours" not in statement_of(str(ours))
 
 
 def test_the_installed_command_looks_into_the_current_folder_last(shelf, monkeypatch):
@@ -575,12 +571,12 @@ def test_a_digest_covers_the_modules_beside_a_plugin_that_it_is_made_of(shelf, c
     )
     given = [*TOWN, "plugins=[mine]", "mechanism=logistic", "selection=oneway", *QUIET]
     assert command("run", *given, "hydra.run.dir=out") == 0
-    (part,) = statement("out")["not_ours"]
+    (part,) = statement_of("out")["not_ours"]
     assert part["module"] == "shop"
     (shelf / "other.py").write_text((shelf / "other.py").read_text() + "\n# another sampler\n")
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "hydra.run.dir=out", "resume=true")
     assert command("run", *given, "hydra.run.dir=again") == 0
-    assert statement("again")["not_ours"][0]["sha256"] != part["sha256"]
+    assert statement_of("again")["not_ours"][0]["sha256"] != part["sha256"]
 
 
 def test_what_a_sampler_of_others_fails_to_draw_was_charged_before_and_is_never_drawn_again(shelf, capsys):
@@ -599,7 +595,7 @@ def test_what_a_sampler_of_others_fails_to_draw_was_charged_before_and_is_never_
     booked = [json.loads(line)["event"]["id"] for line in ledger.read_text().splitlines()[1:]]
     assert len(booked) == 2 and len(list(Path("out/internal/answers").iterdir())) == 1
     assert command("run", *given, "resume=true") == 0
-    events = statement("out")["events"]
+    events = statement_of("out")["events"]
     assert [e["id"] for e in events if not e["answered"]] == [booked[1]], "spent, and not drawn again"
     assert len(ledger.read_text().splitlines()) == 1 + len(events)
 
@@ -644,7 +640,7 @@ def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its
     )
     given = [*TOWN, "plugins=[shop]", "selection=turning", *QUIET]
     assert command("run", *given, "hydra.run.dir=c") == 0
-    assert ("query", "Backwards") in [(p["kind"], p["name"]) for p in statement("c")["not_ours"]]
+    assert ("query", "Backwards") in [(p["kind"], p["name"]) for p in statement_of("c")["not_ours"]]
 
 
 #: A query that says of itself that it hardly moves, and answers a hundred times what it is asked.
@@ -673,7 +669,7 @@ def test_how_far_a_query_of_others_moves_is_computed_from_its_columns(shelf, cap
         assert len(Path("out/internal/ledger.jsonl").read_text().splitlines()) == 1, "nothing was charged"
         return
     assert command("run", *given) == 0
-    assert {e["sensitivity"] for e in statement("out")["events"]} == {1.0}
+    assert {e["sensitivity"] for e in statement_of("out")["events"]} == {1.0}
     assert command("verify", "out/release", "plugins=[mine]") == 0
 
 
@@ -700,7 +696,7 @@ def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_w
     from pipeline.release_folder import read_release
 
     (answer,) = read_release(Path("out/release"))[2].answers
-    assert statement("out")["events"][0]["sensitivity"] == 1
+    assert statement_of("out")["events"][0]["sensitivity"] == 1
     assert abs(float(answer.values.sum()) - 600) < 6_000, "600 rows, not 600,000"
 
 

@@ -53,9 +53,7 @@ def test_a_matrix_of_distances_serves_as_well(tmp_path: Path) -> None:
     st.data(),
     st.sampled_from(METHODS),
 )
-def test_cuts_are_nested_of_the_size_asked_for_and_the_same_each_time(
-    places: list[tuple[int, int]], data: st.DataObject, method: str
-) -> None:
+def test_cuts_are_nested_of_the_size_asked_for_and_the_same_each_time(places, data, method):
     """Ties and places that coincide included."""
     size = len(places)
     counts = sorted(data.draw(st.sets(st.integers(1, size), min_size=1, max_size=3)))

@@ -114,9 +114,7 @@ def test_times_differ_in_days_and_count_as_midnight_beside_dates() -> None:
         ("3 + 4", None, "names no column"),
     ],
 )
-def test_what_is_not_allowed_is_refused_with_its_position_and_the_way_out(
-    text: str, place: int | None, says: str
-) -> None:
+def test_what_is_not_allowed_is_refused_with_its_position_and_the_way_out(text, place, says):
     with pytest.raises(UserError) as error:
         parse_expression(text, TYPES, "s.yaml: derive 'z'")
     assert says in f"{error.value.what} {error.value.fix}" and error.value.where == "s.yaml: derive 'z'"
@@ -215,9 +213,7 @@ def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
         ({}, {"derive": {"age": {"expression": "stay", "map": {}}}}, "map beside expression"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_when_the_schema_is_read(
-    columns: dict[str, Any], rules: dict[str, Any], says: str
-) -> None:
+def test_what_cannot_be_is_refused_when_the_schema_is_read(columns, rules, says):
     with pytest.raises(UserError, match=says):
         facts({**STAY, **columns}, **{"derive": RULES, **rules})
 

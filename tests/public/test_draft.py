@@ -293,9 +293,7 @@ def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_p
     assert facts["signed"].missing_texts == () and facts["signed"].low == -2
 
 
-def test_columns_that_are_looked_at_together_are_drafted_as_each_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_that_are_looked_at_together_are_drafted_as_each_alone(tmp_path, monkeypatch):
     money = "".join(
         f'"${i % 97},{100 + i % 900}.50",{i % 28 + 1:02}.{1 + i % 12:02}.2020,{i % 3}\n' for i in range(500)
     )
@@ -320,9 +318,7 @@ def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("broken", "proposed"), [(0, True), (15, True), (80, False)])
-def test_two_dates_that_nearly_always_ascend_are_proposed_as_ordered(
-    tmp_path: Path, broken: int, proposed: bool
-) -> None:
+def test_two_dates_that_nearly_always_ascend_are_proposed_as_ordered(tmp_path, broken, proposed):
     rows = [(f"20{10 + i % 9}-01-{1 + i % 20:02}", f"20{10 + i % 9}-02-{1 + i % 28:02}") for i in range(2000)]
     rows = [(b, a) if i < broken else (a, b) for i, (a, b) in enumerate(rows)]
     text, _ = drafted(csv(tmp_path, "start,end\n" + "".join(f"{a},{b}\n" for a, b in rows)))

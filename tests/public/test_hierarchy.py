@@ -169,9 +169,7 @@ def as_csv(tree: Hierarchy) -> str:
 
 
 @given(trees())
-def test_yaml_and_csv_say_the_same_and_survive_the_way_through_a_schema(
-    tmp_path_factory: pytest.TempPathFactory, tree: Hierarchy
-) -> None:
+def test_yaml_and_csv_say_the_same_and_survive_the_way_through_a_schema(tmp_path_factory, tree):
     nested = parse_schema(declared(tree, hierarchy_fields(tree)), where="nested.yaml")
     assert nested["a"].hierarchy == tree
     assert again(nested) == nested

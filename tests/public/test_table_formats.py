@@ -84,9 +84,7 @@ def test_the_first_bytes_say_more_than_the_name_and_what_says_nothing_is_csv(tmp
 
 
 @pytest.mark.parametrize("name", ["csv.gz", "feather"])
-def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(
-    name: str, feather: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(name, feather, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(write_town(tmp_path))
     seeds = ["privacy.noise_seed=3", "synthesis.seed=3"]
     for form in (name, "csv"):
@@ -112,9 +110,7 @@ def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(
     assert len(Path("bounds.csv").read_text().splitlines()) == 7
 
 
-def test_a_resumed_run_reads_the_rows_of_its_format_again(
-    feather: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_reads_the_rows_of_its_format_again(feather, tmp_path, monkeypatch):
     monkeypatch.chdir(write_town(tmp_path))
     run = ("run", *TOWN, *PAIRS, "hydra.run.dir=out", "release.format=feather")
     assert command(*run) == 0
@@ -140,9 +136,7 @@ HALF = {
 
 
 @pytest.mark.parametrize("fault", HALF)
-def test_a_half_made_format_ends_a_run_before_anything_is_there(
-    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_half_made_format_ends_a_run_before_anything_is_there(fault, tmp_path, monkeypatch):
     functions, kind, said = HALF[fault]
     facts: dict[str, Any] = {**vars(CSV), "name": "half", "suffixes": (".half",), **functions}
     monkeypatch.setitem(FORMATS, "half", TableFormat(**facts))

@@ -26,15 +26,7 @@ def test_the_closure_holds_every_subset_once():
 def test_paper_003_counts_66_marginals_with_seven_copies():
     """Adaptive Granularity Mechanism, marginal selection: 7 outer marginals, their closure, 7 extra copies: 66."""
     names = [
-        "shift",
-        "company_id",
-        "pickup",
-        "dropoff",
-        "payment_type",
-        "fare",
-        "tips",
-        "trip_total",
-        "trip_seconds",
+        *("shift", "company_id", "pickup", "dropoff", "payment_type", "fare", "tips", "trip_total", "trip_seconds"),
         "trip_miles",
     ]
     taxi = Domain(tuple(Attribute(n, 2) for n in names))

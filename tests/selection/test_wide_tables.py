@@ -44,9 +44,7 @@ def plan_text(*overrides: str, details: bool = False) -> str:
 
 
 @given(st.integers(2, 12), st.sets(st.integers(0, 11)), st.integers(0, 70))
-def test_pairs_are_all_or_those_of_important_columns_and_never_too_many(
-    columns: int, marked: set[int], most: int
-) -> None:
+def test_pairs_are_all_or_those_of_important_columns_and_never_too_many(columns, marked, most):
     names = [f"c{i:02}" for i in range(columns)]
     important = {n for i, n in enumerate(names) if i in marked}
     with pytest.MonkeyPatch.context() as changed:

@@ -135,12 +135,6 @@ def test_a_pair_whose_answers_are_all_below_zero_tells_nothing():
     assert off(table, ring(), ("a", "b")) < 0.05 and off(table, ring(), ("c",)) < 0.05
 
 
-@pytest.mark.filterwarnings("error")
-def test_without_any_answer_rows_are_even():
-    table = made(Measurements(WORLD, (), 600), rows=600)
-    assert table.rows == 600 and np.bincount(table.column("a"), minlength=6).min() > 50
-
-
 def test_answers_over_merged_values_are_taken():
     real = ring()
     labels = np.array([0, 0, 1, 1, 2, 2])

@@ -22,7 +22,7 @@ from synthesis.gum.passes import gum_rows
 from synthesis.impossible import mended
 from synthesis.papers.maxent import MaxentSpec, ViewModel, fit_maxent
 from synthesis.papers.mcf import McfSpec, fewest_changes
-from synthesis.synthesize import synthesize, synthesize_recorded
+from synthesis.synthesize import synthesize_recorded
 from synthesis.synthesizers import SYNTHESIZERS
 
 OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
@@ -171,23 +171,6 @@ def test_the_record_tells_every_pass_and_stops_when_stalled():
 
 def violates(table, zeros):
     return any(cells[tuple(table.column(n) for n in clique)].any() for clique, cells in zeros)
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_no_synthesizer_makes_an_impossible_combination(name):
-    rng = np.random.default_rng(0)
-    joint = joint_of(rows=3000, shape=1.0)
-    cells, wide = rng.random((4, 3)) < 0.3, rng.random((5, 2, 3)) < 0.3
-    zeros = [(("a", "b"), cells), (("c", "d", "e"), wide), (("a", "e"), np.eye(4, 3, dtype=bool))]
-    answers = []
-    for clique in [tuple(c) for c in ("a", "b", "c", "ab", "bc", "cd", "ac")]:
-        exact = sums(joint, clique).ravel()
-        noisy = exact + rng.normal(0, 10, exact.size)
-        answers.append(NoisyMarginal(clique, Identity(exact.size), noisy, "gaussian", 10.0, "0"))
-    for rows in (1, 2000):
-        table = synthesize(Measurements(WORLD, tuple(answers)), SYNTHESIZERS[name](), rows=rows, rng=rng, zeros=zeros)
-        assert table.rows == rows
-        assert not violates(table, zeros)
 
 
 def test_rows_are_mended_from_nothing_and_zeros_without_any_row_are_refused():

@@ -1,0 +1,45 @@
+"""What a draft and `check` say of a made-up table in the current folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.pipeline.conftest import command
+
+#: The head of a schema that a person confirmed.
+FORM = "source: a form\nconfirmed_public: true\n"
+
+
+def drafted(cells: Mapping[str, Sequence[object]]) -> tuple[dict[str, Any], str]:
+    """The columns of a draft of these cells, and its text, which is s.yaml."""
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    Path("s.yaml").unlink(missing_ok=True)
+    assert command("schema", "t.csv", "output=s.yaml") == 0
+    text = Path("s.yaml").read_text()
+    return yaml.safe_load(text)["columns"], text
+
+
+def checked(
+    capsys: pytest.CaptureFixture[str],
+    cells: Mapping[str, Sequence[object]],
+    declared: str | Mapping[str, object] | None = None,
+    *more: str,
+) -> dict[str, Any]:
+    """What `check` says of a table under these columns (a schema's text, its columns alone), or under its draft."""
+    if declared is None:
+        drafted(cells)
+    else:
+        columns = json.dumps(declared) if isinstance(declared, Mapping) else f"{{{declared}}}"
+        pd.DataFrame(cells).to_csv("t.csv", index=False)
+        Path("t.yaml").write_text(FORM + (declared if str(declared).startswith("columns:") else f"columns: {columns}"))
+    capsys.readouterr()
+    schema = "s.yaml" if declared is None else "t.yaml"
+    assert command("check", "data.path=t.csv", f"data.schema={schema}", "format=json", *more) == 0
+    return json.loads(capsys.readouterr().out)
