@@ -163,15 +163,12 @@ class Source:
             return f"coalesce({', '.join(self.moment(index, f) for f in (form, *more))})"
         if self.types[index] in DATES | {UTC, UTC_NS}:
             return f"TRY_CAST({self._clock(index)} AS TIMESTAMP)"
-        if form is None:
-            # The engine takes 02/03/24 for the 24th of March of the year 2.
-            text = self.text(index)
-            return f"TRY_CAST(CASE WHEN NOT regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]') THEN {text} END AS TIMESTAMP)"
         text = self.text(index)
+        if form is None:  # the engine takes 02/03/24 for the 24th of March of the year 2
+            return f"TRY_CAST(CASE WHEN NOT regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]') THEN {text} END AS TIMESTAMP)"
         moment = f"CAST(TRY_STRPTIME(trim({text}), {literal(form)}) AS TIMESTAMP)"
         if "%Y" not in form:
-            return moment
-        # The engine takes 01.02.65 for a day of the year 65.
+            return moment  # else the engine takes 01.02.65 for a day of the year 65
         shown = f"contains({text}, lpad(CAST(year({moment}) AS VARCHAR), 4, '0'))"
         return f"CASE WHEN year({moment}) >= 1000 OR {shown} THEN {moment} END"
 
@@ -198,8 +195,7 @@ class Source:
             private_folder(spill)
             engine = connection(spill, self.memory_limit_bytes, self.threads)
             try:
-                engine.execute("SET enable_progress_bar = false")  # progress is the caller's to show
-                for statement in first:
+                for statement in ("SET enable_progress_bar = false", *first):  # progress is the caller's to show
                     engine.execute(statement)
                 yield engine
             finally:
@@ -385,9 +381,8 @@ def _explained(message: str, source: Source) -> UserError:
     fields = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if fields:
         problem = f"malformed{at}: the header has {fields[1]} fields, this line {fields[2]}"
-        return UserError(
-            problem, where=where, fix=f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
-        )
+        fix = f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
+        return UserError(problem, where=where, fix=fix)
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("utf-8", "is not UTF-8 text", "save the file as UTF-8"),
@@ -401,6 +396,5 @@ def _explained(message: str, source: Source) -> UserError:
     ):
         if sign in message:
             return UserError(problem + at, where=where, fix=fix)
-    return UserError(
-        f"cannot be read{at}: truncated or not well formed", where=where, fix="check the file, or fetch it again"
-    )
+    problem = f"cannot be read{at}: truncated or not well formed"
+    return UserError(problem, where=where, fix="check the file, or fetch it again")
