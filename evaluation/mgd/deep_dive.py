@@ -75,7 +75,7 @@ def deep_dive(
     An optimum is seldom unique: another may move other mass at the same total cost. A bin is charged for the records
     added to and removed from it and for half of each movement from or to it; a slice for its bins.
 
-    Cost: for paths some times that of the score, else a min-cost flow over the parts beyond tolerance.
+    Cost: a min-cost flow over the parts beyond tolerance.
 
     Args:
         real, synthetic: tables over the schema's domain.

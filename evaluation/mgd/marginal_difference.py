@@ -144,7 +144,7 @@ def mgd(
         synthetic: the other table, likewise.
         targets: which marginals, at which levels, with which weights.
         alpha: cost of adding or removing one record (Appendix A.1), above 0.
-        solver: auto, exact, flow or lp.
+        solver: auto or flow.
         deltas: further tolerances of all marginals, at which the score is computed too; each takes as long again.
     Raises:
         UserError: tables over another domain than the schema's; a marginal too large for the solver asked for.

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
-from evaluation.mgd.aemc import check_settings, check_solver, dense_parts
+from evaluation.mgd.aemc import check_graph, check_settings, dense_parts
 from evaluation.mgd.aemc_flow import Flow, flow_cost
 from evaluation.mgd.aemc_graph import graph_of
-from evaluation.mgd.aemc_path import path_flows
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.independent_parts import FlowParts, split
 from mechanisms.public.jit import compiled
@@ -72,13 +71,13 @@ class Movements:
 def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0) -> Movements:
     """An optimum of Equation 1 with all that moves.
 
-    Cost: for paths some times that of the score, else a min-cost flow over the parts beyond tolerance.
+    Cost: a min-cost flow over the parts beyond tolerance.
 
     Raises:
         UserError: settings that make no sense, a flow too large.
     """
     check_settings(cells, axes, delta, alpha)
-    check_solver(axes, "flow")
+    check_graph(axes, "flow")
     lengths = np.array([a.length if a.moves else 0 for a in axes])
     alone = np.flatnonzero((cells.codes >= lengths[:, None]).all(axis=0))
     gap = cells.p[alone] - cells.q[alone]
@@ -89,8 +88,7 @@ def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: 
     for moving, chosen in parts.groups():
         used = [axes[i] for i in moving]
         p, q = dense_parts(cells, parts, chosen, used)
-        by_path = len(used) == 1 and used[0].kind == "path" and used[0].step > 0
-        flow = _path(p, q, used[0], delta, alpha) if by_path else flow_cost(p, q, used, delta, alpha, keep=True)
+        flow = flow_cost(p, q, used, delta, alpha, keep=True)
         error += flow.error
         names = _names(cells, parts, chosen, moving, used)
         changes.append((names.ravel(), flow.added.ravel(), flow.removed.ravel()))
@@ -127,13 +125,6 @@ def _sum_up(  # the columns of one optimum
     return Movements(
         total, error, spent, adding, removing, source, target, mass, cost, ids.astype(np.int64), added, removed, share
     )
-
-
-def _path(p: NDArray[np.float64], q: NDArray[np.float64], axis: Axis, delta: float, alpha: float) -> Flow:
-    """The flow of parts that are paths, by dynamic programming; the arcs to the right come first, as in the graph."""
-    costs, right, added, removed = path_flows(p, q, float(axis.step), float(delta), float(alpha))
-    along = np.concatenate([np.maximum(right[:, :-1], 0.0), np.maximum(-right[:, :-1], 0.0)], axis=1)
-    return Flow(float(costs.sum()), 0.0, along, removed, added)
 
 
 def _names(

@@ -34,28 +34,30 @@ FREE, OUT, IN = 0, 1, 2
 SCANNED = 8
 
 
+@compiled
 def network_simplex(
-    have: NDArray[np.int64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-    edges: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
-    alpha: int,
-    limit: int,
+    have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price: Ints, alpha: int, limit: int
 ) -> int:
-    """The least cost of bringing every node into its range; −1 where `limit` steps of work did not suffice.
+    """The least cost of bringing every node of every part into its range; −1 where `limit` did not suffice.
 
     Args:
-        have: what lies at each node; it must end between `low` and `high`.
-        edges: their two ends and the cost ≥ 0 of one unit along each; open both ways.
+        have: what lies at each node, parts × nodes; it must end between `low` and `high`.
+        tail, head, price: the edges' two ends and the cost ≥ 0 of one unit along each; open both ways.
         alpha: cost of adding or removing one unit.
-        limit: how many tree nodes may be touched.
+        limit: how many tree nodes may be touched in a part.
     """
-    return _simplex(have, low, high, *edges, alpha, limit)
+    total = 0
+    for part in range(len(have)):
+        cost = _simplex(have[part], low[part], high[part], tail, head, price, alpha, limit)
+        if cost < 0:
+            return -1
+        total += cost
+    return total
 
 
 @compiled
 def _simplex(have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price: Ints, alpha: int, limit: int) -> int:
-    """`network_simplex` in compiled code."""
+    """`network_simplex` of one part."""
     nodes, edges = len(have), len(tail)
     arcs = (tail, head, price, low, high, alpha)
     state = _star(have, low, high, edges, alpha)

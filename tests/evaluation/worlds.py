@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from evaluation.cells import Cells
-from evaluation.mgd.aemc_lp import lp_cost
+from evaluation.mgd.aemc_graph import Graph
 from evaluation.mgd.geometry import Axis, distance_matrix
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)
@@ -60,3 +62,74 @@ def equation_1(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float) -
     p, q = np.zeros((2, int(np.prod(cells.shape))))
     p[cells.ids], q[cells.ids] = cells.p, cells.q
     return lp_cost(p, q, distance_matrix(axes), delta, alpha) / float(q.sum())
+
+
+def lp_cost(
+    p: np.ndarray,
+    q: np.ndarray,
+    distance: np.ndarray,
+    delta: float,
+    alpha: float,
+) -> float:
+    """Section 4.1: min Σ X_ij M_ij + α Σ_j max(|Σ_i X_ij − Q_j| − Δ, 0) subject to Σ_j X_ij = P_i, X ≥ 0.
+
+    Args:
+        p, q: synthetic and true mass of T cells.
+        distance: T × T, infinite where no mass may move.
+    """
+    cells = p.size
+    source, target = np.nonzero(np.isfinite(distance))
+    moves = source.size
+    each = np.arange(moves)
+    ones = np.ones(moves)
+    rows = sparse.csr_array((ones, (source, each)), shape=(cells, moves))
+    inflow = sparse.csr_array((ones, (target, each)), shape=(cells, moves))
+    none = sparse.csr_array((cells, cells))
+    identity = sparse.eye_array(cells)
+    above = sparse.hstack([inflow, -identity, none])
+    below = sparse.hstack([-inflow, none, -identity])
+    result = linprog(
+        np.concatenate([distance[source, target], np.full(2 * cells, alpha)]),
+        A_ub=sparse.vstack([above, below]),
+        b_ub=np.concatenate([q + delta, delta - q]),
+        A_eq=sparse.hstack([rows, none, none]),
+        b_eq=p,
+        method="highs",
+    )
+    return _solved(result)
+
+
+def lp_cost_between_neighbours(p: np.ndarray, q: np.ndarray, graph: Graph, delta: float, alpha: float) -> float:
+    """Section 4.3: the same with flows between neighbours in the place of moves between any two cells.
+
+    So the variables are as many as the arcs and twice the cells, and not as the squared cells.
+
+    Args:
+        p, q: synthetic and true mass of the graph's cells in C order.
+    """
+    cells, arcs = p.size, graph.tail.size
+    each, at = np.arange(arcs), np.arange(cells)
+    leave = sparse.csr_array((np.ones(arcs), (graph.tail, each)), shape=(graph.nodes, arcs))
+    enter = sparse.csr_array((np.ones(arcs), (graph.head, each)), shape=(graph.nodes, arcs))
+    end = sparse.csr_array((np.ones(cells), (graph.last, at)), shape=(graph.nodes, cells))
+    start = np.zeros(graph.nodes)
+    start[graph.first] += p
+    identity, nothing = sparse.eye_array(cells), sparse.csr_array((cells, arcs))
+    costs = np.array([float(c) for c in graph.costs])[graph.cost]
+    result = linprog(
+        np.concatenate([costs, np.zeros(cells), np.full(cells, alpha)]),
+        A_ub=sparse.vstack(
+            [sparse.hstack([nothing, identity, -identity]), sparse.hstack([nothing, -identity, -identity])]
+        ),
+        b_ub=np.concatenate([q + delta, delta - q]),
+        A_eq=sparse.hstack([leave - enter, end, sparse.csr_array((graph.nodes, cells))]),
+        b_eq=start,
+        method="highs",
+    )
+    return _solved(result)
+
+
+def _solved(result) -> float:
+    if result.status != 0:
+        raise RuntimeError(f"the linear programme was not solved: {result.message}")
+    return float(result.fun)
