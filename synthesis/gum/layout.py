@@ -38,7 +38,7 @@ class Layout:
     appended: tuple[Appended, ...]
 
 
-def lay_out(targets: ConsistentTargets, *, append: bool, separate: bool, again: bool = True) -> Layout:
+def lay_out(targets: ConsistentTargets, *, again: bool = True) -> Layout:
     """Take attributes that are in one marginal off, again and again; what is left falls into connected parts.
 
     A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Attributes
@@ -49,10 +49,7 @@ def lay_out(targets: ConsistentTargets, *, append: bool, separate: bool, again: 
     outer = outermost([t for t in targets.marginals if len(t.clique) > 1 or t.clique[0] in bound])
     appended: list[Appended] = []
     first = frozenset(n for n, k in Counter(n for t in outer for n in t.clique).items() if k == 1)
-    while append:
-        taken = _lone(outer, cliques, None if again else first)
-        if taken is None:
-            break
+    while (taken := _lone(outer, cliques, None if again else first)) is not None:
         appended.append(taken)
         outer = [t for t in outer if t is not taken.target]
         columns_used = set(taken.kept)
@@ -65,7 +62,7 @@ def lay_out(targets: ConsistentTargets, *, append: bool, separate: bool, again: 
     inside = [t for t in targets.marginals if set(t.clique) <= left and not any(t is o for o in outer)]
     smaller = [t for t in inside if any(set(t.clique) < set(o.clique) for o in outer)]
     groups = []
-    for names in components(left, links) if separate else ([left] if left else []):
+    for names in components(left, links):
         inner = tuple(t for t in (*outer, *smaller) if set(t.clique) <= names)
         groups.append((targets.domain.canonical(names), inner))
     return Layout(tuple(groups), tuple(reversed(appended)))

@@ -14,7 +14,6 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.settings import setting
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import ConsistentTargets, Target
-from synthesis.consistency.nonnegative import NONNEGATIVE
 from synthesis.convergence import Record, Synthesized, convergence
 from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.layout import Columns, Layout, draw_lone, lay_out, tree_columns
@@ -22,6 +21,8 @@ from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows
 
 STARTS = ("oneway", "tree")
+#: Passes end where a whole one moves less than this share of the rows per marginal.
+SETTLED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -33,29 +34,18 @@ class Passes(ByTargets):
         start: the first rows: oneway (independent columns) or tree (the two-way marginals of a tree, by mutual
             information).
         lone: attributes in a single marginal are appended at the end: again and again, until none is left, so that a
-            tree is drawn whole (append); those that are so at first (once, as Appendix A.3 says); or none (update).
-        groups: parts of the table without a common marginal are made apart and joined (separate), or together.
-        nonnegative: how negative cells are taken out of the targets; see `NONNEGATIVE`.
+            tree is drawn whole (append); or those that are so at first (once, as Appendix A.3 says).
         rare, floor: values with a noisy count below max(rare · σ, floor records) get no rows where all of them together
             are below that too (Li et al. 2021b, section 5.3); 0 and 0: no such rule. See `rare_zeros`.
-        tolerance: stop when a whole pass moves less than this share of the rows per marginal.
         stall: stop when the mean error has fallen by less than this share over the last ten passes.
     """
 
     iterations: int = setting(20, least=1)
     start: str = setting("oneway", choices=STARTS)
-    lone: str = setting("append", choices=("append", "once", "update"))
-    groups: str = setting("separate", choices=("separate", "together"))
-    nonnegative: str = setting("norm_sub", choices=NONNEGATIVE)
+    lone: str = setting("append", choices=("append", "once"))
     rare: float = setting(0.0, least=0)
     floor: float = setting(0.0, least=0)
-    tolerance: float = setting(1e-5, least=0)
     stall: float = setting(0.01, least=0, below=1)
-
-    @property
-    def cells_rule(self) -> str:
-        """As the settings say."""
-        return self.nonnegative
 
     @property
     def rare_rule(self) -> tuple[float, float]:
@@ -78,8 +68,7 @@ class Passes(ByTargets):
 
     def layout(self, targets: ConsistentTargets) -> Layout:
         """Which parts are updated apart, and what is appended."""
-        append, apart = self.lone != "update", self.groups == "separate"
-        return lay_out(targets, append=append, again=self.lone == "append", separate=apart)
+        return lay_out(targets, again=self.lone == "append")
 
     def follow(
         self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
@@ -161,7 +150,7 @@ class _Group:
             if progress is not None:
                 what = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
                 progress(t + 1, self.spec.iterations, what)
-            if moved <= self.spec.tolerance * rows * len(self.own):
+            if moved <= SETTLED * rows * len(self.own):
                 record.reason = "tolerance"
                 break
             if record.stalled(self.spec.stall):

@@ -18,7 +18,7 @@ from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
+from synthesis.consistency.nonnegative import norm_sub
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
@@ -44,14 +44,12 @@ class MaxentSpec(Synthesizer):
             leastnorm) or linear (a linear programme: any that is off by as little as possible).
         way, answers: rows follow the views and, of the marginals of `way` attributes that stand in no view, so many
             answered ones: those whose pairs depend most on each other.
-        nonnegative: how negative cells are taken out of the released marginals; see `NONNEGATIVE`.
         max_cells: the largest marginal that is answered.
     """
 
     solution: str = setting("maxent", choices=("maxent", "least_norm", "leastnorm", "linear"))
     way: int = setting(3, least=1)
     answers: int = setting(30, least=0)
-    nonnegative: str = setting("norm_sub", choices=NONNEGATIVE)
     max_cells: int = setting(20_000_000, least=1)
 
     def make(
@@ -162,7 +160,7 @@ def fit_maxent(measurements: Measurements, spec: MaxentSpec | None = None, *, ze
         UserError: as `consistent`.
     """
     spec = spec or MaxentSpec()
-    return ViewModel(consistent(measurements, nonnegative=spec.nonnegative, zeros=zeros), spec)
+    return ViewModel(consistent(measurements, zeros=zeros), spec)
 
 
 def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> ViewModel:
