@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from evaluation.readings.pair_ends import correlation_ends
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import STEP, count_cliques
 
 Codes = NDArray[np.unsignedinteger]
@@ -57,7 +57,7 @@ class Correlations:
             matrix.loc[a, b] = matrix.loc[b, a] = value
         return matrix
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the mean difference first."""
         if self.score is None:
             return {"score": None, "reason": self.reason or "fewer than two columns"}

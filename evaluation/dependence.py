@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from evaluation.readings.pair_ends import DependenceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -88,7 +88,7 @@ class Dependence:
         rows = [(*p.pair, p.real, p.synthetic, p.kept, p.lost) for p in self.pairs]
         return pd.DataFrame(rows, columns=["a", "b", "real", "synthetic", "kept", "lost"])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: the score, and the pairs that lost most, with what changed in them."""
         if self.reason:
             return {"score": None, "reason": self.reason}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
@@ -29,7 +29,7 @@ class Change:
     real: float | None
     synthetic: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return {"what": self.what, "real": self.real, "synthetic": self.synthetic}
 

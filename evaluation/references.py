@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.metric import Goal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 
 #: A score of a synthetic (second) against a real (first) table; None where it is undefined.
 Score = Callable[[CodedTable, CodedTable], float | None]
@@ -35,7 +35,7 @@ class Reference:
     values: tuple[float | None, ...]
     note: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return {"value": self.value, "values": list(self.values), "note": self.note}
 
@@ -136,7 +136,7 @@ class Ladder:
             return f"worse than a {shares[0]:.0%} sample of the real rows"
         return f"as good as a {shares[reached.max()]:.0%} sample of the real rows"
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[JsonDict]:
         """JSON values, one entry per share."""
         return [
             {"share": float(s), "rows": int(n), "score": None if math.isnan(v) else float(v)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from evaluation.outcome import Outcome, compute, plain
 from evaluation.readings.reading import figure
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -52,13 +53,13 @@ class Scorecard:
     rows: dict[str, int]
     privacy: Verdict | None = None
     dives: tuple[DeepDive, ...] = ()
-    unplaced: Mapping[str, Any] = field(default_factory=dict)
-    numbers: Sequence[Mapping[str, Any]] = ()
-    groups: Sequence[Mapping[str, Any]] = ()
-    correlations: Mapping[str, Any] = field(default_factory=dict)
+    unplaced: Json = field(default_factory=dict)
+    numbers: Sequence[Json] = ()
+    groups: Sequence[Json] = ()
+    correlations: Json = field(default_factory=dict)
     sample: int | None = None
     said: tuple[str, ...] = ()
-    release: Mapping[str, Any] | None = None
+    release: Json | None = None
 
     def __repr__(self) -> str:
         head, rows = self._table()
@@ -102,7 +103,7 @@ class Scorecard:
         return MGDResult(None, (), reason=_why_not(outcome))
 
     @property
-    def tvd(self) -> dict[str, Any]:
+    def tvd(self) -> JsonDict:
         """Mean and largest total variation distance per family of marginals, in [0, 1]; or a reason."""
         outcome = self.outcomes.get("tvd")
         if outcome is not None and isinstance(outcome.result, Tvd):
@@ -122,9 +123,9 @@ class Scorecard:
         columns += ["label", "interval_low", "interval_high", "words"]
         return pd.DataFrame(rows, columns=columns)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
-        out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
+        out: JsonDict = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {} if self.privacy is None else {"privacy": plain(self.privacy.to_json())}
         if self.sample is not None:
             sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
@@ -159,7 +160,7 @@ def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tup
     return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
 
 
-def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
+def _entry(name: str, outcome: Outcome) -> JsonDict:
     if name in ON_TOP:
         return replace(outcome, result=None).to_json() | {"details": {"see": name}}
     return outcome.to_json()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +15,7 @@ from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +154,7 @@ class Risk:
         of, poor = "guesses about the holdout's", "always right"
         return Ends(0.0, None, 1.0, self.low, self.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         rates = {"training": self.training.to_json(), "control": self.control.to_json()}
         return {"risk": self.value, "low": self.low, "high": self.high, **rates}
@@ -189,7 +188,7 @@ class Guesses:
 
     attack: str
     risk: Risk | None
-    about: Mapping[str, Any]
+    about: Json
     rows: dict[str, int]
     reason: str = ""
 
@@ -208,7 +207,7 @@ class Guesses:
         """What the risk stands between."""
         return None if self.risk is None else self.risk.ends
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.risk is None:
             return {"score": None, "reason": self.reason, "rows": self.rows}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import APART, nearest_rows, places
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: A guess of a value on a line is right within this share of all ranks.
 CLOSE = 0.05
@@ -63,7 +63,7 @@ class Inference:
         worst = self.worst
         return "" if worst is None else f"attack, inference of {worst!r}, the worst column: {self.risks[worst].words}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.worst is None:
             return {"score": None, "reason": "one column has no others to infer it from", "rows": self.rows}

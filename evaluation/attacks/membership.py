@@ -21,6 +21,7 @@ from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.random_split import Share, clopper_pearson
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ class Attack:
     most: float
     found: Share
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         advantage = {"value": self.advantage, "low": self.least, "high": self.most}
         at = {"true_positives_at_1_percent_false_ones": self.found.to_json()}
@@ -104,9 +105,9 @@ class Membership:
         advantage = f"advantage {best.advantage:.3f} ({best.least:.3f} to {best.most:.3f}){allowed[1]}"
         return f"attack, membership by {name}: {auc}; {advantage}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
-        out: dict[str, Any] = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
+        out: JsonDict = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
         out |= {"units": self.units, "unit": "all rows of a unit" if self.several else "a row"}
         out |= {"attacks": {name: attack.to_json() for name, attack in self.attacks.items()}}
         return out | ({} if self.promise is None else {"bound": self.promise.to_json()})

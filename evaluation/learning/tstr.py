@@ -27,6 +27,7 @@ from evaluation.learning.tstr_models import (
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ class Tstr:
         ends = Ends(0.0, None, max(poor, 0.0), self.score - error, self.score + error, interval_is=by)
         return replace(ends, honest_is="models of real records", poor_is="guessing")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.frame.to_dict(orient="records")]
         reasons = dict.fromkeys([self.reason, *(f"{r['target']}: {r['reason']}" for r in rows if r["reason"])])
@@ -119,7 +120,7 @@ def tstr(
     return Tstr(_frame([row for n in names for row in _target(n, tables, coarse, numbers or {}, seed)]), sizes)
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame(rows: list[JsonDict]) -> pd.DataFrame:
     parts = [f"{m}_{s}" for m in MEASURES for s in ("synthetic", "real", "majority")]
     columns = ["target", "model", "kind", "classes", "guessing", "synthetic", "real", "lost", "error", *parts, "reason"]
     return pd.DataFrame(rows, columns=columns)
@@ -127,7 +128,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 def _target(
     name: str, tables: list[CodedTable], coarse: list[CodedTable], numbers: Mapping[str, Floats], seed: int
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """One target's rows: one for each model."""
     seen = [
         Learner(one_hot(c, name), features(t, name), unordered(t, name)) for c, t in zip(coarse, tables, strict=True)
@@ -143,9 +144,9 @@ def _target(
 
 def _as_classes(
     name: str, seen: list[Learner], labels: list[NDArray[np.int64]], size: int, seed: int
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     classes, truth = np.unique(labels[2]), labels[2]
-    row: dict[str, Any] = {"target": name, "kind": "classes", "classes": classes.size, "reason": ""}
+    row: JsonDict = {"target": name, "kind": "classes", "classes": classes.size, "reason": ""}
     if classes.size < 2:
         return [row | {"reason": "the test records show a single class"}]
     majority = np.zeros((truth.size, size))
@@ -155,7 +156,7 @@ def _as_classes(
     for model in MODELS:
         made, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
         quality = {s: class_quality(shares, truth, classes) for s, shares in (("synthetic", made), ("real", own))}
-        more: dict[str, Any] = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
+        more: JsonDict = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
         more |= {s: q["balanced"] for s, q in quality.items()}
         error = lost_class_error(own, made, truth, classes)
         more |= {"lost": more["real"] - more["synthetic"], "error": error, "guessing": 1 / classes.size}
@@ -163,9 +164,9 @@ def _as_classes(
     return rows
 
 
-def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int) -> list[dict[str, Any]]:
+def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int) -> list[JsonDict]:
     there = [np.isfinite(v) for v in values]
-    row: dict[str, Any] = {"target": name, "kind": "numbers", "reason": ""}
+    row: JsonDict = {"target": name, "kind": "numbers", "reason": ""}
     if not (there[0].any() and there[1].any()):
         return [row | {"reason": "no number to learn from in a table"}]
     known = [s.at(t) for s, t in zip(seen, there, strict=True)]

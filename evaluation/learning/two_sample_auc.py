@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from evaluation.learning.roc import auc_with_error
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: Each record is told by a model that has not seen it: one of so many.
 FOLDS = 5
@@ -35,7 +35,7 @@ class ToldApart:
     error: float
     rows: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         low, high = self.interval
         return {"auc": self.auc, "low": low, "high": high, "rows": self.rows}
@@ -79,7 +79,7 @@ class TwoSampleAuc:
             spread = math.hypot(self.told.error, self.reference.error)
         return Ends(honest, spread, 1.0, low, high, honest_is=of, poor_is="always told apart")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.told is None:
             return {"score": None, "reason": self.reason}

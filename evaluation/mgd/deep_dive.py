@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
 from evaluation.mgd.targets import TargetMarginal
 from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: What can be asked for, and what each is for.
@@ -55,7 +55,7 @@ class DeepDive:
         names = ("bins", "movements") if detail == "bins" else (detail,)
         return {name: getattr(self, name) for name in names}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: a list of rows per frame."""
         frames = {n: getattr(self, n).to_dict("records") for n in ("attributes", "slices", "bins", "movements")}
         return {"marginal": self.label, "aemc": self.aemc, **frames}

@@ -20,6 +20,7 @@ from evaluation.mgd.targets import TargetMarginal, Targets
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 
@@ -53,7 +54,7 @@ class MarginalScore:
         """Whether nearly all cells are low and they hold most records: little can be known of it (section 4.4)."""
         return self.low[0] >= LOW_CELLS and self.low[1] > LOW_RECORDS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the AEMC first."""
         weights = dict(zip(self.target.attributes, map(_shown, self.target.weights), strict=True))
         notes = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
@@ -94,7 +95,7 @@ class MGDResult:
     over_delta: Mapping[float, float | None] = field(default_factory=dict)
     ends: Ends | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         over = [{"delta": delta, "score": score} for delta, score in sorted(self.over_delta.items())]
         return {

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.products import inner, times
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +22,7 @@ FITTED, DRAWN, COLUMNS, VALUES = 5000, 1500, 60, 10
 INSIDE, MARGIN = (0.002, 0.998), 0.15
 
 
-def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> dict[str, Any] | None:
+def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> JsonDict | None:
     """Places of records on two principal axes of the real table's records, the same for all tables.
 
     As in the factor analysis of mixed data: an ordered column is its rank among the real records, standardized, and any

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Ints = NDArray[np.int64]
 #: Buckets of a column; columns, and lengths that are drawn, at most.
@@ -22,7 +23,7 @@ def sequence_look(
     order: tuple[NDArray[Any], NDArray[Any]] | None = None,
     *,
     seed: int = 0,
-) -> dict[str, Any] | None:
+) -> JsonDict | None:
     """Lengths and three figures of coherence (1 − total variation distance), with those of halves of the real subjects.
 
     - next: pairs of a value and the next one of the same subject, mean over the columns;

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import Rules
@@ -19,12 +20,12 @@ from mechanisms.public.rules.transforms import Step
 COLUMNS, ROWS = 60, 100_000
 
 
-def valid_columns(values: Values) -> list[dict[str, Any]]:
+def valid_columns(values: Values) -> list[JsonDict]:
     """Per column: what shares of both tables are missing, and what share of the synthetic values the real table allows.
 
     A number or a date is allowed between the least and the largest real one, any other value where it is a real one.
     """
-    found: list[dict[str, Any]] = []
+    found: list[JsonDict] = []
     for column in values.columns:
         k, size = len(column.values), column.attribute.size
         real, made = (np.bincount(values.tables[n].column(column.name), minlength=size) for n in ("real", "synthetic"))
@@ -42,7 +43,7 @@ def valid_columns(values: Values) -> list[dict[str, Any]]:
     return found[:COLUMNS]
 
 
-def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: CodedTable) -> list[dict[str, Any]]:
+def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: CodedTable) -> list[JsonDict]:
     """Each rule of the schema and the shares of the rows of both tables that break it.
 
     Args:
@@ -51,7 +52,7 @@ def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: Code
     if not min(real.rows, synthetic.rows):
         return []
     shares = zip(rows_in_zeros(rules, domain, real), rows_in_zeros(rules, domain, synthetic), strict=True)
-    out: list[dict[str, Any]] = [{"rule": rule, "real": own, "synthetic": made} for (rule, own), (_, made) in shares]
+    out: list[JsonDict] = [{"rule": rule, "real": own, "synthetic": made} for (rule, own), (_, made) in shares]
     for step in (s for s in rules.steps if s.takes and not s.gives):
         contradicted = [_contradicted(t, domain, step) for t in (real, synthetic)]
         if None not in contradicted:

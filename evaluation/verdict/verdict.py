@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from evaluation.verdict.near_rows import affordable_rows, affordable_search, nea
 from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
 from evaluation.verdict.rare_matches import COPIES, LEVEL, REPEATS, MatchTest, Pool, least_noticed, match_test, row_sums
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Result = Literal["passed", "failed", "not judged"]
 Units = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -88,9 +89,9 @@ class Verdict:
         against = f"{near.expected:.1%} by chance, up to {near.allowed:.1%} in a release of ε = {TOLERATED:g}"
         return [self.line, f"privacy: {share} are nearest to a training row, {against}"]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
-        out: dict[str, Any] = {"verdict": self.result, "why": self.why, "words": self.headline, "rows": self.rows}
+        out: JsonDict = {"verdict": self.result, "why": self.why, "words": self.headline, "rows": self.rows}
         if self.reproduced is None:
             return out
         assert self.matches is not None and self.repeats is not None

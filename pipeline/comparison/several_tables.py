@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 
 from evaluation.outcome import Outcome
 from evaluation.readings.reading import figure
 from evaluation.score import BANNER, Scorecard
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.text_table import lined_up
 
@@ -51,7 +51,7 @@ class Comparison:
                 )
         return pd.DataFrame(rows)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """The content of scores.json of each table, under its name, in order."""
         cards = {name: card.to_json() for name, card in self.cards.items()}
         for card in cards.values():
@@ -85,7 +85,7 @@ class Comparison:
         return notebook_table(f"{len(rows)} synthetic tables against {self.real}", head, rows, notes=[BANNER])
 
 
-def promise_of(card: Scorecard) -> dict[str, Any]:
+def promise_of(card: Scorecard) -> JsonDict:
     """epsilon, delta, private and per of the statement beside the table; None where none is known."""
     known = card.release or {}
     return {key: known.get(key) for key in ("epsilon", "delta", "private", "per")}

@@ -7,7 +7,7 @@ a chart alone is placed as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache, cached_property
@@ -15,6 +15,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing
 
 #: By so much the computation of a bound may round: more digits say nothing.
@@ -116,7 +117,7 @@ class Section:
 
     name: str
     title: str
-    shown: Mapping[str, Any]
+    shown: Json
     template: str = ""
 
 

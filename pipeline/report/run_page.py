@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release
 from pipeline.report.header_cards import files_table, header_cards, not_computed, subtitle
@@ -92,12 +93,12 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
         raise damaged(folder.internal) from error
 
 
-def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
+def render_scores(name: str, scores: Json, drawn: Json) -> str:
     """The report of any two tables: what is known of them without a run."""
     return _whole(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), scores, drawn)
 
 
-def _facts(scores: Mapping[str, Any], named: object) -> list[tuple[str, str]]:
+def _facts(scores: Json, named: object) -> list[tuple[str, str]]:
     rows = scores["rows"]
     facts = [] if named else [(f"{side} records", number(rows[side])) for side in ("real", "synthetic")]
     for name, title in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
@@ -115,8 +116,8 @@ def _whole(
     title: str,
     what: str,
     facts: list[tuple[str, str]],
-    scores: Mapping[str, Any],
-    drawn: Mapping[str, Any],
+    scores: Json,
+    drawn: Json,
     *,
     first: Sequence[Section] = (),
     last: Sequence[Section] = (),
@@ -138,7 +139,7 @@ def _whole(
     return page.as_html()
 
 
-def _sections(scores: Mapping[str, Any], drawn: Mapping[str, Any], first: Sequence[Section]) -> list[Section]:
+def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Section]:
     """The sections in their order; none where there is nothing to show.
 
     Args:

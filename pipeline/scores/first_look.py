@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.score import Scorecard
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
@@ -38,8 +38,8 @@ class FirstLook:
         moments: columns of dates → the seconds of one of their unit.
     """
 
-    numbers: Sequence[Mapping[str, Any]]
-    groups: Sequence[Mapping[str, Any]]
+    numbers: Sequence[Json]
+    groups: Sequence[Json]
     names: tuple[str, ...]
     values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     moments: Mapping[str, int] = field(default_factory=dict)
@@ -74,9 +74,7 @@ def first_look(
     return FirstLook(numbers, rows, names, values, moments)
 
 
-def _grouped(
-    real: Source, synthetic: Source, schema: Schema, by: str, known: Measurements | None
-) -> list[dict[str, Any]]:
+def _grouped(real: Source, synthetic: Source, schema: Schema, by: str, known: Measurements | None) -> list[JsonDict]:
     both = [group_summaries(source, schema, by) for source in (real, synthetic)]
     labels, rows = list(code_names(schema[by])), []
     for column in numbers_of(schema):

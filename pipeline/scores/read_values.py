@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import NO_RULES
@@ -46,7 +46,7 @@ class Unschemed:
     schema: Schema
     tables: Mapping[str, CodedTable]
     subjects: Mapping[str, NDArray[np.object_]]
-    keys: Sequence[Mapping[str, Any]] = ()
+    keys: Sequence[Json] = ()
 
 
 def without_schema(
@@ -84,7 +84,7 @@ def without_schema(
     return Unschemed(values, schema, tables, subjects, keys)
 
 
-def _key(name: str, real: Dictionary, synthetic: Dictionary) -> dict[str, Any]:
+def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
     """The shares of ids that are distinct, in both tables, and of the synthetic ones that are real."""
     texts = [d.values.cast(pa.string()) for d in (real, synthetic)]
     counts = [d.counts for d in (real, synthetic)]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.release_files import load_released_schema
@@ -61,7 +61,7 @@ class ReleaseFacts:
         """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
         return _promise(self.private, self.neighbouring, self.pairs)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         said = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
         said["per"] = self.of.column or "record"

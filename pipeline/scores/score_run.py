@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from evaluation.metrics import METRICS, ScoreSpec
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
@@ -103,7 +102,7 @@ def share_floors(
     schema: Schema,
     folder: RunFolder,
     spec: ScoreSpec,
-    facts: Mapping[str, Any],
+    facts: Json,
     floors: Path,
 ) -> None:
     """The floors of a sweep's scores, measured by the first of its jobs that comes here.
@@ -124,7 +123,7 @@ def share_floors(
         keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"], values)
 
 
-def _units(private: PrivateTable) -> dict[str, Any] | None:
+def _units(private: PrivateTable) -> JsonDict | None:
     """How many units have how many records; None where a record is a unit."""
     if private.sizes is None:
         return None

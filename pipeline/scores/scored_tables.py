@@ -16,6 +16,7 @@ from evaluation.pictures.pictures import pictures
 from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, CountedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import together
@@ -58,10 +59,10 @@ class ScoredTables:
     promise: AttackPromise | None = None
     private: bool = False
     why: Mapping[str, str] = field(default_factory=dict)
-    unplaced: Mapping[str, Any] = field(default_factory=dict)
+    unplaced: Json = field(default_factory=dict)
     said: tuple[str, ...] = ()
-    release: Mapping[str, Any] | None = None
-    keys: Sequence[Mapping[str, Any]] = ()
+    release: Json | None = None
+    keys: Sequence[Json] = ()
 
     @property
     def both(self) -> tuple[CodedTable, CodedTable]:
@@ -91,7 +92,7 @@ class ScoredTables:
         card = replace(card, unplaced=self.unplaced, said=self.said, release=self.release)
         return self.look.added_to(card, *self.both)
 
-    def drawings(self, card: Scorecard, spec: ScoreSpec, places: tuple[str, str] | None) -> dict[str, Any]:
+    def drawings(self, card: Scorecard, spec: ScoreSpec, places: tuple[str, str] | None) -> JsonDict:
         """What the report draws, under its format's name.
 
         Args:
@@ -99,7 +100,7 @@ class ScoredTables:
             places: columns of longitude and latitude.
         """
         options, look = self.options(spec.options), self.look
-        about: dict[str, Any] = {"declared": self.declared, "names": look.names, "values": look.values}
+        about: JsonDict = {"declared": self.declared, "names": look.names, "values": look.values}
         found = pictures(card, self.both, self.schema, options, places=places, **about)
         for column in found.get("densities", ()):
             column |= {"seconds": look.moments[column["column"]]} if column["column"] in look.moments else {}

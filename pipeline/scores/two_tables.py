@@ -17,6 +17,7 @@ from evaluation.values.subjects import as_units, numbered
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
@@ -178,7 +179,7 @@ class _Encoded:
     """A table as codes, what the schema does not place of it, and the text of each row's subject."""
 
     table: CodedTable
-    unplaced: Mapping[str, Any]
+    unplaced: Json
     subjects: NDArray[np.object_] | None
 
 

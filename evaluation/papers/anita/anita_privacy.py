@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
 from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest, project
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: A holdout with fewer records is not split for the real-against-real reference.
 SPLIT_ROWS = 20
@@ -34,7 +34,7 @@ class Closer:
     share: RateEstimate
     real: RateEstimate | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return {
             "closer_to_training": self.training,
@@ -89,7 +89,7 @@ class Privacy:
         parts = [c.passed for c in (self.dcr, self.nndr) if c is not None and c.passed is not None]
         return all(parts) if parts else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
         parts = {
             "dcr": self.dcr,

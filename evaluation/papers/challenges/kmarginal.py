@@ -15,6 +15,7 @@ from evaluation.counts import DENSE_CELLS
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 
 Codes = NDArray[np.int64]
@@ -81,7 +82,7 @@ class KMarginal:
     draws: tuple[tuple[str, ...], ...]
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first, and the worst places and times."""
         worst = self.groups.sort_values("distance", ascending=False, kind="stable").head(10)
         return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class Sdnist:
             return None
         return Ends(self.subsamples[SUBSAMPLES[1]], None, self.independent, honest_is="40 % of the real rows")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.distances is None or self.subsamples is None:
             return {"score": None, "reason": self.reason}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import KMarginal, draw_marginals, k_marginal, pool_frames, pool_tables
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 BY = ("PUMA", "YEAR")
 SEED, DRAWS, CUTOFF = 123456, 50, 250
@@ -49,7 +50,7 @@ class SprintScore:
     score: float | None
     per_epsilon: tuple[tuple[float | None, Any], ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         parts = [{"epsilon": e, **part.to_json()} for e, part in self.per_epsilon]
         reason = {} if self.score is not None else {"reason": "; ".join(sorted({p.get("reason", "") for p in parts}))}

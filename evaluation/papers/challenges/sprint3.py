@@ -19,6 +19,7 @@ from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
+from mechanisms.public.json_values import JsonDict
 
 PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
 FEATURES = ("company_id", TO, "payment_type", "fare", "tips", "trip_total", "trip_seconds", "trip_miles")
@@ -50,7 +51,7 @@ class Sprint3:
     details: KMarginal
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         return {
             "score": self.score,
