@@ -45,19 +45,19 @@ def correlation_maps(
         maps["spearman"] = _sides(numbers, [_pearson(_ranks(v)) for v in pairs])
     columns = tables[0].domain.names[:COLUMNS]
     if len(columns) > 1 and min(t.rows for t in tables):
-        real, made = (_some(t) for t in tables)
-        coarse = bucket_tables(real, [made], m=BUCKETS, apart=True)
+        real, other = (_some(t) for t in tables)
+        coarse = bucket_tables(real, [other], m=BUCKETS, apart=True)
         maps["cramers_v"] = _sides(columns, [_cramers(t, columns) for t in coarse])
     return maps
 
 
 def _sides(names: Sequence[str], both: Sequence[Values]) -> JsonDict:
-    real, made = both
+    real, synthetic = both
     return {
         "names": list(names),
         "real": real.tolist(),
-        "synthetic": made.tolist(),
-        "difference": (made - real).tolist(),
+        "synthetic": synthetic.tolist(),
+        "difference": (synthetic - real).tolist(),
     }
 
 

@@ -61,9 +61,9 @@ def floor(
     rng = np.random.default_rng(seed)
     units = None if unit is None or real.rows == 0 else _Units.of(unit)
     values = [score(*(_drawn(real, n, rng, units) for n in (real.rows, rows))) for _ in range(repeats)]
-    what = "records" if units is None else "records, whole units of them,"
+    drawn = "records" if units is None else "records, whole units of them,"
     about = "" if units is None else "about "
-    return _reference(values, f"two samples of real {what} with replacement, {about}{real.rows} and {rows} rows")
+    return _reference(values, f"two samples of real {drawn} with replacement, {about}{real.rows} and {rows} rows")
 
 
 @dataclass(frozen=True, eq=False)

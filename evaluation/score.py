@@ -45,7 +45,7 @@ class Scorecard:
         correlations: of both tables and their differences, as `correlation_maps` makes them.
         sample: how many real rows those metrics took that do not follow from counts, numbers and correlations; None for
             all of them.
-        said: what a reader must know before any score: columns that only one table has, or of different kinds.
+        notices: what a reader must know before any score: columns that only one table has, or of different kinds.
         release: what a statement says of the synthetic table, as in scores.json; None where none is known.
     """
 
@@ -58,19 +58,19 @@ class Scorecard:
     groups: Sequence[Json] = ()
     correlations: Json = field(default_factory=dict)
     sample: int | None = None
-    said: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     release: Json | None = None
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        return "\n".join([*self._verdict, *self.said, self._caption, *lined_up([head, *rows], left=len(head))])
+        return "\n".join([*self._verdict, *self.notices, self._caption, *lined_up([head, *rows], left=len(head))])
 
     def _repr_html_(self) -> str:
         scored = {name: outcome for name, outcome in self.outcomes.items() if outcome.score is not None}
         absent = [name for name in self.outcomes if name not in scored]
         notes = [f"Not computed: {', '.join(absent)}.", BANNER] if absent else [BANNER]
         head, rows = ("metric", "score", "95 % interval", "reads", "says"), [_words(n, o) for n, o in scored.items()]
-        return notebook_table(self._caption, head, rows, notes, [*self._verdict, *self.said])
+        return notebook_table(self._caption, head, rows, notes, [*self._verdict, *self.notices])
 
     @property
     def _verdict(self) -> list[str]:
@@ -89,9 +89,9 @@ class Scorecard:
         for name, outcome in self.outcomes.items():
             m, floor = outcome.metric, getattr(outcome.references.get("floor"), "value", None)
             ends = " to ".join("∞" if end is None else f"{end:g}" for end in (m.low, m.high))
-            said = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
+            remark = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
             label = "" if outcome.reading is None else outcome.reading.label
-            rows.append((name, figure(outcome.score), label, *([figure(floor)] if floors else []), said))
+            rows.append((name, figure(outcome.score), label, *([figure(floor)] if floors else []), remark))
         return ("metric", "score", "reads", *(["floor"] if floors else []), "range"), rows
 
     @property
@@ -130,7 +130,7 @@ class Scorecard:
         if self.sample is not None:
             sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
             out["sample"] = {"rows": self.sample, "of": [*sampled, "references", "numbers", "groups", "correlations"]}
-        out |= {"first": list(self.said)} if self.said else {}
+        out |= {"first": list(self.notices)} if self.notices else {}
         out |= {} if self.release is None else {"release": plain(self.release)}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}

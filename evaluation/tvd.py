@@ -99,12 +99,12 @@ def distances(
         return Tvd((), {}, "a table without records has no distribution")
     families = tvd_cliques(real.domain)
     flat = [c for cliques in families.values() for c in cliques]
-    wanted = families.get("2-way") or families["1-way"]
-    known = real if isinstance(real, CodedTable) else sample
+    scored = families.get("2-way") or families["1-way"]
+    rows = real if isinstance(real, CodedTable) else sample
     ends = None
-    if known is not None and known.rows and not (real.weighted or synthetic.weighted):
-        ends = DistanceEnds(known, synthetic, wanted, (real.rows, synthetic.rows))
-    values, of_score = [], set(wanted)
+    if rows is not None and rows.rows and not (real.weighted or synthetic.weighted):
+        ends = DistanceEnds(rows, synthetic, scored, (real.rows, synthetic.rows))
+    values, of_score = [], set(scored)
     for clique, cells in zip(flat, paired_cells(real, synthetic, flat, progress), strict=True):
         p, q = cells.p / cells.p.sum(), cells.q / cells.q.sum()
         values.append(0.5 * float(np.abs(p - q).sum()))

@@ -36,8 +36,12 @@ class ByTargets(Synthesizer):
         rare, floor = self.rare_rule
         never = rare_zeros(measurements, groups, rare=rare, floor=floor)
         targets = consistent(reduced, zeros=[*zeros, *never])
-        made = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
-        return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
+        synthesized = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
+        return (
+            replace(synthesized, table=expanded(synthesized.table, measurements, groups, rng))
+            if groups
+            else synthesized
+        )
 
     def over(self, groups: Groups) -> ByTargets:
         """The same settings where some values are merged."""

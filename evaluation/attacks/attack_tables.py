@@ -53,9 +53,9 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     options = inputs.options
     holdout = options.holdout
     assert holdout is not None
-    known = options.unit is not None and options.holdout_unit is not None
+    units_known = options.unit is not None and options.holdout_unit is not None
     ids = [
-        np.unique(np.asarray(unit), return_inverse=True)[1] if known else np.arange(table.rows)
+        np.unique(np.asarray(unit), return_inverse=True)[1] if units_known else np.arange(table.rows)
         for table, unit in ((inputs.real, options.unit), (holdout, options.holdout_unit))
     ]
     tables = (inputs.real, holdout)
@@ -65,10 +65,10 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     most = max(int(min(share, 1.0) * min(counts)), 1)
     chosen = [_whole_units(unit, most, rng) for unit in ids]
     cut = [rows_at(t, rows) for t, rows in zip(tables, chosen, strict=True)]
-    made = inputs.synthetic
-    if made.rows > own.attack_rows:
-        made = rows_at(made, np.sort(rng.choice(made.rows, own.attack_rows, replace=False)))
-    return Sides(cut[0], cut[1], made, (ids[0][chosen[0]], ids[1][chosen[1]]), known)
+    synthetic = inputs.synthetic
+    if synthetic.rows > own.attack_rows:
+        synthetic = rows_at(synthetic, np.sort(rng.choice(synthetic.rows, own.attack_rows, replace=False)))
+    return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), units_known)
 
 
 def _count(unit: NDArray[np.int64]) -> int:

@@ -64,11 +64,11 @@ class Tstr:
     @property
     def ends(self) -> Ends | None:
         """Models that learn from other real records lose nothing; from nothing, all that is above guessing."""
-        known = self.frame.dropna(subset="lost")
-        if known.empty or self.score is None:
+        defined = self.frame.dropna(subset="lost")
+        if defined.empty or self.score is None:
             return None
-        poor = math.fsum(known["real"] - known["guessing"]) / len(known)
-        error = Z * math.fsum(known["error"]) / len(known)
+        poor = math.fsum(defined["real"] - defined["guessing"]) / len(defined)
+        error = Z * math.fsum(defined["error"]) / len(defined)
         by = "95 %, had other test records been drawn"
         ends = Ends(0.0, None, max(poor, 0.0), self.score - error, self.score + error, interval_is=by)
         return replace(ends, honest_is="models of real records", poor_is="guessing")
@@ -154,11 +154,13 @@ def _as_classes(
     floor = class_quality(majority, truth, classes)
     rows = []
     for model in MODELS:
-        made, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
-        quality = {s: class_quality(shares, truth, classes) for s, shares in (("synthetic", made), ("real", own))}
+        from_synthetic, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
+        quality = {
+            s: class_quality(shares, truth, classes) for s, shares in (("synthetic", from_synthetic), ("real", own))
+        }
         more: JsonDict = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
         more |= {s: q["balanced"] for s, q in quality.items()}
-        error = lost_class_error(own, made, truth, classes)
+        error = lost_class_error(own, from_synthetic, truth, classes)
         more |= {"lost": more["real"] - more["synthetic"], "error": error, "guessing": 1 / classes.size}
         rows.append(row | more | {"model": model})
     return rows
@@ -169,17 +171,17 @@ def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int)
     row: JsonDict = {"target": name, "kind": "numbers", "reason": ""}
     if not (there[0].any() and there[1].any()):
         return [row | {"reason": "no number to learn from in a table"}]
-    known = [s.at(t) for s, t in zip(seen, there, strict=True)]
+    learners = [s.at(t) for s, t in zip(seen, there, strict=True)]
     own_values, made_values, truth = (v[t] for v, t in zip(values, there, strict=True))
     rows = []
     for model in MODELS:
-        made = predicted_numbers(model, known[1], made_values, known[2], seed)
-        own = predicted_numbers(model, known[0], own_values, known[2], seed)
-        r2 = {"r2_synthetic": explained(made, truth), "r2_real": explained(own, truth)}
+        from_synthetic = predicted_numbers(model, learners[1], made_values, learners[2], seed)
+        own = predicted_numbers(model, learners[0], own_values, learners[2], seed)
+        r2 = {"r2_synthetic": explained(from_synthetic, truth), "r2_real": explained(own, truth)}
         r2["r2_majority"] = explained(np.full(truth.size, own_values.mean()), truth)
         synthetic, real = (max(r2[f"r2_{s}"], 0.0) for s in ("synthetic", "real"))
         quality = {"synthetic": synthetic, "real": real, "lost": real - synthetic, "guessing": 0.0}
-        rows.append(row | r2 | quality | {"model": model, "error": lost_number_error(own, made, truth)})
+        rows.append(row | r2 | quality | {"model": model, "error": lost_number_error(own, from_synthetic, truth)})
     return rows
 
 

@@ -109,7 +109,7 @@ def marginal_cost(
     parts = split(cells, axes, delta)
     cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
     for moving, chosen in parts.groups():
-        some = _solve(cells, parts, moving, chosen, axes, delta, alpha, solver)
+        some = _solve(cells, parts, chosen, [axes[i] for i in moving], delta, alpha, solver)
         cost, error = cost + some[0], error + some[1]
         solvers.add(some[2])
     return Aemc(cost / truth, "+".join(sorted(solvers)) or "closed", error / truth, note=_note(axes, alpha))
@@ -161,18 +161,17 @@ def _note(axes: Sequence[Axis], alpha: float) -> str:
 def _solve(
     cells: Cells,
     parts: FlowParts,
-    moving: tuple[int, ...],
     chosen: NDArray[np.int64],
-    axes: Sequence[Axis],
+    used: Sequence[Axis],
     delta: float,
     alpha: float,
     solver: Solver,
 ) -> tuple[float, float, str]:
     """Cost, error bound and solver of the parts whose mass moves along the same axes."""
-    used = [axes[i] for i in moving]
     if solver == "auto" and _is_path(used):
-        columns = (chosen, parts.starts, parts.order, parts.place, cells.p, cells.q)
-        costs = path_costs(*columns, used[0].length, float(used[0].step), float(delta), float(alpha))
+        columns = (chosen, parts.starts, parts.order, parts.place)
+        length, step = used[0].length, float(used[0].step)
+        costs = path_costs(columns, cells.p, cells.q, length, step, float(delta), float(alpha))
         return float(costs.sum()), 0.0, "path"
     width = math.prod(a.length for a in used)
     cost, error, names = 0.0, 0.0, set()

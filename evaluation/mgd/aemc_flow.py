@@ -86,7 +86,7 @@ def simplex_cost(
     once = graph.tail < graph.head
     edges = (graph.tail[once], graph.head[once], costs.costs[graph.cost[once]])
     have, low, high = (_at_nodes(graph, some) for some in (counts.have, counts.low, counts.high))
-    total = network_simplex(have, low, high, *edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
+    total = network_simplex((have, low, high), edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
     return None if total < 0 else (float(Fraction(int(total), counts.units * costs.units)), error)
 
 

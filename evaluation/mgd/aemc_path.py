@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from mechanisms.public.jit import compiled
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: Of a row of breakpoints: the first in use, the one after the last, and how far all have moved.
+Side = tuple[int, int, float]
 
 
 @compiled
 def path_costs(
-    chosen: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    order: NDArray[np.int32],
-    place: NDArray[np.int32],
+    parts: tuple[Ints, Ints, NDArray[np.int32], NDArray[np.int32]],
     p: Floats,
     q: Floats,
     length: int,
@@ -31,12 +31,13 @@ def path_costs(
     right: the convolution moves the two sides apart by the length of the interval and cuts slopes at ±α.
 
     Args:
-        chosen: the parts, int64; part b has the cells order[starts[b]:starts[b + 1]].
-        place: position of each cell on the path, int32.
+        parts: those chosen; where each starts in the order of the cells; that order; the position of each cell on its
+            path: part b has the cells order[starts[b]:starts[b + 1]].
         p, q: synthetic and true mass of each cell.
     Returns:
         one cost per chosen part.
     """
+    chosen, starts, order, place = parts
     costs = np.empty(len(chosen))
     dense_p, dense_q = np.zeros(length), np.zeros(length)
     at, weight = np.empty((2, 8 * length + 32)), np.empty((2, 8 * length + 32))
@@ -69,12 +70,10 @@ def _one_path(p: Floats, q: Floats, step: float, delta: float, alpha: float, at:
         if j == len(p) - 1:
             break
         if step > 0.0:
-            begin_0, end_0, end_1, least = _bend(
-                first, at, weight, begin_0, end_0, begin_1, end_1, move_0, move_1, step, least
-            )
-            begin_1, end_1, end_0, least = _bend(
-                second, at, weight, begin_1, end_1, begin_0, end_0, move_1, move_0, step, least
-            )
+            left, right = (begin_0, end_0, move_0), (begin_1, end_1, move_1)
+            begin_0, end_0, end_1, least = _bend(first, at, weight, left, right, step, least)
+            left, right = (begin_0, end_0, move_0), (begin_1, end_1, move_1)
+            begin_1, end_1, end_0, least = _bend(second, at, weight, right, left, step, least)
             begin_0 = _cut(weight[0], begin_0, end_0, step)
             begin_1 = _cut(weight[1], begin_1, end_1, step)
     value = least
@@ -87,22 +86,14 @@ def _one_path(p: Floats, q: Floats, step: float, delta: float, alpha: float, at:
 
 @compiled
 def _bend(
-    row: int,
-    at: Floats,
-    weight: Floats,
-    begin: int,
-    end: int,
-    other_begin: int,
-    other_end: int,
-    move: float,
-    other_move: float,
-    step: float,
-    least: float,
+    row: int, at: Floats, weight: Floats, own: Side, opposite: Side, step: float, least: float
 ) -> tuple[int, int, int, float]:
     """Add step · max(±f, 0): a breakpoint at 0 enters one row, and as much weight next to the minimum changes rows.
 
     The minimum rises by what passes beyond 0.
     """
+    begin, end, move = own
+    other_begin, other_end, other_move = opposite
     i = end
     while i > begin and at[row, i - 1] > -move:
         at[row, i], weight[row, i] = at[row, i - 1], weight[row, i - 1]

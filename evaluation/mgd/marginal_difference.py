@@ -164,10 +164,10 @@ def mgd(
         cost = partial(marginal_cost, axes=axes_of(target), alpha=alpha, solver=solver)
         size = real.domain.cells(clique)
         over = {float(delta): cost(cells, delta=delta) for delta in deltas}
-        low, found = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)
-        scored.append(MarginalScore(target, target.label(schema), size, found, low, over))
+        low, own_cost = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)
+        scored.append(MarginalScore(target, target.label(schema), size, own_cost, low, over))
         if ends is not None:
-            ends.add(place, target.weight, cells, found, partial(cost, delta=target.delta))
+            ends.add(place, target.weight, cells, own_cost, partial(cost, delta=target.delta))
     note = (*targets.note, *_low_note(scored))
     reasons = sorted({m.aemc.reason for m in scored if m.aemc.value is None})
     if reasons or not scored:
@@ -195,12 +195,12 @@ def _low(counts: NDArray[np.number], size: int, delta: float) -> tuple[float, fl
 
 def _low_note(scored: Sequence[MarginalScore]) -> tuple[str, ...]:
     """Section 4.4 advises against marginals whose true cells are nearly all low."""
-    found = sorted((m for m in scored if m.nearly_all_low), key=lambda m: -m.low[1])
-    if not found:
+    sparse = sorted((m for m in scored if m.nearly_all_low), key=lambda m: -m.low[1])
+    if not sparse:
         return ()
-    named = "; ".join(m.label for m in found[:LOW_NAMED]) + (" …" if len(found) > LOW_NAMED else "")
+    named = "; ".join(m.label for m in sparse[:LOW_NAMED]) + (" …" if len(sparse) > LOW_NAMED else "")
     return (
-        f"{len(found)} of {len(scored)} marginals have nearly only cells of very few true records, which tell little "
+        f"{len(sparse)} of {len(scored)} marginals have nearly only cells of very few true records, which tell little "
         f"under differential privacy (coarser levels or fewer columns tell more): {named}",
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,35 +93,31 @@ def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: 
         error += flow.error
         names = _names(cells, parts, chosen, moving, used)
         changes.append((names.ravel(), flow.added.ravel(), flow.removed.ravel()))
-        moved, spent = _moves(flow, used, names)
+        piece, spent = _moves(flow, used, names)
         along[list(moving)] += spent
-        pieces.append(moved)
-    source, target, mass, cost = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    ids, added, removed = (np.concatenate(column) for column in zip(*changes, strict=True))
-    return _sum_up(source, target, mass, cost, ids, added, removed, along, error, alpha)
+        pieces.append(piece)
+    moved, changed = ([np.concatenate(c) for c in zip(*each, strict=True)] for each in (pieces, changes))
+    return _sum_up(moved, changed, along, error, alpha)
 
 
-def _sum_up(  # the columns of one optimum
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    mass: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    cell: NDArray[np.int64],
-    more: NDArray[np.float64],
-    fewer: NDArray[np.float64],
-    along: NDArray[np.float64],
-    error: float,
-    alpha: float,
+def _sum_up(
+    moved: Sequence[NDArray[Any]], changed: Sequence[NDArray[Any]], along: Floats, error: float, alpha: float
 ) -> Movements:
+    """One optimum.
+
+    Args:
+        moved: sources, targets, mass and cost of the movements; changed: cells, and what is added and removed there.
+    """
+    (source, target, mass, cost), (cell, more, fewer) = moved, changed
     some = (more > 0) | (fewer > 0)
     cell, more, fewer = cell[some], more[some], fewer[some]
     ids, place = np.unique(np.concatenate([cell, source, target]), return_inverse=True)
     own, out, into = np.split(place, [cell.size, cell.size + source.size])
     added, removed = (np.bincount(own, x, ids.size).astype(np.float64) for x in (more, fewer))
-    moved = np.bincount(out, cost / 2, ids.size) + np.bincount(into, cost / 2, ids.size)
+    halves = np.bincount(out, cost / 2, ids.size) + np.bincount(into, cost / 2, ids.size)
     adding, removing = alpha * float(more.sum()), alpha * float(fewer.sum())
     total = math.fsum([*along, adding, removing])
-    share = np.asarray(moved + alpha * (added + removed), np.float64)
+    share = np.asarray(halves + alpha * (added + removed), np.float64)
     spent = tuple(map(float, along))
     return Movements(
         total, error, spent, adding, removing, source, target, mass, cost, ids.astype(np.int64), added, removed, share

@@ -18,6 +18,9 @@ from mechanisms.public.jit import compiled
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+#: What lies at each node, the least and the most that may; tail, head and price of the edges.
+Ranges = tuple[Ints, Ints, Ints]
+Edges = tuple[Nodes, Nodes, Ints]
 #: Tail, head and price of the edges; least and most that may lie at each node; α.
 Arcs = tuple[Nodes, Nodes, Ints, Ints, Ints, int]
 #: Of each node: its parent in the tree, the arc to it, whether that points up, and its flow; the potential; whether the
@@ -35,20 +38,19 @@ SCANNED = 8
 
 
 @compiled
-def network_simplex(
-    have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price: Ints, alpha: int, limit: int
-) -> int:
+def network_simplex(ranges: Ranges, edges: Edges, alpha: int, limit: int) -> int:
     """The least cost of bringing every node of every part into its range; −1 where `limit` did not suffice.
 
     Args:
-        have: what lies at each node, parts × nodes; it must end between `low` and `high`.
-        tail, head, price: the edges' two ends and the cost ≥ 0 of one unit along each; open both ways.
+        ranges: what lies at each node, and the least and the most that may lie there in the end, parts × nodes each.
+        edges: their two ends and the cost ≥ 0 of one unit along each; open both ways.
         alpha: cost of adding or removing one unit.
         limit: how many tree nodes may be touched in a part.
     """
+    have, low, high = ranges
     total = 0
     for part in range(len(have)):
-        cost = _simplex(have[part], low[part], high[part], tail, head, price, alpha, limit)
+        cost = _simplex(have[part], (edges[0], edges[1], edges[2], low[part], high[part], alpha), limit)
         if cost < 0:
             return -1
         total += cost
@@ -56,10 +58,10 @@ def network_simplex(
 
 
 @compiled
-def _simplex(have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price: Ints, alpha: int, limit: int) -> int:
+def _simplex(have: Ints, arcs: Arcs, limit: int) -> int:
     """`network_simplex` of one part."""
+    tail, price, low, high, alpha = arcs[0], arcs[2], arcs[3], arcs[4], arcs[5]
     nodes, edges = len(have), len(tail)
-    arcs = (tail, head, price, low, high, alpha)
     state = _star(have, low, high, edges, alpha)
     links = _lists(nodes)
     flow, pred = state[3], state[1]
@@ -161,8 +163,9 @@ def _ends(arc: int, tail: Nodes, head: Nodes, nodes: int) -> tuple[int, int]:
 
 
 @compiled
-def _room(x: int, more: bool, up: Flags, flow: Ints, pred: Ints, low: Ints, high: Ints, edges: int) -> int:
+def _room(x: int, more: bool, arcs: Arcs, state: State) -> int:
     """How much more (or less) the tree arc of node x can carry."""
+    pred, flow, low, high, edges = state[1], state[3], arcs[3], arcs[4], len(arcs[0])
     if not more:
         return int(flow[x])
     if pred[x] >= 2 * edges and (pred[x] - 2 * edges) % 3 == FREE:
@@ -175,19 +178,18 @@ def _leaving(
     first: int, second: int, arcs: Arcs, state: State, links: Links, amount: int
 ) -> tuple[int, int, int, bool, int]:
     """The join of the cycle, how much can go round it, and the last node whose tree arc blocks that (−1: none does)."""
-    parent, pred, up, flow = state[0], state[1], state[2], state[3]
-    low, high, depth, edges = arcs[3], arcs[4], links[3], len(arcs[0])
+    parent, up, depth = state[0], state[2], links[3]
     x, y, work = first, second, 0
     least_x, least_y, leave_x, leave_y = UNLIMITED, UNLIMITED, -1, -1
     while x != y:
         work += 1
         if depth[x] >= depth[y]:
-            room = _room(x, not up[x], up, flow, pred, low, high, edges)
+            room = _room(x, not up[x], arcs, state)
             if room < least_x:
                 least_x, leave_x = room, x
             x = parent[x]
         else:
-            room = _room(y, up[y], up, flow, pred, low, high, edges)
+            room = _room(y, up[y], arcs, state)
             if room <= least_y:
                 least_y, leave_y = room, y
             y = parent[y]
@@ -203,7 +205,7 @@ def _pivot(arc: int, arcs: Arcs, state: State, links: Links) -> int:
     """One arc enters the tree and the last blocking one leaves it; returns the steps of work."""
     tail, head, price, low, high, alpha = arcs
     parent, pred, up, flow, pi, at_upper = state
-    child, after, before, depth = links
+    child, after, depth = links[0], links[1], links[3]
     edges = len(tail)
     source, target = _ends(arc, tail, head, len(low))
     free = arc >= 2 * edges and (arc - 2 * edges) % 3 == FREE
@@ -222,7 +224,7 @@ def _pivot(arc: int, arcs: Arcs, state: State, links: Links) -> int:
         at_upper[leave] = flow[leave] > 0
     u, v = (first, second) if on_first else (second, first)
     carried = capacity - amount if back else amount
-    _hang(u, v, leave, arc, source == u, carried, parent, pred, up, flow, child, after, before)
+    _hang(u, v, leave, (arc, source == u, carried), state, links)
     cost = alpha
     if arc < 2 * edges:
         cost = price[arc // 2]
@@ -241,22 +243,15 @@ def _send(node: int, join: int, amount: int, parent: Nodes, up: Flags, flow: Int
 
 
 @compiled
-def _hang(
-    u: int,
-    v: int,
-    leave: int,
-    arc: int,
-    upward: bool,
-    carried: int,
-    parent: Nodes,
-    pred: Ints,
-    up: Flags,
-    flow: Ints,
-    child: Nodes,
-    after: Nodes,
-    before: Nodes,
-) -> None:
-    """Hang the subtree of `leave` below v by its node u: the path from u to `leave` turns round."""
+def _hang(u: int, v: int, leave: int, entering: tuple[int, bool, int], state: State, links: Links) -> None:
+    """Hang the subtree of `leave` below v by its node u: the path from u to `leave` turns round.
+
+    Args:
+        entering: the arc, whether it points from u to v, and its flow.
+    """
+    parent, pred, up, flow, _, _ = state
+    child, after, before, _ = links
+    arc, upward, carried = entering
     node, to = u, v
     while True:
         old, old_arc, old_up, old_flow = parent[node], pred[node], up[node], flow[node]

@@ -86,12 +86,12 @@ def _density(values: Floats, low: float, step: float, width: float) -> Floats:
 
 
 def _spikes(real: Floats, synthetic: Floats) -> list[dict[str, float]]:
-    found: dict[float, None] = {}
+    spikes: dict[float, None] = {}
     for side in (real, synthetic):
         values, counts = np.unique(side, return_counts=True)
         often = np.argsort(-counts, kind="stable")[:SPIKES]
-        found |= {float(values[i]): None for i in often if counts[i] > SPIKE * len(side)}
+        spikes |= {float(values[i]): None for i in often if counts[i] > SPIKE * len(side)}
     return [
         {"value": v, "real": float((real == v).mean()), "synthetic": float((synthetic == v).mean())}
-        for v in list(found)[:SPIKES]
+        for v in list(spikes)[:SPIKES]
     ]

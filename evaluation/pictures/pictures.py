@@ -38,8 +38,7 @@ def pictures(
     *,
     declared: Schema,
     places: tuple[str, str] | None = None,
-    names: Sequence[str] = (),
-    values: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    numbers: tuple[Sequence[str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None,
 ) -> JsonDict:
     """What there is to draw of the two tables, by the name of the picture.
 
@@ -48,7 +47,7 @@ def pictures(
         tables: real and synthetic, over the schema's domain.
         declared: the schema before codes for values outside joined it, with its rules.
         places: the columns of longitude and latitude, which place the segments of the map.
-        names, values: columns of numbers and dates, and values of some records of both tables.
+        numbers: columns of numbers and dates, and values of some records of both tables.
     """
     real, synthetic = tables
     whole, distances = options.whole or real, _distances(card)
@@ -64,7 +63,7 @@ def pictures(
         "map": map_of_places(given, real, synthetic, schema, options, places),
         "axes": _axes(real, synthetic, options),
         "pair_maps": _pair_maps(card, distances, whole, synthetic, schema, options.pairs),
-        "densities": None if values is None else densities(names, values),
+        "densities": None if numbers is None else densities(*numbers),
         "valid": None if options.values is None else valid_columns(options.values),
         "rules": broken_rules(declared.rules, declared.domain, real, synthetic),
         "sequences": _sequences(real, synthetic, options),

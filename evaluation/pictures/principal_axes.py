@@ -48,13 +48,13 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> JsonDi
     def features(codes: list[NDArray[Any]]) -> Floats:
         return np.concatenate([coders[i].features(codes[i]) for i in used], axis=1)
 
-    known = features(fitted)
-    center = known.mean(axis=0)
-    variances, axes = np.linalg.eigh(inner(known - center, known - center) / len(known))
+    numbers = features(fitted)
+    center = numbers.mean(axis=0)
+    variances, axes = np.linalg.eigh(inner(numbers - center, numbers - center) / len(numbers))
     if len(variances) < 2 or variances[-2] <= 1e-12:
         return None
     plane = axes[:, [-1, -2]] * np.where(axes[np.abs(axes).argmax(axis=0), range(len(axes))] < 0, -1, 1)[[-1, -2]]
-    ends = np.quantile(times(known - center, plane), INSIDE, axis=0)
+    ends = np.quantile(times(numbers - center, plane), INSIDE, axis=0)
     width = np.maximum(ends[1] - ends[0], 1e-9) * MARGIN
     low, high = ends[0] - width, ends[1] + width
     points, rows = {}, {}
@@ -63,7 +63,7 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> JsonDi
         points[name] = _text((places - low) / (high - low))
         rows[name] = min(table.rows, DRAWN)
     explained = (variances[[-1, -2]] / variances.sum()).tolist()
-    return {"rows": rows, "fitted": len(known), "columns": len(used), "of": len(coders)} | {
+    return {"rows": rows, "fitted": len(numbers), "columns": len(used), "of": len(coders)} | {
         "explained": explained,
         "points": points,
     }

@@ -37,9 +37,9 @@ def sequence_look(
     Returns:
         None where a table has no subjects.
     """
-    real, made = bucket_tables(tables[0], [tables[1]], m=BUCKETS)
+    real, synthetic_buckets = bucket_tables(tables[0], [tables[1]], m=BUCKETS)
     orders = order or (None, None)
-    sides = [_events(t, np.asarray(s), o) for t, s, o in zip((real, made), subject, orders, strict=True)]
+    sides = [_events(t, np.asarray(s), o) for t, s, o in zip((real, synthetic_buckets), subject, orders, strict=True)]
     if not all(len(s[0]) for s in sides):
         return None
     names = real.domain.names[:COLUMNS]
@@ -90,14 +90,14 @@ class _Counts:
 
     def alike(self, other: _Counts) -> dict[str, float | None]:
         """1 − total variation distance of each part; None where one side has nothing to compare."""
-        found: dict[str, float | None] = {}
+        overlaps: dict[str, float | None] = {}
         for name in ("next", "distinct", "subjects"):
             each = [_alike(a, b) for a, b in zip(getattr(self, name), getattr(other, name), strict=True)]
-            known = [x for x in each if x is not None]
-            found[name] = sum(known) / len(known) if known else None
+            defined = [x for x in each if x is not None]
+            overlaps[name] = sum(defined) / len(defined) if defined else None
         size = max(len(self.lengths), len(other.lengths))
-        found["lengths"] = _alike(*(np.pad(c.lengths, (0, size - len(c.lengths))) for c in (self, other)))
-        return found
+        overlaps["lengths"] = _alike(*(np.pad(c.lengths, (0, size - len(c.lengths))) for c in (self, other)))
+        return overlaps
 
 
 def _alike(a: Ints, b: Ints) -> float | None:

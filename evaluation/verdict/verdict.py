@@ -218,8 +218,8 @@ def _copies_without_control(pool: Pool, synthetic: CodedTable) -> bool:
     has equal rows of its own.
     """
     training = pool.sums[: pool.training]
-    made = row_sums(synthetic)
-    values, value = np.unique(np.concatenate([training, made]), return_inverse=True)
+    synthetic_sums = row_sums(synthetic)
+    values, value = np.unique(np.concatenate([training, synthetic_sums]), return_inverse=True)
     here = np.bincount(value[: training.size], minlength=values.size)
     there = np.bincount(value[training.size :], minlength=values.size)
     pairs = here + there == 2
@@ -240,16 +240,16 @@ def _distances(
     cut = {n: CodedTable(t.domain, tuple(np.asarray(c[chosen[n]]) for c in t.columns)) for n, t in tables.items()}
     whole = places([cut[name] for name in ("training", "holdout", "synthetic")])
     split, real = cut["training"].rows, cut["training"].rows + cut["holdout"].rows
-    asked, known = whole.only(np.arange(real, whole.rows)), whole.only(np.arange(real))
-    found = nearest_rows(asked, known)
+    asked, searched_rows = whole.only(np.arange(real, whole.rows)), whole.only(np.arange(real))
+    neighbours = nearest_rows(asked, searched_rows)
     sides = [None if (u := each[n]) is None else u[chosen[n]] for n in ("training", "holdout")]
     results = []
-    for weight in (found.nearest_of, found.outstanding_of):
+    for weight in (neighbours.nearest_of, neighbours.outstanding_of):
         parts = (weight[:split], weight[split:])
         results.append(excess(*(per_unit(part, unit) for part, unit in zip(parts, sides, strict=True))))
     lone = [one_each(unit, cut[n].rows, rng) for n, unit in zip(("training", "holdout"), sides, strict=True)]
     lone = [rows[_sampled(rows.size, None, affordable_rows(width), rng)] for rows in lone]
-    near = (known.only(np.concatenate([lone[0], split + lone[1]])), lone[0].size)
+    near = (searched_rows.only(np.concatenate([lone[0], split + lone[1]])), lone[0].size)
     moved = drift(tables["training"], tables["holdout"], pool, units, rng, near)
     return results[0], results[1], moved, {name: table.rows for name, table in cut.items()}
 

@@ -69,8 +69,8 @@ def _independent(reading: Json) -> float | None:
 
 
 def _mean(parts: Sequence[float | None]) -> float | None:
-    known = [p for p in parts if p is not None]
-    return sum(known) / len(known) if len(known) == len(parts) else None
+    defined = [p for p in parts if p is not None]
+    return sum(defined) / len(defined) if len(defined) == len(parts) else None
 
 
 def similarity_card(metrics: Json) -> HeadCard:
@@ -127,9 +127,9 @@ def files_table(files: Json | None) -> Table | None:
     return Table(("table", "file", "rows", "columns"), rows)
 
 
-def subtitle(files: Json | None, what: str) -> str:
+def subtitle(files: Json | None, subject: str) -> str:
     """When the scores were computed, over which schema."""
-    return what if not files else f"{what}, scored {files['scored']}; schema: {files['schema']}"
+    return subject if not files else f"{subject}, scored {files['scored']}; schema: {files['schema']}"
 
 
 def not_computed(metrics: Json) -> str:

@@ -153,7 +153,7 @@ class Page:
 @cache
 def environment() -> Environment:
     """The templates of all pages; whatever is put into one is text, unless it is a chart."""
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("pipeline.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -161,11 +161,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"number": number, "few_digits": few_digits, "rounded_up": rounded_up}
-    made.tests["gauge"] = lambda value: isinstance(value, Gauge)
-    made.tests["words"] = lambda value: isinstance(value, Words)
-    made.tests["table"] = lambda value: isinstance(value, Table)
-    return made
+    templates.filters |= {"number": number, "few_digits": few_digits, "rounded_up": rounded_up}
+    templates.tests["gauge"] = lambda value: isinstance(value, Gauge)
+    templates.tests["words"] = lambda value: isinstance(value, Words)
+    templates.tests["table"] = lambda value: isinstance(value, Table)
+    return templates
 
 
 def rendered(template: str, **view: Any) -> str:

@@ -176,9 +176,9 @@ def _charges(facts: JsonDict, shown: int) -> list[str]:
         table.add_row(*_row(m))
     Console(width=PLAN_WIDTH, file=page).print(table)
     more = len(charges) - shown
-    said = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
-    said += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []
-    return [*(line.rstrip() for line in page.getvalue().splitlines()), *said]
+    folded = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
+    folded += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []
+    return [*(line.rstrip() for line in page.getvalue().splitlines()), *folded]
 
 
 def _choices(choices: int, scores: int) -> str:
@@ -271,8 +271,8 @@ def _noisiest(candidates: list[JsonDict], rows: int | None) -> list[str]:
         lines.append(f"  {' × '.join(c['clique'])}: {c['error_alone']:,.0f} and {c['error_all']:,.0f}{part}")
     if rows is not None:
         hopeless = sum(bool(c["lost"]) for c in candidates)
-        what = "would hold nothing but noise if all were measured (an error of twice the rows or more)"
-        lines.append(f"  {hopeless} of {len(candidates)} {what}")
+        meaning = "would hold nothing but noise if all were measured (an error of twice the rows or more)"
+        lines.append(f"  {hopeless} of {len(candidates)} {meaning}")
     return lines
 
 

@@ -33,8 +33,8 @@ def theory(plan: Plan, budget: Budget, rows: int) -> JsonDict:
     moves = {"l1": budget.sensitivity(Identity(2), "l1"), "l2": budget.sensitivity(Identity(2), "l2")}
     mu = gaussian_mu(epsilon, delta) if delta else None
     planned = plan.to_json()["measurements"]
-    known = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
-    cells = sum(int(m["cells"]) for m in known)
+    counted = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
+    cells = sum(int(m["cells"]) for m in counted)
     return {
         "rows": rows,
         "epsilon": epsilon,
@@ -56,7 +56,7 @@ def theory(plan: Plan, budget: Budget, rows: int) -> JsonDict:
             "any_pure_method": [
                 {"wrong": wrong, "epsilon": least_epsilon(wrong, ETA, cells, rows, most)} for wrong in WRONG
             ],
-            "plan": max((_reach(m, ETA / (2 * cells)) for m in known), default=0.0) / rows if cells else None,
+            "plan": max((_reach(m, ETA / (2 * cells)) for m in counted), default=0.0) / rows if cells else None,
         },
     }
 

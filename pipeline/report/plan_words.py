@@ -40,12 +40,12 @@ def expected_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[
     Args:
         halved: as if two neighbouring bins of every ordered column were one.
     """
-    known: list[Noise] = []
+    planned: list[Noise] = []
     if plan.method:
         for m in (s.measurement for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique):
             own = _cells(domain, m.clique, halved) * m.event.mean_abs
-            known.append((m.clique, own, own))
-    return known + candidate_noise(plan, domain, halved=halved)
+            planned.append((m.clique, own, own))
+    return planned + candidate_noise(plan, domain, halved=halved)
 
 
 def candidate_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[Noise]:
@@ -197,13 +197,13 @@ def in_words(facts: Json, rows: int) -> list[str]:
     return [*lines, "the median of that share, as planned and otherwise:", *lined_up([heads, *others])]
 
 
-def _line(what: str, which: str, names: Sequence[str], why: str) -> list[str]:
+def _line(kind: str, which: str, names: Sequence[str], why: str) -> list[str]:
     if not names:
         return []
     shown = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     if len(names) == 1:
-        what, which = what.removesuffix("s"), which.replace(" are ", " is ").replace("drown", "drowns")
-    return [f"  {len(names)} {what} {which}{f' ({why})' if why else ''}: {shown}"]
+        kind, which = kind.removesuffix("s"), which.replace(" are ", " is ").replace("drown", "drowns")
+    return [f"  {len(names)} {kind} {which}{f' ({why})' if why else ''}: {shown}"]
 
 
 def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[JsonDict]:
@@ -247,9 +247,9 @@ def said_errors(errors: list[JsonDict]) -> list[str]:
     lines = ["numbers and dates, each alone (cells; noise of a cell; standard error to expect of the mean):"]
     for e in errors:
         mean, share = e["mean_standard_error"], e["mean_share"]
-        told = "set plan.rows" if mean is None else _in_unit(mean, e["kind"])
-        told = told if share is None else f"{share:.1%}"
-        lines.append(f"  {e['column']}: {e['fine_cells']} cells ± {e['stddev']:.3g} records; mean ± {told}")
+        error = "set plan.rows" if mean is None else _in_unit(mean, e["kind"])
+        error = error if share is None else f"{share:.1%}"
+        lines.append(f"  {e['column']}: {e['fine_cells']} cells ± {e['stddev']:.3g} records; mean ± {error}")
     assumed = dict.fromkeys((e["assumed"], e["mean_share"] is None) for e in errors if e["assumed"])
     lines += [f"  assumed for {'numbers' if plain else 'shares of the mean'}: {a}" for a, plain in assumed]
     return lines if errors else []

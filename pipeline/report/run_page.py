@@ -72,8 +72,8 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     ]
     title = f"Synthetic {schema.name}"
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
-    what = f"the run in {folder.root.name}"
-    text = _whole(title, what, facts, scores, drawn, first=first, last=last, warnings=lost)
+    subject = f"the run in {folder.root.name}"
+    text = _whole(title, subject, facts, scores, drawn, first=first, last=last, warnings=lost)
     target = output or folder.report
     if output is not None:
         check_output(output, "output", own=PAGES)
@@ -114,7 +114,7 @@ def _facts(scores: Json, named: object) -> list[tuple[str, str]]:
 
 def _whole(
     title: str,
-    what: str,
+    subject: str,
     facts: list[tuple[str, str]],
     scores: Json,
     drawn: Json,
@@ -127,7 +127,7 @@ def _whole(
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
     page = Page(
         title,
-        subtitle(files, what),
+        subtitle(files, subject),
         [*_sections(scores, drawn, first), *last],
         header_cards(scores),
         facts,
@@ -151,7 +151,7 @@ def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Secti
 
     metrics, numbers = scores["metrics"], scores.get("numbers") or drawn.get("numbers")
     board = metrics.get("sdnist_kmarginal", {})
-    made = [
+    sections = [
         of(privacy_section, scores.get("privacy")),
         attacks_section(metrics),
         scores_section(scores),
@@ -172,4 +172,4 @@ def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Secti
         of(map_section, drawn.get("map")),
         of(distances_section, drawn.get("distances")),
     ]
-    return [section for section in made if section is not None]
+    return [section for section in sections if section is not None]

@@ -72,12 +72,12 @@ def attacks_section(metrics: Json) -> Section | None:
         order = sorted(columns, key=lambda name: -columns[name]["risk"])
         rows += [_risk(f"inference of {name}", columns[name]) for name in order[:INFERRED]]
     member = scored.get("membership_inference")
-    told = [] if member is None else _told(member)
-    if not rows and not told:
+    members = [] if member is None else _told(member)
+    if not rows and not members:
         return None
     shown = {
         "risks": Table(("attack", "risk", "95 % interval", "right on training units", "on the holdout's"), rows),
-        "membership": Table(("membership by", "AUC", "95 % interval", "advantage", "95 % interval"), told),
+        "membership": Table(("membership by", "AUC", "95 % interval", "advantage", "95 % interval"), members),
         "unit": "" if member is None else member["unit"],
     }
     return Section("attacks", "Attacks", shown)
@@ -214,10 +214,12 @@ def sdnist_section(metric: Json) -> Section:
     return Section("sdnist", "SDNist", shown)
 
 
-def _matches(found: Json) -> list[str]:
+def _matches(matches: Json) -> list[str]:
     """Real records that the synthetic table shows."""
-    lines = [f"{found['exact']:,} of the {found['unique']:,} real records that no other one equals stand in the table."]
-    if found["quasi"]:
-        alike = "" if found["agreeing"] is None else f"; they agree in {found['agreeing']:.0%} of the other columns"
-        lines.append(f"{found['apparent']:,} are unique in both by {', '.join(found['quasi'])}{alike}.")
+    lines = [
+        f"{matches['exact']:,} of the {matches['unique']:,} real records that no other one equals stand in the table."
+    ]
+    if matches["quasi"]:
+        alike = "" if matches["agreeing"] is None else f"; they agree in {matches['agreeing']:.0%} of the other columns"
+        lines.append(f"{matches['apparent']:,} are unique in both by {', '.join(matches['quasi'])}{alike}.")
     return lines

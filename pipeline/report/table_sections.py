@@ -179,8 +179,8 @@ def validity_section(drawn: Json) -> Section | None:
 
 def _sound(column: Json) -> bool:
     """Whether all values are valid and as many are missing as in the real table, to half a per cent of the records."""
-    real, made = column["missing"]
-    return column["allowed"] in (None, 1.0) and abs(real - made) <= GAP
+    real, synthetic = column["missing"]
+    return column["allowed"] in (None, 1.0) and abs(real - synthetic) <= GAP
 
 
 def _percent(share: float | None) -> str:

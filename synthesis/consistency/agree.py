@@ -201,5 +201,5 @@ def _most_precise(targets: Sequence[Target]) -> Target:
     return min(targets, key=lambda t: t.variance)
 
 
-def _others(clique: Clique, kept: Clique) -> tuple[int, ...]:
-    return tuple(i for i, n in enumerate(clique) if n not in kept)
+def _others(clique: Clique, overlap: Clique) -> tuple[int, ...]:
+    return tuple(i for i, n in enumerate(clique) if n not in overlap)

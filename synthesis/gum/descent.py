@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,24 +24,24 @@ BLOCK = 1 << 15
 GUARD = 1e25
 
 
+Words = NDArray[np.uint64]
+Layout = tuple[Words, Words, Words, Words, Words, Words, Words]
+
+
 @dataclass(frozen=True, eq=False)
 class _Places:
     """Where each attribute sits in the flat array of all marginals' cells.
 
-    Marginal m starts at `offset`, and has the `members` from members_first[m] on, each with its `member_stride`.
-    Attribute a has the entries first[a] … first[a + 1] − 1, one per marginal that contains it: `marginal`, a's own
-    `stride` there, and the marginal's `weight`. Places are unsigned, as a loop need not ask of these if they count from
-    the end.
+    Attributes:
+        weight: of the marginal of each entry, as of `layout`.
+        layout: offset, members_first, members, member_stride, first, marginal, stride. Marginal m starts at `offset`,
+            and has the `members` from members_first[m] on, each with its `member_stride`. Attribute a has the entries
+            first[a] … first[a + 1] − 1, one per marginal that contains it: `marginal`, and a's own `stride` there.
+            Places are unsigned, as a loop need not ask of these if they count from the end.
     """
 
     weight: NDArray[np.float64]
-    offset: NDArray[np.uint64]
-    members_first: NDArray[np.uint64]
-    members: NDArray[np.uint64]
-    member_stride: NDArray[np.uint64]
-    first: NDArray[np.uint64]
-    marginal: NDArray[np.uint64]
-    stride: NDArray[np.uint64]
+    layout: Layout
 
 
 def descend(
@@ -70,19 +71,7 @@ def descend(
             part = block[: min(BLOCK, table.rows - start)]
             for axis, column in enumerate(columns):
                 part[:, axis] = column[start : start + len(part)]
-            moves += _sweep(
-                part,
-                gap,
-                places.offset,
-                places.members_first,
-                places.members,
-                places.member_stride,
-                places.first,
-                places.marginal,
-                places.stride,
-                places.weight,
-                state,
-            )
+            moves += _sweep(part, gap, places.layout, places.weight, state)
             for axis, column in enumerate(columns):
                 column[start : start + len(part)] = part[:, axis]
         changed.append(int(moves))
@@ -106,20 +95,15 @@ def _places(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> _Places:
     offset, first = np.cumsum([0, *(domain.cells(c) for c, _ in laid)]), np.cumsum([0, *map(len, of)])
     marginal_of, stride, weight = ([e[i] for e in entries] for i in range(3))
     whole = (offset, members_first, members, member_stride, first, marginal_of, stride)
-    return _Places(np.array(weight, np.float64), *(np.array(v, np.uint64) for v in whole))
+    places = tuple(np.array(v, np.uint64) for v in whole)
+    return _Places(np.array(weight, np.float64), cast("Layout", places))
 
 
 @compiled
 def _sweep(
     rows: NDArray[np.int32],
     gap: NDArray[np.float64],
-    offset: NDArray[np.uint64],
-    members_first: NDArray[np.uint64],
-    members: NDArray[np.uint64],
-    member_stride: NDArray[np.uint64],
-    first: NDArray[np.uint64],
-    marginal: NDArray[np.uint64],
-    stride: NDArray[np.uint64],
+    layout: Layout,
     weight: NDArray[np.float64],
     state: NDArray[np.uint64],
 ) -> int:
@@ -127,6 +111,7 @@ def _sweep(
 
     The weighted squared error then changes by 2 Σ w (gap_new − gap_old + 1).
     """
+    offset, members_first, members, member_stride, first, marginal, stride = layout
     seed = state[0]
     moves = 0
     cells = np.empty(len(offset), np.uint64)  # where the row lies in each marginal

@@ -95,12 +95,12 @@ class UpdateWork:
     ) -> int:
         """Free `loss` rows of each cell and give each cell its `gain`, by duplication and by replacement."""
         moved = int(loss.sum())
-        wanted = (gain * (1 - replace) + self.rng.random(gain.size)).astype(np.int64)
-        copies = np.where(counts > 0, np.minimum(wanted, gain), 0)
+        duplicates = (gain * (1 - replace) + self.rng.random(gain.size)).astype(np.int64)
+        copies = np.where(counts > 0, np.minimum(duplicates, gain), 0)
         ends = np.cumsum(copies)
         starts, distinct = ends - copies, np.minimum(copies, counts)
         freed, donors = self.freed[:moved], self.donors[: int(copies.sum())]
-        pick_rows(self.keys, counts, loss.copy(), distinct.copy(), starts.copy(), freed, donors, self.state)
+        pick_rows(self.keys, counts, (loss.copy(), distinct.copy(), starts.copy()), freed, donors, self.state)
         for cell in np.flatnonzero(copies > distinct):  # more copies than rows: rows serve again (only for α > 1)
             first = donors[starts[cell] : starts[cell] + distinct[cell]]
             donors[starts[cell] : ends[cell]] = np.resize(first, copies[cell])

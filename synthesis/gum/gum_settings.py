@@ -88,5 +88,5 @@ class GumSpec(Passes):
         self, table: CodedTable, targets: Sequence[Target], *, rng: np.random.Generator, zeros: Zeros
     ) -> tuple[CodedTable, str]:
         """Sweeps in which single codes change."""
-        made, changed = descend(table, list(targets), sweeps=self.descents, rng=rng, zeros=zeros)
-        return made, f"{changed[-1]} codes changed in the last descent" if changed else ""
+        descended, changed = descend(table, list(targets), sweeps=self.descents, rng=rng, zeros=zeros)
+        return descended, f"{changed[-1]} codes changed in the last descent" if changed else ""

@@ -21,7 +21,7 @@ class Appended:
     """Attributes drawn given others of one marginal: `lone` given `kept` (none: from the marginal itself)."""
 
     target: Target
-    kept: Clique
+    given: Clique
     lone: Clique
 
 
@@ -52,11 +52,11 @@ def lay_out(targets: ConsistentTargets, *, again: bool = True) -> Layout:
     while (taken := _lone(outer, cliques, None if again else first)) is not None:
         appended.append(taken)
         outer = [t for t in outer if t is not taken.target]
-        columns_used = set(taken.kept)
+        columns_used = set(taken.given)
         if (len(columns_used) > 1 or columns_used & bound) and not any(columns_used <= set(t.clique) for t in outer):
             own = taken.target
-            variance = own.stddev**2 * own.values.size / targets.domain.cells(taken.kept)
-            outer.append(replace(own, clique=taken.kept, values=own.sums(taken.kept), stddev=variance**0.5))
+            variance = own.stddev**2 * own.values.size / targets.domain.cells(taken.given)
+            outer.append(replace(own, clique=taken.given, values=own.sums(taken.given), stddev=variance**0.5))
     left = {n for t in outer for n in t.clique}
     links = [t.clique for t in outer] + [tuple(n for n in c if n in left) for c in cliques]
     inside = [t for t in targets.marginals if set(t.clique) <= left and not any(t is o for o in outer)]
@@ -106,13 +106,13 @@ def draw_lone(domain: Domain, columns: Columns, appended: Appended, *, rows: int
     in which the marginal has no records draws from the whole marginal.
     """
     clique = appended.target.clique
-    order = [clique.index(n) for n in (*appended.kept, *appended.lone)]
-    given = domain.cells(appended.kept)
-    table = appended.target.values.transpose(order).reshape(given, -1)
+    order = [clique.index(n) for n in (*appended.given, *appended.lone)]
+    conditions = domain.cells(appended.given)
+    table = appended.target.values.transpose(order).reshape(conditions, -1)
     common = table.sum(axis=0) if table.sum() > 0 else np.ones(table.shape[1])
     table = np.where(table.sum(axis=1, keepdims=True) > 0, table, common)
     keys = np.zeros(rows, np.int64)
-    for name in appended.kept:
+    for name in appended.given:
         keys = keys * domain[name].size + columns[name]
     cells = _drawn(table, keys, rng)
     for name in reversed(appended.lone):

@@ -103,8 +103,8 @@ def gum_rows(
     columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
     records = []
     for names, own in layout.groups:
-        made, record = _Group(targets, names, own, spec).run(columns, rng, progress)
-        columns.update(made)
+        changed, record = _Group(targets, names, own, spec).run(columns, rng, progress)
+        columns.update(changed)
         records.append(record)
     for appended in layout.appended:
         draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
@@ -130,11 +130,11 @@ class _Group:
         work = UpdateWork.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
         zeros = [z for z in self.targets.zeros if set(z[0]) <= set(self.names)]
         record = self._passes(work, zeros, progress)
-        made = CodedTable(domain, tuple(work.columns))
-        made, note = self.spec.close(made, self.own, rng=rng, zeros=zeros)
+        updated = CodedTable(domain, tuple(work.columns))
+        updated, note = self.spec.close(updated, self.own, rng=rng, zeros=zeros)
         if progress is not None and note:
             progress(self.spec.iterations, self.spec.iterations, note)
-        return dict(zip(self.names, made.columns, strict=True)), record
+        return dict(zip(self.names, updated.columns, strict=True)), record
 
     def _passes(self, work: UpdateWork, zeros: Zeros, progress: Progress | None) -> Record:
         record = Record(tuple(t.clique for t in self.own), [])
@@ -148,8 +148,8 @@ class _Group:
                 moved += more
             record.passes.append(errors)
             if progress is not None:
-                what = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
-                progress(t + 1, self.spec.iterations, what)
+                status = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
+                progress(t + 1, self.spec.iterations, status)
             if moved <= SETTLED * rows * len(self.own):
                 record.reason = "tolerance"
                 break

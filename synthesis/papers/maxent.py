@@ -97,8 +97,8 @@ class ViewModel:
         names = self.domain.canonical(clique)
         cells = self.domain.cells(names)
         if cells > self.spec.max_cells:
-            what = f"the marginal of {' × '.join(names)} has {cells:,} cells, more than {self.spec.max_cells:,}"
-            raise UserError(what, where="marginal", fix="fewer or coarser columns, or raise synthesis.max_cells")
+            problem = f"the marginal of {' × '.join(names)} has {cells:,} cells, more than {self.spec.max_cells:,}"
+            raise UserError(problem, where="marginal", fix="fewer or coarser columns, or raise synthesis.max_cells")
         holding = [t for t in self.targets.marginals if set(names) <= set(t.clique)]
         if holding:
             return min(holding, key=lambda t: t.variance).sums(names).ravel()
@@ -132,21 +132,21 @@ class ViewModel:
 
         They weigh as much as the least precise view.
         """
-        known = self.targets.marginals
-        if self.total <= 0 or not known or not self.spec.answers:
+        views = self.targets.marginals
+        if self.total <= 0 or not views or not self.spec.answers:
             return ()
-        names = self.domain.canonical({n for t in known for n in t.clique})
-        told: dict[Clique, float] = {}
-        for target in sorted(known, key=lambda t: -t.variance):
-            told |= {p: information(target.sums(p)) for p in itertools.combinations(target.clique, 2)}
-        views = [frozenset(t.clique) for t in known]
+        names = self.domain.canonical({n for t in views for n in t.clique})
+        dependence: dict[Clique, float] = {}
+        for target in sorted(views, key=lambda t: -t.variance):
+            dependence |= {p: information(target.sums(p)) for p in itertools.combinations(target.clique, 2)}
+        held = [frozenset(t.clique) for t in views]
         free = [
             c
             for c in itertools.combinations(names, min(self.spec.way, len(names)))
-            if self.domain.cells(c) <= ANSWER_CELLS and not any(v.issuperset(c) for v in views)
+            if self.domain.cells(c) <= ANSWER_CELLS and not any(v.issuperset(c) for v in held)
         ]
-        free.sort(key=lambda c: -sum(told.get(p, 0.0) for p in itertools.combinations(c, 2)))
-        noise = max(t.stddev for t in known)
+        free.sort(key=lambda c: -sum(dependence.get(p, 0.0) for p in itertools.combinations(c, 2)))
+        noise = max(t.stddev for t in views)
         return tuple(
             Target(c, self.marginal(c).reshape(self.domain.shape(c)), noise) for c in free[: self.spec.answers]
         )

@@ -153,8 +153,10 @@ def check_answer(domain: Domain, answer: NoisyMarginal) -> None:
         raise UserError(f"{name} is not in the order of the schema", where="measurements", fix=fix)
     cells, rows = domain.cells(answer.clique), answer.query.rows
     if answer.query.columns != cells or answer.values.shape != (rows,):
-        what = f"{answer.values.size} answers to {rows} × {answer.query.columns} queries about {name}, of {cells} cells"
-        raise UserError(what, where="measurements", fix=fix)
+        problem = (
+            f"{answer.values.size} answers to {rows} × {answer.query.columns} queries about {name}, of {cells} cells"
+        )
+        raise UserError(problem, where="measurements", fix=fix)
     if not np.isfinite(answer.values).all():
         raise UserError(f"the answers to {name} are not all finite", where="measurements", fix=fix)
     if not 0 < answer.stddev < np.inf:

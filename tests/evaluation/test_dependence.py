@@ -217,7 +217,7 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     poor, good = dependence_kept(real, lost, schema), dependence_kept(real, kept, schema)
     assert poor.score < 0.95 < good.score
     assert poor.pairs[0].pair == ("ward", "cost")
-    assert poor.pairs[0].kept < 0.1
+    assert poor.pairs[0].share_kept < 0.1
     assert poor.changes[0].what == "mean cost where ward = icu"
     assert poor.changes[0].real > 8000 > 5000 > poor.changes[0].synthetic
     section = dependence_section(poor.to_json()).shown

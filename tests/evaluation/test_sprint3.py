@@ -12,6 +12,7 @@ from evaluation.papers.challenges.sprint3 import (
     TIME,
     TO,
     UNIT,
+    Roles,
     binned,
     sprint3,
     sprint3_coded,
@@ -146,13 +147,13 @@ def test_coded_tables_and_what_they_lack():
         for _ in range(2)
     ]
     ids = rng.integers(0, 9, (2, 500))
-    names = {"place": "where", "time": "when", "to": "to"}
-    full = sprint3_coded(*tables, **names, unit=ids[0], synthetic_unit=ids[1])
+    roles = Roles("where", "when", "to")
+    full = sprint3_coded(*tables, roles, (ids[0], ids[1]))
     assert 0 < full.score < 1000
     order = rng.permutation(500)
     shuffled = CodedTable(domain, tuple(c[order] for c in tables[0].columns))
-    again = sprint3_coded(shuffled, tables[1], **names, unit=ids[0][order], synthetic_unit=ids[1])
+    again = sprint3_coded(shuffled, tables[1], roles, (ids[0][order], ids[1]))
     assert again.score == pytest.approx(full.score, abs=1e-9)
-    alone = sprint3_coded(*tables, **names)
+    alone = sprint3_coded(*tables, roles)
     assert alone.score is None and "subject" in alone.reason
     assert (alone.k_marginal, alone.spatial) == (full.k_marginal, full.spatial)

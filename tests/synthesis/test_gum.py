@@ -130,10 +130,10 @@ def test_a_tree_is_appended_whole_and_parts_are_made_apart():
     tree = lay_out(targets_of(joint_of(), ["ab", "bc", "cd", "de"]))
     assert not tree.groups
     assert sorted(n for a in tree.appended for n in a.lone) == list("abcde")
-    assert tree.appended[0].kept == ()
+    assert tree.appended[0].given == ()
     cycle = lay_out(targets_of(joint_of(), ["ab", "bc", "ac", "cd", "e"]))
     assert [names for names, _ in cycle.groups] == [("a", "b", "c")]
-    assert [(a.kept, a.lone) for a in cycle.appended] == [(("c",), ("d",))]
+    assert [(a.given, a.lone) for a in cycle.appended] == [(("c",), ("d",))]
     apart = targets_of(joint_of(), ["ab", "de"])
     assert not lay_out(apart).groups
     pinned = targets_of(joint_of(), ["ab", "de"], [(("b", "d"), np.eye(3, 2, dtype=bool))])

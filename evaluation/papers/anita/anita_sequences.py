@@ -104,8 +104,8 @@ class SequentialAccuracy:
         parts = [p.ends for p in self.parts if p.ends is not None]
         if len(parts) < len(self.parts) or not parts:
             return None
-        kept = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(self.parts, parts, strict=True)]
-        return replace(mean_ends(kept), limits=LIMITS)
+        by_part = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(self.parts, parts, strict=True)]
+        return replace(mean_ends(by_part), limits=LIMITS)
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first."""

@@ -157,7 +157,7 @@ def relative_error(truth: NDArray[np.float64], answers: NDArray[np.float64], *, 
     """The mean of |made − truth| / truth over the queries with a true answer above 0.
 
     Args:
-        truth, made: answers in records, one per query.
+        truth, synthetic: answers in records, one per query.
     """
     defined = truth > 0
     errors = np.full(truth.shape, np.nan)

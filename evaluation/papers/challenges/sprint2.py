@@ -125,8 +125,8 @@ def by_epsilon(submission: pd.DataFrame, epsilons: Sequence[float] | None) -> li
     """The rows of each ε, those of the submission where none are named; no rows without a column `epsilon`."""
     parts: list[tuple[float | None, pd.DataFrame]] = []
     if "epsilon" in submission.columns:
-        wanted = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
-        parts = [(float(e), submission[submission["epsilon"] == e]) for e in wanted]
+        chosen = submission["epsilon"].dropna().unique() if epsilons is None else epsilons
+        parts = [(float(e), submission[submission["epsilon"] == e]) for e in chosen]
     return parts or [(None, submission.iloc[:0])]
 
 

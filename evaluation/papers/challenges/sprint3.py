@@ -101,18 +101,25 @@ def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SE
     the other one's column differently and drops its counts to 0: so do we.
     """
     pooled = pool_frames(binned(real), binned(synthetic), [PLACE, TIME, UNIT, *FEATURES])
-    return sprint3_parts(pooled, _Names(PLACE, TIME, TO, UNIT), FEATURES, seed=seed, strict=strict)
+    return sprint3_parts(pooled, Roles(unit=UNIT), FEATURES, seed=seed, strict=strict)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns that stand for pickup area, shift, dropoff area and taxi."""
+
+    place: str = PLACE
+    time: str = TIME
+    to: str = TO
+    unit: str = ""
 
 
 def sprint3_coded(
     real: CodedTable,
     synthetic: CodedTable,
+    roles: Roles,
+    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
-    place: str = PLACE,
-    time: str = TIME,
-    to: str = TO,
-    unit: NDArray[np.int64] | None = None,
-    synthetic_unit: NDArray[np.int64] | None = None,
     seed: int = SEED,
     cutoff: float = CUTOFF,
     as_published: bool = True,
@@ -120,40 +127,23 @@ def sprint3_coded(
     """The same score of any two tables of codes: their discretization stands for the scorer's bins.
 
     Args:
-        place, time, to: the columns that stand for pickup area, shift and dropoff area.
-        unit, synthetic_unit: a number per row for the subject, NOBODY for none; without them there is no conjunction
-            and no total. Their order is that of the original's ids: centres are drawn in it.
+        units: a number per real and per synthetic row for the subject, NOBODY for none; without them there is no
+            conjunction and no total. Their order is that of the original's ids: centres are drawn in it.
         as_published: drop counts of numbers that are both a shift and an area as the original does.
     """
     pooled = pool_tables(real, synthetic)
-    features = [n for n in real.domain.names if n not in (place, time)]
-    if unit is not None and synthetic_unit is not None:
-        ids = np.concatenate([unit, synthetic_unit]).astype(np.int64)
+    features = [n for n in real.domain.names if n not in (roles.place, roles.time)]
+    if units is not None:
+        ids = np.concatenate(units).astype(np.int64)
         numbers, values = pd.factorize(ids, sort=True)
         pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
         pooled.labels[""] = list(values)
-    return sprint3_parts(
-        pooled,
-        _Names(place, time, to, ""),
-        features,
-        seed=seed,
-        strict=False,
-        cutoff=cutoff,
-        as_published=as_published,
-    )
-
-
-@dataclass(frozen=True)
-class _Names:
-    place: str
-    time: str
-    to: str
-    unit: str
+    return sprint3_parts(pooled, roles, features, seed=seed, strict=False, cutoff=cutoff, as_published=as_published)
 
 
 def sprint3_parts(
     pooled: Pooled,
-    names: _Names,
+    names: Roles,
     features: Sequence[str],
     *,
     seed: int,
@@ -212,14 +202,14 @@ def _profile(
 ) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
     nobody = [code for code, label in enumerate(pooled.labels[unit]) if _absent(label)]
-    known = ~np.isin(pooled.columns[unit][part], nobody)
-    ids, rows = np.unique(pooled.columns[unit][part][known], return_inverse=True)
+    with_subject = ~np.isin(pooled.columns[unit][part], nobody)
+    ids, rows = np.unique(pooled.columns[unit][part][with_subject], return_inverse=True)
     by_label = sorted(range(len(ids)), key=lambda i: _sort_key(pooled.labels[unit][int(ids[i])]))
     rank = np.empty(len(ids), np.int64)
     rank[by_label] = np.arange(len(ids))
     taxis = rank[rows]
     labels: list[tuple[str, object]] = []
-    present = {n: _present(pooled, n, pooled.columns[n][part][known]) for n in (time, place)}
+    present = {n: _present(pooled, n, pooled.columns[n][part][with_subject]) for n in (time, place)}
     times, places = ({v for _, v in present[n]} for n in (time, place))
     shared = times & places if as_published else times | places
     table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
@@ -227,7 +217,7 @@ def _profile(
         width = len(present[name])
         column = np.zeros(pooled.sizes[name], np.int64)
         column[[code for code, _ in present[name]]] = np.arange(width)
-        cells = taxis * width + column[pooled.columns[name][part][known]]
+        cells = taxis * width + column[pooled.columns[name][part][with_subject]]
         counts = np.bincount(cells, minlength=len(ids) * width).reshape(len(ids), width)
         table[:, len(labels) : len(labels) + width] = counts
         labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
@@ -283,16 +273,7 @@ def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[n
 
 def sprint3_of(inputs: Inputs) -> Sprint3:
     """The metric `sprint3`."""
-    place, time, to = inputs.column("segment"), inputs.column("time"), inputs.column("to")
-    subject = inputs.options.subject
-    units = (None, None) if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
-    return sprint3_coded(
-        inputs.real,
-        inputs.synthetic,
-        place=place,
-        time=time,
-        to=to,
-        unit=units[0],
-        synthetic_unit=units[1],
-        as_published=(place, time) == (PLACE, TIME),
-    )
+    roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
+    units = None if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
+    published = (roles.place, roles.time) == (PLACE, TIME)
+    return sprint3_coded(inputs.real, inputs.synthetic, roles, units, as_published=published)
