@@ -84,17 +84,11 @@ def simplex_cost(
     graph = graph_of(axes)
     counts, costs, error = _scaled(graph, p, q, axes, delta, alpha)
     once = graph.tail < graph.head
-    edges = (graph.tail[once], graph.head[once], costs.costs[graph.cost[once]])
-    have, low, high = (_at_nodes(graph, some) for some in (counts.have, counts.low, counts.high))
-    total = network_simplex((have, low, high), edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
+    edges = np.stack([graph.tail[once], graph.head[once], costs.costs[graph.cost[once]]]).astype(np.int64)
+    ranges = np.zeros((3, len(p), graph.nodes), np.int64)
+    ranges[:, :, graph.first] = (counts.have, counts.low, counts.high)
+    total = network_simplex(ranges, edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
     return None if total < 0 else (float(Fraction(int(total), counts.units * costs.units)), error)
-
-
-def _at_nodes(graph: Graph, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of cells, parts × cells, at the graph's nodes."""
-    nodes = np.zeros((len(cells), graph.nodes), np.int64)
-    nodes[:, graph.first] = cells
-    return nodes
 
 
 def _scaled(
