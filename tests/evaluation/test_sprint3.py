@@ -6,22 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.sprint3 import (
-    EDGES,
-    PLACE,
-    TIME,
-    TO,
-    UNIT,
-    Roles,
-    binned,
-    sprint3,
-    sprint3_coded,
-    sprint3_table,
-)
+from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT, Roles, sprint3_coded
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from tests.evaluation import transcribed
+from tests.evaluation.sprint3_frames import EDGES, binned, sprint3, sprint3_table
 
 
 def trips(rows: int, seed: int) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -11,7 +13,8 @@ from scipy.optimize import linprog
 
 from evaluation.cells import Cells
 from evaluation.mgd.aemc_graph import Graph
-from evaluation.mgd.geometry import Axis, distance_matrix
+from evaluation.mgd.geometry import Axis
+from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)
 ALPHAS = (1.0, 0.25, 2.0, 0.1)
@@ -133,3 +136,34 @@ def _solved(result) -> float:
     if result.status != 0:
         raise RuntimeError(f"the linear programme was not solved: {result.message}")
     return float(result.fun)
+
+
+def distance_matrix(axes: Sequence[Axis]) -> np.ndarray:
+    """Equation 2 for all cells of a marginal, T × T for T = Π size, in C order; for small cases."""
+    cells = math.prod(a.size for a in axes)
+    total = np.zeros((cells, cells))
+    codes = np.array(list(itertools.product(*(range(a.size) for a in axes))), np.int64).reshape(cells, len(axes))
+    for place, axis in enumerate(axes):
+        total += axis.table[np.ix_(codes[:, place], codes[:, place])]
+    return total
+
+
+def horizontal_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.9) -> np.ndarray:
+    """HC^A of each segment (2.2.4, equation 3): the mean of `horizontal_losses` over all types.
+
+    Goal: related series stay related. Range: [0, M]; 0 is perfect. Divided by M it is the loss of a row (2.4.1).
+    """
+    return _mean_over_types(horizontal_losses(real, synthetic, threshold=threshold))
+
+
+def vertical_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.05) -> np.ndarray:
+    """VC^A of each segment (2.2.5, equation 4): the mean of `vertical_losses` over all types.
+
+    Goal: trends and seasons stay. Range: [0, M]; 0 is perfect; M/2 is what unrelated series score. Divided by M it is
+    the loss of a row (2.4.1).
+    """
+    return _mean_over_types(vertical_losses(real, synthetic, threshold=threshold))
+
+
+def _mean_over_types(losses: np.ndarray) -> np.ndarray:
+    return np.asarray(losses.sum(axis=1) / max(losses.shape[1], 1))
