@@ -107,8 +107,8 @@ def two_samples(
 
 def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, units: _Units | None) -> CodedTable:
     if table.rows == 0 or rows == 0:
-        return _rows(table, np.empty(0, np.int64))
-    return _rows(table, rng.integers(0, table.rows, rows) if units is None else units.drawn(rows, rng))
+        return table.at(np.empty(0, np.int64))
+    return table.at(rng.integers(0, table.rows, rows) if units is None else units.drawn(rows, rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def ladder(score: Score, real: CodedTable, *, goal: Goal, shares: Sequence[float
     rows = []
     for share in sorted(shares):
         n = math.ceil(share * real.rows)
-        value = score(real, _rows(real, np.sort(order[:n])))
+        value = score(real, real.at(np.sort(order[:n])))
         rows.append((share, n, math.nan if value is None else value))
     return Ladder(pd.DataFrame(rows, columns=["share", "rows", "score"]), goal)
 
@@ -161,8 +161,3 @@ def _reference(values: Sequence[float | None], note: str) -> Reference:
     scores = [v for v in values if v is not None]
     value = math.fsum(scores) / len(scores) if scores and len(scores) == len(values) else None
     return Reference(value, tuple(values), note)
-
-
-def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    weights = None if table.weights is None else table.weights[chosen]
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns), weights)

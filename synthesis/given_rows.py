@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -110,7 +109,7 @@ def _drawn(model: RowModel, wish: Wish, rng: np.random.Generator, progress: Prog
     if rows != 0 and not taken:
         raise _rare("no row is expected to satisfy the conditions")
     whole = _joined(parts)
-    chosen = _rows_of(whole, np.arange(min(needed, whole.rows)))
+    chosen = whole.at(slice(needed))
     return GivenRows(chosen, True, float(chosen.rows))
 
 
@@ -136,7 +135,7 @@ def _weighed(make: Callable[[int], CodedTable], usual: int, wish: Wish, rng: np.
     places = np.repeat(np.arange(pool.rows), counts)
     rng.shuffle(places)
     effective = needed**2 / max(float((counts.astype(np.float64) ** 2).sum()), 1.0)
-    return GivenRows(_rows_of(pool, places), False, effective)
+    return GivenRows(pool.at(places), False, effective)
 
 
 def _chances(table: CodedTable, weights: Mapping[str, Values]) -> Values:
@@ -150,11 +149,7 @@ def _accepted(table: CodedTable, chances: Values, rng: np.random.Generator) -> C
     """Each row with its chance."""
     if (chances == 1).all():
         return table
-    return _rows_of(table, np.flatnonzero(rng.random(table.rows) < chances))
-
-
-def _rows_of(table: CodedTable, places: NDArray[np.int64]) -> CodedTable:
-    return CodedTable(table.domain, tuple(np.asarray(c)[places] for c in table.columns))
+    return table.at(np.flatnonzero(rng.random(table.rows) < chances))
 
 
 def _joined(parts: list[CodedTable]) -> CodedTable:

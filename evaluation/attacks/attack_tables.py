@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evaluation.attacks.attack_settings import AttackSettings
-from evaluation.learning.features import rows_at
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
@@ -37,7 +36,7 @@ class Sides:
     def targets(self, count: int, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
         """One random row of so many units of each side at most."""
         sides = zip((self.training, self.holdout), self.units, strict=True)
-        return tuple(rows_at(t, one_each(u, t.rows, rng)[:count]) for t, u in sides)  # type: ignore[return-value]
+        return tuple(t.at(one_each(u, t.rows, rng)[:count]) for t, u in sides)  # type: ignore[return-value]
 
     def counts(self) -> dict[str, int]:
         """Rows that know or are attacked, and units."""
@@ -64,10 +63,10 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     counts = [int(i.max(initial=-1)) + 1 for i in ids]
     most = max(int(min(share, 1.0) * min(counts)), 1)
     chosen = [_whole_units(unit, most, rng) for unit in ids]
-    cut = [rows_at(t, rows) for t, rows in zip(tables, chosen, strict=True)]
+    cut = [t.at(rows) for t, rows in zip(tables, chosen, strict=True)]
     synthetic = inputs.synthetic
     if synthetic.rows > own.attack_rows:
-        synthetic = rows_at(synthetic, np.sort(rng.choice(synthetic.rows, own.attack_rows, replace=False)))
+        synthetic = synthetic.at(np.sort(rng.choice(synthetic.rows, own.attack_rows, replace=False)))
     return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), units_known)
 
 

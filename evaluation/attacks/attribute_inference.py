@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.attack_settings import InferenceSettings
 from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, sides_of
-from evaluation.learning.features import rows_at
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import APART, nearest_rows, places
@@ -83,25 +82,24 @@ def attribute_inference(sides: Sides, attacks: int, secrets: Sequence[str], rng:
     """
     names = sides.synthetic.domain.names
     targets = sides.targets(attacks, rng)
-    shuffled = rows_at(sides.synthetic, rng.permutation(sides.synthetic.rows))
+    shuffled = sides.synthetic.at(rng.permutation(sides.synthetic.rows))
     inferred = [n for n in names if not secrets or n in secrets] if len(names) > 1 else []
     risks, blind = {}, {}
     for name in inferred:
         others = tuple(n for n in names if n != name)
         near = [_nearest(t, shuffled, others) for t in targets]
-        right = [_right(t, rows_at(shuffled, rows), name, shuffled) for t, rows in zip(targets, near, strict=True)]
+        right = [_right(t, shuffled.at(rows), name, shuffled) for t, rows in zip(targets, near, strict=True)]
         level = 0.05 / len(inferred)
         rates = [rate(int(r.sum()), r.size, level=level) for r in right]
         risks[name] = risk(rates[0], rates[1])
-        any_row = rows_at(shuffled, rng.integers(0, shuffled.rows, targets[0].rows))
+        any_row = shuffled.at(rng.integers(0, shuffled.rows, targets[0].rows))
         guessed = _right(targets[0], any_row, name, shuffled)
         blind[name] = rate(int(guessed.sum()), guessed.size)
     return Inference(risks, blind, sides.counts())
 
 
 def _nearest(targets: CodedTable, synthetic: CodedTable, names: tuple[str, ...]) -> NDArray[np.int64]:
-    domain = synthetic.domain.project(names)
-    both = places([CodedTable(domain, tuple(t.column(n) for n in names)) for t in (targets, synthetic)])
+    both = places([t.over(names) for t in (targets, synthetic)])
     asked, pool = both.only(np.arange(targets.rows)), both.only(np.arange(targets.rows, both.rows))
     return nearest_rows(asked, pool).index
 
@@ -111,10 +109,7 @@ def _right(targets: CodedTable, guesses: CodedTable, name: str, synthetic: Coded
     truth, guess = targets.column(name).astype(np.int64), guesses.column(name).astype(np.int64)
     if attribute.ordered < 2:
         return np.asarray(truth == guess, bool)
-    domain = synthetic.domain.project((name,))
-    spots = (
-        places([CodedTable(domain, (t.column(name),)) for t in (targets, guesses, synthetic)]).ordered[0].astype(int)
-    )
+    spots = places([t.over((name,)) for t in (targets, guesses, synthetic)]).ordered[0].astype(int)
     close = np.abs(spots[: truth.size] - spots[truth.size : 2 * truth.size]) <= CLOSE * APART
     on_line = np.maximum(truth, guess) < attribute.ordered
     return np.asarray(np.where(on_line, close, truth == guess), bool)

@@ -11,7 +11,6 @@ from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
 from evaluation.metric import Inputs
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
-from mechanisms.public.coded_table import CodedTable
 
 #: Targets whose distances are held in memory at a time.
 BATCH = 200
@@ -31,16 +30,12 @@ def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Guesses:
     if len(names) < 2:
         return Guesses("linkage", None, {}, sides.counts(), "one column has no two parts")
     targets = sides.targets(attacks, rng)
-    whole = {part: places([_columns(t, part) for t in (*targets, sides.synthetic)]) for part in parts}
+    whole = {part: places([t.over(part) for t in (*targets, sides.synthetic)]) for part in parts}
     ends = np.cumsum([0, *(t.rows for t in targets)])
     synthetic = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
     hits = [_linked([whole[part] for part in parts], np.arange(a, b), synthetic) for a, b in pairwise(ends)]
     both = (rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True))
     return Guesses("linkage", risk(*both), {"parts": [list(p) for p in parts]}, sides.counts())
-
-
-def _columns(table: CodedTable, names: tuple[str, ...]) -> CodedTable:
-    return CodedTable(table.domain.project(names), tuple(table.column(n) for n in names))
 
 
 def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.learning.features import features, rows_at
+from evaluation.learning.features import features
 from evaluation.learning.roc import auc_with_error
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
@@ -131,11 +131,11 @@ def membership(
     units = dict(zip(("members", "others", "known"), counts, strict=True))
     if min(counts) < FEWEST:
         return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
-    targets = (sides.training, rows_at(sides.holdout, others))
+    targets = (sides.training, sides.holdout.at(others))
     picked = [_picked(u, attacks, rng) for u in ids]
-    targets = (rows_at(targets[0], picked[0]), rows_at(targets[1], picked[1]))
+    targets = (targets[0].at(picked[0]), targets[1].at(picked[1]))
     ids = (ids[0][picked[0]], ids[1][picked[1]])
-    population = rows_at(sides.holdout, population_rows)
+    population = sides.holdout.at(population_rows)
     scores = _near(targets, sides.synthetic, population)
     scores["classifier"] = _by_classifier(targets, sides.synthetic, population, rng)
     units |= {"members": np.unique(ids[0]).size, "others": np.unique(ids[1]).size}
@@ -205,7 +205,7 @@ def _by_classifier(
     from threadpoolctl import threadpool_limits
 
     rows = min(synthetic.rows, population.rows)
-    sides = [rows_at(t, rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
+    sides = [t.at(rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
     x = np.concatenate([features(t) for t in sides])
     model = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=int(rng.integers(2**31)))
     with threadpool_limits(1, user_api="openmp"):  # waiting threads spin

@@ -49,7 +49,7 @@ def _conditions(table: CodedTable, count: int, width: int, rng: np.random.Genera
     tried = TRIED * count
     rows = rng.integers(table.rows, size=tried)
     sets = np.sort(np.argsort(rng.random((tried, len(attributes))), axis=1)[:, :width], axis=1)
-    few = CodedTable(table.domain, tuple(c[:BATCH] for c in table.columns))
+    few = table.at(slice(BATCH))
     chosen: dict[Condition, None] = {}
     for row, places in zip(rows.tolist(), sets.tolist(), strict=True):
         condition = tuple(_part(i, int(table.columns[i][row]), attributes[i].ordered, medians[i]) for i in places)

@@ -56,9 +56,4 @@ def some_rows(table: CodedTable, most: int, rng: np.random.Generator) -> CodedTa
     """At most so many random rows, in their order."""
     if table.rows <= most:
         return table
-    return rows_at(table, np.sort(rng.choice(table.rows, most, replace=False)))
-
-
-def rows_at(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    """Some rows of a table."""
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))
+    return table.at(np.sort(rng.choice(table.rows, most, replace=False)))

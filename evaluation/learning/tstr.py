@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.core_metrics import TstrSettings
-from evaluation.learning.features import features, numbers_in, one_hot, rows_at, some_rows, unordered
+from evaluation.learning.features import features, numbers_in, one_hot, some_rows, unordered
 from evaluation.learning.tstr_models import (
     MODELS,
     Learner,
@@ -188,7 +188,7 @@ def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int)
 def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
     order = rng.permutation(table.rows)
     cut = math.ceil(TEST_SHARE * table.rows)
-    return rows_at(table, order[:cut]), rows_at(table, order[cut:])
+    return table.at(order[:cut]), table.at(order[cut:])
 
 
 def _plain(value: Any) -> Any:

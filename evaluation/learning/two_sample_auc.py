@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.core_metrics import AucSettings
-from evaluation.learning.features import features, rows_at, some_rows, unordered
+from evaluation.learning.features import features, some_rows, unordered
 from evaluation.learning.roc import auc_with_error
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
@@ -110,7 +110,7 @@ def two_sample_auc(
     else:
         order = rng.permutation(real.rows)
         halves = np.array_split(order[: 2 * size], 2)
-        other, against = (rows_at(real, halves[0]), rows_at(real, halves[1])), "the other half of the real table"
+        other, against = (real.at(halves[0]), real.at(halves[1])), "the other half of the real table"
     least = min(t.rows for t in other)
     if least < FEWEST:
         return TwoSampleAuc(result)

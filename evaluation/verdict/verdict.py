@@ -237,7 +237,7 @@ def _distances(
     each |= {} if units is None else {"training": units[0], "holdout": units[1]}
     most = {n: -(-t.rows * searched // real) for n, t in tables.items()} | {"synthetic": asked_rows}
     chosen = {name: _sampled(table.rows, each[name], most[name], rng) for name, table in tables.items()}
-    cut = {n: CodedTable(t.domain, tuple(np.asarray(c[chosen[n]]) for c in t.columns)) for n, t in tables.items()}
+    cut = {n: t.at(chosen[n]) for n, t in tables.items()}
     whole = places([cut[name] for name in ("training", "holdout", "synthetic")])
     split, real = cut["training"].rows, cut["training"].rows + cut["holdout"].rows
     asked, searched_rows = whole.only(np.arange(real, whole.rows)), whole.only(np.arange(real))

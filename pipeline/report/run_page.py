@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
@@ -73,7 +73,7 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     title = f"Synthetic {schema.name}"
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
     subject = f"the run in {folder.root.name}"
-    text = _whole(title, subject, facts, scores, drawn, first=first, last=last, warnings=lost)
+    text = _whole(title, subject, facts, scores, drawn, _OfRun(first, last, lost))
     target = output or folder.report
     if output is not None:
         check_output(output, "output", own=PAGES)
@@ -112,28 +112,36 @@ def _facts(scores: Json, named: object) -> list[tuple[str, str]]:
     return facts
 
 
+class _OfRun(NamedTuple):
+    """What a run adds to a page: sections behind its scores and at the end, and warnings."""
+
+    first: Sequence[Section] = ()
+    last: Sequence[Section] = ()
+    warnings: Sequence[str] = ()
+
+
+NOTHING = _OfRun()
+
+
 def _whole(
     title: str,
     subject: str,
     facts: list[tuple[str, str]],
     scores: Json,
     drawn: Json,
-    *,
-    first: Sequence[Section] = (),
-    last: Sequence[Section] = (),
-    warnings: Sequence[str] = (),
+    run: _OfRun = NOTHING,
 ) -> str:
     files, first_lines = drawn.get("files"), list(scores.get("first", ()))
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
     page = Page(
         title,
         subtitle(files, subject),
-        [*_sections(scores, drawn, first), *last],
+        [*_sections(scores, drawn, run.first), *run.last],
         header_cards(scores),
         facts,
         files_table(files),
         notes,
-        [*first_lines, *warnings],
+        [*first_lines, *run.warnings],
         not_computed(scores["metrics"]),
     )
     return page.as_html()

@@ -141,10 +141,7 @@ def _values(
         return None, (f"{ON_CODES}the file holds other rows than were counted",)
     if aside is None:
         return values, values.notices
-    parts = {
-        name: CodedTable(whole.domain, tuple(np.asarray(c)[rows] for c in whole.columns))
-        for name, rows in (("real", ~aside), ("holdout", aside))
-    }
+    parts = {name: whole.at(np.flatnonzero(rows)) for name, rows in (("real", ~aside), ("holdout", aside))}
     return replace(values, tables={**values.tables, **parts}), values.notices
 
 
@@ -165,5 +162,4 @@ def _truth(
     if private.aside is None:
         return whole, None
     chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
-    training, held = (CodedTable(whole.domain, tuple(np.asarray(c[rows]) for c in whole.columns)) for rows in chosen)
-    return training, held
+    return whole.at(chosen[0]), whole.at(chosen[1])

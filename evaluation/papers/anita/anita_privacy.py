@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
-from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest, project
+from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 
@@ -138,7 +137,7 @@ def privacy(
     names = training.domain.canonical(training.domain.names if columns is None else columns)
     tables = {"training": training, "synthetic": synthetic, **({} if holdout is None else {"holdout": holdout})}
     rng = np.random.default_rng(seed)
-    cut = {k: _sample(project(t, names), max_rows or t.rows, rng) for k, t in tables.items()}
+    cut = {k: _sample(t.over(names), max_rows or t.rows, rng) for k, t in tables.items()}
     rows = {k: t.rows for k, t in cut.items()}
     if min(rows.values()) == 0:
         return Privacy(names, kind, rows, reason="a table without records has no distances")
@@ -187,7 +186,7 @@ def closer(
     if holdout.rows < SPLIT_ROWS:
         return Closer(*parts, estimate(share, variance), None)
     order = rng.permutation(holdout.rows)
-    asked, other = (_rows(holdout, half) for half in np.array_split(order, 2))
+    asked, other = (holdout.at(half) for half in np.array_split(order, 2))
     fair = min(other.rows, training.rows)
     distances = [nearest(asked, _sample(t, fair, rng), kind=kind) for t in (training, other)]
     real, real_variance, _ = _share(*distances)
@@ -230,8 +229,4 @@ def _twin_share(table: CodedTable) -> float:
 def _sample(table: CodedTable, rows: int, rng: np.random.Generator) -> CodedTable:
     if rows >= table.rows:
         return table
-    return _rows(table, np.sort(rng.choice(table.rows, rows, replace=False)))
-
-
-def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))
+    return table.at(np.sort(rng.choice(table.rows, rows, replace=False)))

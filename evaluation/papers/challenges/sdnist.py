@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
-from evaluation.learning.features import numbers_in, rows_at
+from evaluation.learning.features import numbers_in
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.sdnist_matches import ApparentMatches, matches
 from evaluation.papers.paper_metrics import AreaSettings
@@ -119,7 +119,7 @@ def sdnist(
     binned_real, binned = in_bins(real, synthetic, values)
     if len(_features(binned_real.domain, by)) < 2:
         return Sdnist(None, reason="fewer than two columns beside the area: no pairs")
-    tables = [distances(binned_real, t, by) for t in (binned, *(rows_at(binned_real, rows) for rows in chosen))]
+    tables = [distances(binned_real, t, by) for t in (binned, *(binned_real.at(rows) for rows in chosen))]
     shuffled = CodedTable(binned_real.domain, tuple(rng.permutation(c) for c in binned_real.columns))
     mine, baseline = tables[0], tables[2]
     label = None if values is None or by is None else values[by].label
