@@ -132,7 +132,7 @@ def membership(
     if min(counts) < FEWEST:
         return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
     targets = (sides.training, sides.holdout.at(others))
-    picked = [_picked(u, attacks, rng) for u in ids]
+    picked = [np.flatnonzero(_of_units(u, attacks, rng)) for u in ids]
     targets = (targets[0].at(picked[0]), targets[1].at(picked[1]))
     ids = (ids[0][picked[0]], ids[1][picked[1]])
     population = sides.holdout.at(population_rows)
@@ -216,18 +216,16 @@ def _by_classifier(
 
 def _halves(unit: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of two random halves of the units."""
-    names, number = np.unique(unit, return_inverse=True)
-    first = np.zeros(names.size, bool)
-    first[rng.permutation(names.size)[: names.size // 2]] = True
-    return np.flatnonzero(first[number]), np.flatnonzero(~first[number])
+    first = _of_units(unit, np.unique(unit).size // 2, rng)
+    return np.flatnonzero(first), np.flatnonzero(~first)
 
 
-def _picked(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows of so many random units at most."""
+def _of_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which rows are those of so many random units at most."""
     names, number = np.unique(unit, return_inverse=True)
     chosen = np.zeros(names.size, bool)
     chosen[rng.permutation(names.size)[:most]] = True
-    return np.flatnonzero(chosen[number])
+    return np.asarray(chosen[number])
 
 
 def _per_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:

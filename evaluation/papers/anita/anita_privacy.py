@@ -10,6 +10,7 @@ import numpy as np
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
 from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest
+from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 
@@ -218,11 +219,7 @@ def overlap_warning(training: CodedTable, held: NearestMatches) -> tuple[str, ..
 
 
 def _twin_share(table: CodedTable) -> float:
-    rng = np.random.default_rng(0)
-    sums = np.zeros(table.rows, np.uint64)
-    for attribute, column in zip(table.domain.attributes, table.columns, strict=True):
-        sums += rng.integers(0, 2**64, attribute.size, np.uint64)[column]
-    _, inverse, counts = np.unique(sums, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(row_sums(table), return_inverse=True, return_counts=True)
     return float((counts[inverse] > 1).mean())
 
 
