@@ -22,7 +22,6 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.folders import RunFolder
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import first_look
@@ -52,7 +51,7 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         work = folder.temporary / "scored"
         seen = context.engine.scored(source, schema, private.encoding, workdir=work, progress=progress)
         source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
-    truth, aside = _truth(private, source, schema, folder)
+    truth, aside = _truth(private, source, schema, folder.temporary)
     spec = replace(affordable(present(design.scoring), truth.rows), dive=True)
     values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
     whole_units = spec.references or aside is not None
@@ -88,7 +87,7 @@ def share_floors(context: RunContext, state: State, floors: Path) -> None:
     private, source, schema = present(state.private), present(state.source), state.design.schema
     path = floors_file(floors, state.facts)
     if private.kept is not None and not path.exists():
-        truth, _ = _truth(private, source, schema, context.folder)
+        truth, _ = _truth(private, source, schema, context.folder.temporary)
         schema, tables = together(schema, {"real": truth})
         spec = affordable(present(state.design.scoring), truth.rows)
         spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
@@ -151,14 +150,14 @@ def wants_values(spec: ScoreSpec) -> bool:
 
 
 def _truth(
-    private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
+    private: PrivateTable, source: Source, schema: Schema, temporary: Path
 ) -> tuple[CodedTable, CodedTable | None]:
     """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
     if private.kept is not None:
         return kept_truth(private, source, schema), None
     if (plain := private.as_read(schema)) is not None:
         return plain, None
-    whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)
+    whole, _ = encode_columns(source, schema, workdir=temporary / "truth", apart=True)
     if private.aside is None:
         return whole, None
     chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
