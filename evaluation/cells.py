@@ -43,9 +43,9 @@ class Cells:
         for name, counts in (("synthetic", self.p), ("true", self.q)):
             least, most = (counts.min(), counts.max()) if counts.size else (0.0, 0.0)
             if not (least >= 0 and most < math.inf):
-                what = "NaN or infinite" if not math.isfinite(least + most) else "negative"
+                problem = "NaN or infinite" if not math.isfinite(least + most) else "negative"
                 fix = "counts or weights of at least 0; clamp noisy counts first"
-                raise UserError(f"{what} counts in the {name} table", where="marginal", fix=fix)
+                raise UserError(f"{problem} counts in the {name} table", where="marginal", fix=fix)
 
     @staticmethod
     def dense(p: ArrayLike, q: ArrayLike) -> Cells:

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from evaluation.readings.pair_ends import correlation_ends
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import STEP, count_cliques
 
 Codes = NDArray[np.unsignedinteger]
@@ -57,7 +57,7 @@ class Correlations:
             matrix.loc[a, b] = matrix.loc[b, a] = value
         return matrix
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the mean difference first."""
         if self.score is None:
             return {"score": None, "reason": self.reason or "fewer than two columns"}
@@ -94,8 +94,8 @@ def correlation_difference(
     pairs = pairs_looked_at(domain.names)
     line = {a.name for a in domain.attributes if a.ordered >= 2}
     lines = [n for n in domain.names if n in line]
-    known = {n: _centred(real.domain[n], (numbers or {}).get(n), real.column(n)) for n in lines}
-    moments = [_pearson(t, known) for t in (real, synthetic)]
+    centred = {n: _centred(real.domain[n], (numbers or {}).get(n), real.column(n)) for n in lines}
+    moments = [_pearson(t, centred) for t in (real, synthetic)]
     mixed = [p for p in pairs if not set(p) <= line]
     cramer = [dict(zip(mixed, _cramers_v(t, mixed), strict=True)) for t in coarse]
     rows = []
@@ -104,7 +104,7 @@ def correlation_difference(
         one, two = ((m if kind == "pearson" else v)[(a, b)] for m, v in zip(moments, cramer, strict=True))
         rows.append((a, b, kind, one, two, abs(one - two)))
     constant = [tuple(n for n in domain.names if _is_constant(t.column(n))) for t in (real, synthetic)]
-    ends = correlation_ends(real, synthetic, coarse, known, [row[:5] for row in rows]) if rows else None
+    ends = correlation_ends(real, synthetic, coarse, centred, [row[:5] for row in rows]) if rows else None
     return Correlations(_frame(rows), (constant[0], constant[1]), ends=ends)
 
 

@@ -13,6 +13,7 @@ from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.correlation import BUCKETS, cramers_v
 from evaluation.products import inner
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 
 #: Records of each table whose values, and whose codes, are looked at, and columns, at most: figures of a picture, not
@@ -24,7 +25,7 @@ Values = NDArray[np.float64]
 
 def correlation_maps(
     names: Sequence[str], values: tuple[Values, Values], tables: tuple[CodedTable, CodedTable]
-) -> dict[str, Any]:
+) -> JsonDict:
     """Three matrices of each kind (real, synthetic, and synthetic − real), with the columns they are of.
 
     Pearson's r of two columns of numbers or dates over the records with a value in both; Spearman's is that of the
@@ -38,25 +39,25 @@ def correlation_maps(
     """
     numbers = names[:COLUMNS]
     pairs = [v[:, : len(numbers)] for v in values]
-    maps: dict[str, Any] = {"rows": {n: len(v) for n, v in zip(("real", "synthetic"), values, strict=True)}}
+    maps: JsonDict = {"rows": {n: len(v) for n, v in zip(("real", "synthetic"), values, strict=True)}}
     if len(numbers) > 1 and min(map(len, pairs)):
         maps["pearson"] = _sides(numbers, [_pearson(v) for v in pairs])
         maps["spearman"] = _sides(numbers, [_pearson(_ranks(v)) for v in pairs])
     columns = tables[0].domain.names[:COLUMNS]
     if len(columns) > 1 and min(t.rows for t in tables):
-        real, made = (_some(t) for t in tables)
-        coarse = bucket_tables(real, [made], m=BUCKETS, apart=True)
+        real, other = (_some(t) for t in tables)
+        coarse = bucket_tables(real, [other], m=BUCKETS, apart=True)
         maps["cramers_v"] = _sides(columns, [_cramers(t, columns) for t in coarse])
     return maps
 
 
-def _sides(names: Sequence[str], both: Sequence[Values]) -> dict[str, Any]:
-    real, made = both
+def _sides(names: Sequence[str], both: Sequence[Values]) -> JsonDict:
+    real, synthetic = both
     return {
         "names": list(names),
         "real": real.tolist(),
-        "synthetic": made.tolist(),
-        "difference": (made - real).tolist(),
+        "synthetic": synthetic.tolist(),
+        "difference": (synthetic - real).tolist(),
     }
 
 
@@ -65,7 +66,7 @@ def _some(table: CodedTable) -> CodedTable:
     if table.rows <= CODED:
         return table
     rows = np.linspace(0, table.rows - 1, CODED).astype(np.int64)
-    return CodedTable(table.domain, tuple(np.asarray(c[rows]) for c in table.columns))
+    return table.at(rows)
 
 
 def _pearson(values: Values) -> Values:

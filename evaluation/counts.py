@@ -48,12 +48,12 @@ class _Remembered:
     def __call__(self, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
         """The counts of each marginal: those that are known, and the others by `count`."""
         absent = [c for c in dict.fromkeys(cliques) if c not in self._counts]
-        found = dict(zip(absent, count(table, absent), strict=True)) if absent else {}
-        for clique, counts in found.items():
+        counted = dict(zip(absent, count(table, absent), strict=True)) if absent else {}
+        for clique, counts in counted.items():
             if counts.size <= self._room:
                 self._counts[clique] = counts
                 self._room -= counts.size
-        return [found[c] if c in found else self._counts[c] for c in cliques]
+        return [counted[c] if c in counted else self._counts[c] for c in cliques]
 
 
 def paired_cells(

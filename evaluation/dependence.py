@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from evaluation.readings.pair_ends import DependenceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -43,18 +43,18 @@ class PairDependence:
     Attributes:
         pair: the columns.
         real, synthetic: strength in each table, in [0, 1].
-        kept: how much of the real one is in the synthetic table, in [0, 1].
+        share_kept: how much of the real one is in the synthetic table, in [0, 1].
     """
 
     pair: Clique
     real: float
     synthetic: float
-    kept: float
+    share_kept: float
 
     @property
     def lost(self) -> float:
         """The strength that is gone."""
-        return self.real * (1 - self.kept)
+        return self.real * (1 - self.share_kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +81,14 @@ class Dependence:
         if self.reason:
             return None
         total = math.fsum(p.real for p in self.pairs)
-        return math.fsum(p.real * p.kept for p in self.pairs) / total if total else 1.0
+        return math.fsum(p.real * p.share_kept for p in self.pairs) / total if total else 1.0
 
     def frame(self) -> pd.DataFrame:
         """One row per pair that depends, the one that lost most first: a, b, real, synthetic, kept, lost."""
-        rows = [(*p.pair, p.real, p.synthetic, p.kept, p.lost) for p in self.pairs]
+        rows = [(*p.pair, p.real, p.synthetic, p.share_kept, p.lost) for p in self.pairs]
         return pd.DataFrame(rows, columns=["a", "b", "real", "synthetic", "kept", "lost"])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: the score, and the pairs that lost most, with what changed in them."""
         if self.reason:
             return {"score": None, "reason": self.reason}
@@ -126,11 +126,11 @@ def dependence_kept(
     tables = bucketed(real, [synthetic, *([sample] if elsewhere and sample is not None else [])], m=BUCKETS)
     pairs = pairs_looked_at(real.domain.names)
     counts = _counted(tables[:2], pairs, progress)
-    known, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None
-    if isinstance(known, CodedTable) and isinstance(drawn, CodedTable) and known.rows and not known.weighted:
-        ends = None if synthetic.weighted else DependenceEnds(known, drawn, (real.rows, synthetic.rows))
-    found = [_pair(pair, *both, ends) for pair, both in zip(pairs, counts, strict=True)]
-    worst = tuple(sorted((p for p in found if p.real > 0), key=lambda p: -p.lost))
+    rows, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None
+    if isinstance(rows, CodedTable) and isinstance(drawn, CodedTable) and rows.rows and not rows.weighted:
+        ends = None if synthetic.weighted else DependenceEnds(rows, drawn, (real.rows, synthetic.rows))
+    dependences = [_pair(pair, *both, ends) for pair, both in zip(pairs, counts, strict=True)]
+    worst = tuple(sorted((p for p in dependences if p.real > 0), key=lambda p: -p.lost))
     named = [p for p in worst[:NAMED] if p.lost >= LEAST]
     changes = tuple(_change(real, synthetic, schema, p.pair) for p in named)
     result = Dependence(worst, len(pairs), changes)
@@ -138,11 +138,11 @@ def dependence_kept(
 
 
 def _pair(pair: Clique, real: Floats, synthetic: Floats, ends: DependenceEnds | None) -> PairDependence:
-    found = PairDependence(pair, *pair_dependence(real, synthetic))
-    if ends is not None and found.real:
+    dependence = PairDependence(pair, *pair_dependence(real, synthetic))
+    if ends is not None and dependence.real:
         one = _deviations(real)
-        ends.add(pair, one.weights * one.values / one.square, found.real, found.kept)
-    return found
+        ends.add(pair, one.weights * one.values / one.square, dependence.real, dependence.share_kept)
+    return dependence
 
 
 def _counted(
@@ -185,8 +185,8 @@ def pair_dependence(real: Floats, synthetic: Floats) -> tuple[float, float, floa
     one, two = _deviations(real), _deviations(synthetic)
     if not one.strength:
         return 0.0, two.strength, 1.0
-    kept = float((one.weights * one.values * two.values).sum()) / one.square
-    return one.strength, two.strength, min(max(kept, 0.0), 1.0)
+    share_kept = float((one.weights * one.values * two.values).sum()) / one.square
+    return one.strength, two.strength, min(max(share_kept, 0.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
@@ -21,17 +21,17 @@ class Change:
     """One figure of a pair of columns, in both tables.
 
     Attributes:
-        what: in words.
+        label: in words.
         real, synthetic: its value; None where it has none, as a mean of nobody.
     """
 
-    what: str
+    label: str
     real: float | None
     synthetic: float | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
-        return {"what": self.what, "real": self.real, "synthetic": self.synthetic}
+        return {"what": self.label, "real": self.real, "synthetic": self.synthetic}
 
 
 def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> Change:
@@ -47,16 +47,16 @@ def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> C
     first, second = columns
     numbers = middles(first), middles(second)
     if numbers[0] is not None and numbers[1] is not None:
-        what = f"correlation of {first.name} and {second.name}"
-        return Change(what, *(_correlation(c, numbers[0], numbers[1]) for c in (real, synthetic)))
+        label = f"correlation of {first.name} and {second.name}"
+        return Change(label, *(_correlation(c, numbers[0], numbers[1]) for c in (real, synthetic)))
     if numbers[0] is not None:
         return _group_mean(second, first, numbers[0], real.T, synthetic.T)
     if numbers[1] is not None:
         return _group_mean(first, second, numbers[1], real, synthetic)
     if first.value_codes == second.value_codes == 2:
         names = code_names(first)[1], code_names(second)[1]
-        what = f"odds ratio of {first.name} = {names[0]} and {second.name} = {names[1]}"
-        return Change(what, _odds_ratio(real), _odds_ratio(synthetic))
+        label = f"odds ratio of {first.name} = {names[0]} and {second.name} = {names[1]}"
+        return Change(label, _odds_ratio(real), _odds_ratio(synthetic))
     return _share(columns, real, synthetic)
 
 
@@ -102,9 +102,9 @@ def _group_mean(group: Column, measured: Column, numbers: Floats, real: Floats, 
         overall.append(float(counts.sum(axis=0) @ numbers / max(counts.sum(), 1e-12)))
     moved = np.abs((means[0] - overall[0]) - np.where(np.isnan(means[1]), 0.0, means[1] - overall[1]))
     code = int(np.argmax(np.nan_to_num(moved) * np.sqrt(real[:, : len(numbers)].sum(axis=1))))
-    what = f"mean {measured.name} where {group.name} = {code_names(group)[code]}"
+    label = f"mean {measured.name} where {group.name} = {code_names(group)[code]}"
     values = [None if math.isnan(m[code]) else float(m[code]) for m in means]
-    return Change(what, values[0], values[1])
+    return Change(label, values[0], values[1])
 
 
 def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> Change:
@@ -113,6 +113,6 @@ def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> C
     away = [s - np.outer(s.sum(axis=1), s.sum(axis=0)) for s in shares]
     i, j = np.unravel_index(int(np.argmax(np.abs(away[0] - away[1]))), real.shape)
     first, second = columns
-    what = f"share of {second.name} = {code_names(second)[j]} where {first.name} = {code_names(first)[i]}"
+    label = f"share of {second.name} = {code_names(second)[j]} where {first.name} = {code_names(first)[i]}"
     values = [float(c[i, j] / c[i].sum()) if c[i].sum() > 0 else None for c in (real, synthetic)]
-    return Change(what, values[0], values[1])
+    return Change(label, values[0], values[1])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import Json
 from mechanisms.public.members import loaded
 from mechanisms.public.settings import BoundedSettings, declared
 
@@ -94,7 +95,7 @@ class Metric:
     prepare: Callable[[Any, Schema, int], Any] | str | None = None
     says: str = ""
     ends: Callable[[Any], Ends | None] | None = None
-    figures: Callable[[Any, Schema, Options], Mapping[str, Any]] | None = None
+    figures: Callable[[Any, Schema, Options], Json] | None = None
     quick: bool = False
     reported: bool = False
     referable: bool = True

@@ -15,6 +15,7 @@ from evaluation.references import Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import absent_extra
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: The note of a scorer that has no formula for the score of an honest table.
@@ -64,10 +65,10 @@ class Outcome:
         interval = replace(read.ends, low=own.low, high=own.high, interval_is=own.interval_is)
         return replace(self, references={**self.references, **shared}, reading=replace(read, ends=interval))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """The documented form of scores.json: score, range, goal, references, details."""
         m = self.metric
-        out: dict[str, Any] = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
+        out: JsonDict = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
         out |= {"title": m.title, "goal": m.goal, "range": [m.low, m.high], "perfect": m.perfect}
         out |= {"reference": m.reference, "source": m.source}
         for name, part in self.references.items():

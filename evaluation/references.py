@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.metric import Goal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 
 #: A score of a synthetic (second) against a real (first) table; None where it is undefined.
 Score = Callable[[CodedTable, CodedTable], float | None]
@@ -35,7 +35,7 @@ class Reference:
     values: tuple[float | None, ...]
     note: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return {"value": self.value, "values": list(self.values), "note": self.note}
 
@@ -61,9 +61,9 @@ def floor(
     rng = np.random.default_rng(seed)
     units = None if unit is None or real.rows == 0 else _Units.of(unit)
     values = [score(*(_drawn(real, n, rng, units) for n in (real.rows, rows))) for _ in range(repeats)]
-    what = "records" if units is None else "records, whole units of them,"
+    drawn = "records" if units is None else "records, whole units of them,"
     about = "" if units is None else "about "
-    return _reference(values, f"two samples of real {what} with replacement, {about}{real.rows} and {rows} rows")
+    return _reference(values, f"two samples of real {drawn} with replacement, {about}{real.rows} and {rows} rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,8 @@ def two_samples(
 
 def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, units: _Units | None) -> CodedTable:
     if table.rows == 0 or rows == 0:
-        return _rows(table, np.empty(0, np.int64))
-    return _rows(table, rng.integers(0, table.rows, rows) if units is None else units.drawn(rows, rng))
+        return table.at(np.empty(0, np.int64))
+    return table.at(rng.integers(0, table.rows, rows) if units is None else units.drawn(rows, rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class Ladder:
             return f"worse than a {shares[0]:.0%} sample of the real rows"
         return f"as good as a {shares[reached.max()]:.0%} sample of the real rows"
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[JsonDict]:
         """JSON values, one entry per share."""
         return [
             {"share": float(s), "rows": int(n), "score": None if math.isnan(v) else float(v)}
@@ -152,7 +152,7 @@ def ladder(score: Score, real: CodedTable, *, goal: Goal, shares: Sequence[float
     rows = []
     for share in sorted(shares):
         n = math.ceil(share * real.rows)
-        value = score(real, _rows(real, np.sort(order[:n])))
+        value = score(real, real.at(np.sort(order[:n])))
         rows.append((share, n, math.nan if value is None else value))
     return Ladder(pd.DataFrame(rows, columns=["share", "rows", "score"]), goal)
 
@@ -161,8 +161,3 @@ def _reference(values: Sequence[float | None], note: str) -> Reference:
     scores = [v for v in values if v is not None]
     value = math.fsum(scores) / len(scores) if scores and len(scores) == len(values) else None
     return Reference(value, tuple(values), note)
-
-
-def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    weights = None if table.weights is None else table.weights[chosen]
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns), weights)

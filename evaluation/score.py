@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from evaluation.outcome import Outcome, compute, plain
 from evaluation.readings.reading import figure
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -44,7 +45,7 @@ class Scorecard:
         correlations: of both tables and their differences, as `correlation_maps` makes them.
         sample: how many real rows those metrics took that do not follow from counts, numbers and correlations; None for
             all of them.
-        said: what a reader must know before any score: columns that only one table has, or of different kinds.
+        notices: what a reader must know before any score: columns that only one table has, or of different kinds.
         release: what a statement says of the synthetic table, as in scores.json; None where none is known.
     """
 
@@ -52,24 +53,24 @@ class Scorecard:
     rows: dict[str, int]
     privacy: Verdict | None = None
     dives: tuple[DeepDive, ...] = ()
-    unplaced: Mapping[str, Any] = field(default_factory=dict)
-    numbers: Sequence[Mapping[str, Any]] = ()
-    groups: Sequence[Mapping[str, Any]] = ()
-    correlations: Mapping[str, Any] = field(default_factory=dict)
+    unplaced: Json = field(default_factory=dict)
+    numbers: Sequence[Json] = ()
+    groups: Sequence[Json] = ()
+    correlations: Json = field(default_factory=dict)
     sample: int | None = None
-    said: tuple[str, ...] = ()
-    release: Mapping[str, Any] | None = None
+    notices: tuple[str, ...] = ()
+    release: Json | None = None
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        return "\n".join([*self._verdict, *self.said, self._caption, *lined_up([head, *rows], left=len(head))])
+        return "\n".join([*self._verdict, *self.notices, self._caption, *lined_up([head, *rows], left=len(head))])
 
     def _repr_html_(self) -> str:
         scored = {name: outcome for name, outcome in self.outcomes.items() if outcome.score is not None}
         absent = [name for name in self.outcomes if name not in scored]
         notes = [f"Not computed: {', '.join(absent)}.", BANNER] if absent else [BANNER]
         head, rows = ("metric", "score", "95 % interval", "reads", "says"), [_words(n, o) for n, o in scored.items()]
-        return notebook_table(self._caption, head, rows, notes, [*self._verdict, *self.said])
+        return notebook_table(self._caption, head, rows, notes, [*self._verdict, *self.notices])
 
     @property
     def _verdict(self) -> list[str]:
@@ -88,9 +89,9 @@ class Scorecard:
         for name, outcome in self.outcomes.items():
             m, floor = outcome.metric, getattr(outcome.references.get("floor"), "value", None)
             ends = " to ".join("∞" if end is None else f"{end:g}" for end in (m.low, m.high))
-            said = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
+            remark = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
             label = "" if outcome.reading is None else outcome.reading.label
-            rows.append((name, figure(outcome.score), label, *([figure(floor)] if floors else []), said))
+            rows.append((name, figure(outcome.score), label, *([figure(floor)] if floors else []), remark))
         return ("metric", "score", "reads", *(["floor"] if floors else []), "range"), rows
 
     @property
@@ -102,7 +103,7 @@ class Scorecard:
         return MGDResult(None, (), reason=_why_not(outcome))
 
     @property
-    def tvd(self) -> dict[str, Any]:
+    def tvd(self) -> JsonDict:
         """Mean and largest total variation distance per family of marginals, in [0, 1]; or a reason."""
         outcome = self.outcomes.get("tvd")
         if outcome is not None and isinstance(outcome.result, Tvd):
@@ -122,14 +123,14 @@ class Scorecard:
         columns += ["label", "interval_low", "interval_high", "words"]
         return pd.DataFrame(rows, columns=columns)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values under a banner: MGD and TVD in full, then every metric in one form."""
-        out: dict[str, Any] = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
+        out: JsonDict = {"format": "scores/1", "not_private": BANNER, "rows": self.rows}
         out |= {} if self.privacy is None else {"privacy": plain(self.privacy.to_json())}
         if self.sample is not None:
             sampled = [n for n, o in self.outcomes.items() if not o.metric.counted]
             out["sample"] = {"rows": self.sample, "of": [*sampled, "references", "numbers", "groups", "correlations"]}
-        out |= {"first": list(self.said)} if self.said else {}
+        out |= {"first": list(self.notices)} if self.notices else {}
         out |= {} if self.release is None else {"release": plain(self.release)}
         out |= {"unplaced": self.unplaced} if self.unplaced else {}
         parts = {"numbers": list(self.numbers), "groups": list(self.groups), "correlations": dict(self.correlations)}
@@ -159,7 +160,7 @@ def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tup
     return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
 
 
-def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
+def _entry(name: str, outcome: Outcome) -> JsonDict:
     if name in ON_TOP:
         return replace(outcome, result=None).to_json() | {"details": {"see": name}}
     return outcome.to_json()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from evaluation.readings.distance_ends import DistanceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 
 #: How many 3-way marginals are drawn (of all, in the order of sorted names, with seed 0).
@@ -61,7 +61,7 @@ class Tvd:
     """
 
     marginals: tuple[tuple[Clique, float], ...]
-    families: dict[str, Any]
+    families: JsonDict
     reason: str = ""
     ends: Ends | None = None
 
@@ -77,12 +77,12 @@ class Tvd:
         frame = pd.DataFrame(rows, columns=["marginal", "k", "tvd"])
         return frame.sort_values("tvd", ascending=False, kind="stable", ignore_index=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: the families, or the reason."""
         return {"reason": self.reason} if self.reason else self.families
 
 
-def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> dict[str, Any]:
+def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> JsonDict:
     """Mean and largest TVD per family of marginals; a reason instead where a table has no records."""
     return distances(real, synthetic, progress=progress).to_json()
 
@@ -99,18 +99,18 @@ def distances(
         return Tvd((), {}, "a table without records has no distribution")
     families = tvd_cliques(real.domain)
     flat = [c for cliques in families.values() for c in cliques]
-    wanted = families.get("2-way") or families["1-way"]
-    known = real if isinstance(real, CodedTable) else sample
+    scored = families.get("2-way") or families["1-way"]
+    rows = real if isinstance(real, CodedTable) else sample
     ends = None
-    if known is not None and known.rows and not (real.weighted or synthetic.weighted):
-        ends = DistanceEnds(known, synthetic, wanted, (real.rows, synthetic.rows))
-    values, of_score = [], set(wanted)
+    if rows is not None and rows.rows and not (real.weighted or synthetic.weighted):
+        ends = DistanceEnds(rows, synthetic, scored, (real.rows, synthetic.rows))
+    values, of_score = [], set(scored)
     for clique, cells in zip(flat, paired_cells(real, synthetic, flat, progress), strict=True):
         p, q = cells.p / cells.p.sum(), cells.q / cells.q.sum()
         values.append(0.5 * float(np.abs(p - q).sum()))
         if ends is not None and clique in of_score:
             ends.add(clique, cells.shape, cells.ids, p, q)
-    families_of: dict[str, Any] = {}
+    families_of: JsonDict = {}
     start = 0
     for name, cliques in families.items():
         part = values[start : start + len(cliques)]

@@ -15,7 +15,7 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.marginal_files import as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights, no_column
 from synthesis.contract import RowModel, Synthesizer
-from synthesis.given_rows import GivenRows, rows_given
+from synthesis.given_rows import GivenRows, Wish, rows_given
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 
 
@@ -87,19 +87,15 @@ def given(
     measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
 
     allowed = {name: weight > 0 for name, weight in condition.weights.items()}
-    return rows_given(
-        for_synthesis(measurements, schema),
-        spec,
-        model,
+    wish = Wish(
         condition.weights,
-        measured=measured,
+        measured,
         finish=lambda coded: as_columns(coded, schema, measurements, rng),
         finish_given=lambda coded: as_columns(coded, schema, measurements, rng, allowed=allowed),
         rows=rows,
-        rng=rng,
-        zeros=schema.zeros,
-        progress=progress,
     )
+    whole = for_synthesis(measurements, schema)
+    return rows_given(whole, spec, model, wish, rng=rng, zeros=schema.zeros, progress=progress)
 
 
 def facts_of(condition: Condition, made: GivenRows) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from pipeline.report.run_page import render_run
 from pipeline.run_context import RunContext, Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
-from pipeline.scores.table_sources import open_with
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design, design_of
@@ -92,26 +91,12 @@ def book(context: RunContext, state: State) -> State:
 
 def score(context: RunContext, state: State) -> State:
     """The scores, which are NOT private, and the report on them."""
-    design, config, folder, synthetic = state.design, context.config, context.folder, present(state.synthetic)
-    if design.scoring is None:
+    if state.design.scoring is None:
         return state
     with context.show.stage("score") as report:
-        released = open_with(present(state.table), ",", config.limits, folder.temporary)
-        scores = score_run(
-            context.engine,
-            present(state.private),
-            (present(state.source), released),
-            design.schema,
-            folder,
-            synthetic,
-            design.scoring,
-            known=present(state.taken).known,
-            places=design.places,
-            statement=state.statement,
-            progress=report,
-        )
+        scores = score_run(context, state, report)
     with context.show.stage("report"):
-        render_run(folder, synthetic=synthetic)
+        render_run(context.folder, synthetic=present(state.synthetic))
     return replace(state, scores=scores)
 
 
@@ -119,9 +104,8 @@ def share(context: RunContext, state: State) -> State:
     """The floors of the scores, for the other jobs of a sweep that share the encoded table."""
     design, shared = state.design, context.shared
     if shared is not None and design.scoring is not None and design.plan.discovery is None:
-        own, floors = (present(state.private), present(state.source)), shared.parent / FLOORS
         with context.show.stage("floor"):
-            share_floors(*own, design.schema, context.folder, design.scoring, state.facts, floors)
+            share_floors(context, state, shared.parent / FLOORS)
     return state
 
 

@@ -150,8 +150,8 @@ class AutoSpec(Synthesizer):
         except UserError:
             return None
         model = self._model(measurements, inside, limit, zeros, progress)
-        found = [_target(model, each) for each in evidence]
-        targets, differ = tuple(t for t, _ in found), any(differs for _, differs in found)
+        pairs = [_target(model, each) for each in evidence]
+        targets, differ = tuple(t for t, _ in pairs), any(differs for _, differs in pairs)
         more = unmeasured(model, targets)
         return MendedRows(model, (*targets, *more) if differ or more else (), differ, self.descents, tuple(zeros))
 

@@ -35,18 +35,17 @@ class ByTargets(Synthesizer):
         reduced = compressed(completed(measurements), groups) if groups else measurements
         rare, floor = self.rare_rule
         never = rare_zeros(measurements, groups, rare=rare, floor=floor)
-        targets = consistent(reduced, nonnegative=self.cells_rule, zeros=[*zeros, *never])
-        made = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
-        return replace(made, table=expanded(made.table, measurements, groups, rng)) if groups else made
+        targets = consistent(reduced, zeros=[*zeros, *never])
+        synthesized = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
+        return (
+            replace(synthesized, table=expanded(synthesized.table, measurements, groups, rng))
+            if groups
+            else synthesized
+        )
 
     def over(self, groups: Groups) -> ByTargets:
         """The same settings where some values are merged."""
         return self
-
-    @property
-    def cells_rule(self) -> str:
-        """How negative cells are taken out of the marginals; see `NONNEGATIVE`."""
-        return "norm_sub"
 
     @property
     def rare_rule(self) -> tuple[float, float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target
 
@@ -35,7 +35,7 @@ class Convergence:
     reasons: tuple[str, ...]
     final: dict[Clique, float]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: a list of distances per marginal, in the order of the passes."""
         errors = [[None if math.isnan(e) else round(e, 6) for e in line] for line in self.errors.T.tolist()]
         return {
@@ -63,7 +63,7 @@ class FitRecord:
     gap: float
     reason: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return {"kind": "loss", **asdict(self), "losses": list(self.losses)}
 

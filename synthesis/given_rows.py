@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -43,95 +42,100 @@ class GivenRows:
     effective: float
 
 
-def rows_given(
-    measurements: Measurements,
-    synthesizer: Synthesizer,
-    model: RowModel | None,
-    weights: Mapping[str, Values],
-    *,
-    measured: Collection[str],
-    finish: Finish,
-    finish_given: Finish | None = None,
-    rows: int | None,
-    rng: np.random.Generator,
-    zeros: Zeros = (),
-    progress: Progress | None = None,
-) -> GivenRows:
-    """Exactly `rows` rows, each with a probability in proportion to its own times the weights of its codes.
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """Which rows are asked for.
 
-    Guarantee: post-processing; costs no privacy.
-    Args:
-        model: `synthesizer.model(…)`.
+    Attributes:
         weights: column of the table → a weight in [0, 1] for each code: 0 for what must not be.
         measured: those of the columns that were measured as they stand: a model is conditioned on them.
         finish: rows of the measured domain → rows of the table's columns; `finish_given` the same for rows of the
             conditioned distribution alone (default: as `finish`).
         rows: None: as many as all rows hold.
+    """
+
+    weights: Mapping[str, Values]
+    measured: Collection[str]
+    finish: Finish
+    rows: int | None
+    finish_given: Finish | None = None
+
+
+def rows_given(
+    measurements: Measurements,
+    synthesizer: Synthesizer,
+    model: RowModel | None,
+    wish: Wish,
+    *,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> GivenRows:
+    """Exactly `wish.rows` rows, each with a probability in proportion to its own times the weights of its codes.
+
+    Guarantee: post-processing; costs no privacy.
+    Args:
+        model: `synthesizer.model(…)`.
     Raises:
         UserError: no row, or hardly any, satisfies the condition.
     """
-    conditioned = None if model is None else model.given({n: w for n, w in weights.items() if n in measured})
-    if conditioned is None:
-        return _weighed(measurements, synthesizer, weights, finish, rows, rng, zeros, progress)
-    left = {n: np.ceil(w) if n in measured else w for n, w in weights.items()}
-    return _drawn(conditioned, left, finish_given or finish, rows, rng, progress)
+    weights = {n: w for n, w in wish.weights.items() if n in wish.measured}
+    conditioned = None if model is None else model.given(weights)
+    if conditioned is not None:
+        return _drawn(conditioned, wish, rng, progress)
+
+    def make(rows: int) -> CodedTable:
+        return synthesize(measurements, synthesizer, rows=rows, rng=rng, zeros=zeros, progress=progress)
+
+    return _weighed(make, default_rows(measurements), wish, rng)
 
 
-def _drawn(
-    model: RowModel,
-    weights: Mapping[str, Values],
-    finish: Finish,
-    rows: int | None,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> GivenRows:
+def _drawn(model: RowModel, wish: Wish, rng: np.random.Generator, progress: Progress | None) -> GivenRows:
     """Rows of a conditioned distribution; those that rules of the schema led out of the condition are drawn again."""
-    wanted = round(model.total) if rows is None else rows
+    rows, finish = wish.rows, wish.finish_given or wish.finish
+    weights = {n: np.ceil(w) if n in wish.measured else w for n, w in wish.weights.items()}
+    needed = round(model.total) if rows is None else rows
     parts: list[CodedTable] = []
-    seen, taken, batch = 0, 0, wanted
-    while wanted or rows == 0:
+    seen, taken, batch = 0, 0, needed
+    while needed or rows == 0:
         table = finish(model.rows(batch, rng, progress))
         parts.append(_accepted(table, _chances(table, weights), rng))
         seen, taken = seen + batch, taken + parts[-1].rows
-        if taken >= wanted or rows is None:
+        if taken >= needed or rows is None:
             break
-        if seen >= max(MOST_TIMES * wanted, MOST_ROWS):
-            raise _rare(f"{taken:,} of {seen:,} drawn rows satisfy the conditions, {wanted:,} are wanted")
-        batch = min(math.ceil(1.2 * (wanted - taken) * seen / max(taken, 1)) + 8, MOST_ROWS)
+        if seen >= max(MOST_TIMES * needed, MOST_ROWS):
+            raise _rare(f"{taken:,} of {seen:,} drawn rows satisfy the conditions, {needed:,} are wanted")
+        batch = min(math.ceil(1.2 * (needed - taken) * seen / max(taken, 1)) + 8, MOST_ROWS)
     if rows != 0 and not taken:
         raise _rare("no row is expected to satisfy the conditions")
     whole = _joined(parts)
-    kept = _rows_of(whole, np.arange(min(wanted, whole.rows)))
-    return GivenRows(kept, True, float(kept.rows))
+    chosen = whole.at(slice(needed))
+    return GivenRows(chosen, True, float(chosen.rows))
 
 
-def _weighed(
-    measurements: Measurements,
-    synthesizer: Synthesizer,
-    weights: Mapping[str, Values],
-    finish: Finish,
-    rows: int | None,
-    rng: np.random.Generator,
-    zeros: Zeros,
-    progress: Progress | None,
-) -> GivenRows:
-    """Rows chosen among made ones, in proportion to their weights; more are made where these are few."""
-    made = min(max(default_rows(measurements), rows or 0, 1), POOL)
+def _weighed(make: Callable[[int], CodedTable], usual: int, wish: Wish, rng: np.random.Generator) -> GivenRows:
+    """Rows chosen among made ones, in proportion to their weights; more are made where these are few.
+
+    Args:
+        usual: how many rows are made at first, or more where more are asked for.
+    """
+    rows = wish.rows
+    pool_rows = min(max(usual, rows or 0, 1), POOL)
     while True:
-        pool = finish(synthesize(measurements, synthesizer, rows=made, rng=rng, zeros=zeros, progress=progress))
-        chances = _chances(pool, weights)
+        pool = wish.finish(make(pool_rows))
+        chances = _chances(pool, wish.weights)
         most = float(chances.sum()) ** 2 / max(float((chances**2).sum()), 1e-300)
-        if rows is None or most >= rows or made == POOL:
+        if rows is None or most >= rows or pool_rows == POOL:
             break
-        made = min(POOL, max(2 * made, math.ceil(1.2 * made * rows / max(most, 1.0))))
-    wanted = round(float(chances.sum())) if rows is None else rows
-    if not chances.any() or (rows is None and wanted == 0):
-        raise _rare(f"none of {made:,} made rows satisfies the conditions")
-    counts = systematic(chances, wanted, rng)
+        pool_rows = min(POOL, max(2 * pool_rows, math.ceil(1.2 * pool_rows * rows / max(most, 1.0))))
+    needed = round(float(chances.sum())) if rows is None else rows
+    if not chances.any() or (rows is None and needed == 0):
+        raise _rare(f"none of {pool_rows:,} made rows satisfies the conditions")
+    counts = systematic(chances, needed, rng)
     places = np.repeat(np.arange(pool.rows), counts)
     rng.shuffle(places)
-    effective = wanted**2 / max(float((counts.astype(np.float64) ** 2).sum()), 1.0)
-    return GivenRows(_rows_of(pool, places), False, effective)
+    effective = needed**2 / max(float((counts.astype(np.float64) ** 2).sum()), 1.0)
+    return GivenRows(pool.at(places), False, effective)
 
 
 def _chances(table: CodedTable, weights: Mapping[str, Values]) -> Values:
@@ -145,11 +149,7 @@ def _accepted(table: CodedTable, chances: Values, rng: np.random.Generator) -> C
     """Each row with its chance."""
     if (chances == 1).all():
         return table
-    return _rows_of(table, np.flatnonzero(rng.random(table.rows) < chances))
-
-
-def _rows_of(table: CodedTable, places: NDArray[np.int64]) -> CodedTable:
-    return CodedTable(table.domain, tuple(np.asarray(c)[places] for c in table.columns))
+    return table.at(np.flatnonzero(rng.random(table.rows) < chances))
 
 
 def _joined(parts: list[CodedTable]) -> CodedTable:
@@ -159,6 +159,6 @@ def _joined(parts: list[CodedTable]) -> CodedTable:
     return CodedTable(parts[0].domain, tuple(np.concatenate(c) for c in columns))
 
 
-def _rare(what: str) -> UserError:
+def _rare(problem: str) -> UserError:
     fix = "a wider condition, or fewer rows; synthesis=pgm conditions its rows exactly"
-    return UserError(what, where="where", fix=fix)
+    return UserError(problem, where="where", fix=fix)

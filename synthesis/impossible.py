@@ -27,8 +27,8 @@ def check_zeros(domain: Domain, zeros: Zeros) -> tuple[Impossible, ...]:
     for clique, cells in zeros:
         name = " × ".join(clique)
         if domain.canonical(clique) != tuple(clique) or cells.size != domain.cells(clique):
-            what = f"the impossible combinations of {name} do not fit its {domain.cells(clique):,} cells"
-            raise UserError(what, where="schema", fix="columns in the schema's order, a truth value per cell")
+            problem = f"the impossible combinations of {name} do not fit its {domain.cells(clique):,} cells"
+            raise UserError(problem, where="schema", fix="columns in the schema's order, a truth value per cell")
         if cells.all():
             raise UserError(f"no combination of {name} is possible", where="schema", fix="allow at least one")
         if cells.any():

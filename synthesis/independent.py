@@ -46,7 +46,7 @@ class IndependentSpec(ByTargets):
         """The columns; None where rows are mended afterwards, or merged values spread out."""
         if zeros or merged_values(measurements):
             return None
-        return _columns(consistent(measurements, nonnegative=self.cells_rule))
+        return _columns(consistent(measurements))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,5 +68,5 @@ def synthesize_recorded(
         raise UserError(f"got {rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
     count = default_rows(measurements) if rows is None else rows
     impossible = check_zeros(measurements.domain, zeros)
-    made = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
-    return replace(made, table=mended(made.table, impossible, rng))
+    synthesized = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
+    return replace(synthesized, table=mended(synthesized.table, impossible, rng))

@@ -31,18 +31,18 @@ def unmeasured(model: GraphicalModel, targets: Sequence[Target]) -> tuple[Target
 
     Guarantee: post-processing; costs no privacy.
     """
-    found: list[Target] = []
+    fitted: list[Target] = []
     noise, left = max((t.stddev for t in targets), default=1.0), ALL_CELLS
     for size, (most, full, share) in KINDS.items():
         for clique in _largest(model.domain, targets, size, min(full * model.total, MOST_CELLS))[:most]:
             if (cells := model.domain.cells(clique)) <= left and model.answerable(clique, MOST_CELLS):
                 drawn = math.sqrt(model.total / cells)
-                values = _fitted(model, (*targets, *found), clique)
+                values = _fitted(model, (*targets, *fitted), clique)
                 if not float(values.sum()) > 0:  # targets inside of it contradict each other
                     continue
-                found.append(Target(clique, values, max(share * noise, drawn)))
+                fitted.append(Target(clique, values, max(share * noise, drawn)))
                 left -= cells
-    return tuple(found)
+    return tuple(fitted)
 
 
 def _largest(domain: Domain, targets: Sequence[Target], size: int, most: float) -> list[Clique]:

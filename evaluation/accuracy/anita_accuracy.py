@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 
 #: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
@@ -64,9 +64,9 @@ class NWay:
             matrix.loc[a, b] = matrix.loc[b, a] = value
         return matrix
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
-        out: dict[str, Any] = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
+        out: JsonDict = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
         if self.reason or self.frame.empty:
             return out | {"reason": self.reason or "no tables of so many attributes"}
         means = {f"mean_{c}": _mean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}

@@ -63,8 +63,8 @@ def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsig
         fine, sums = table.domain, []
         for batch in batches(fine, cliques):
             if fine.cells(batch[0]) > MOST_CELLS:
-                what = f"{' × '.join(batch[0])} has too many cells"
-                raise UserError(what, where="marginal", fix="fewer or coarser columns")
+                problem = f"{' × '.join(batch[0])} has too many cells"
+                raise UserError(problem, where="marginal", fix="fewer or coarser columns")
             for clique, counts in zip(batch, count_cliques(table, batch), strict=True):
                 summed = counts.reshape(fine.shape(clique))
                 for axis, place in enumerate(fine.axes(clique)):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evaluation.attacks.attack_settings import AttackSettings
-from evaluation.learning.features import rows_at
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class Sides:
     def targets(self, count: int, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
         """One random row of so many units of each side at most."""
         sides = zip((self.training, self.holdout), self.units, strict=True)
-        return tuple(rows_at(t, one_each(u, t.rows, rng)[:count]) for t, u in sides)  # type: ignore[return-value]
+        return tuple(t.at(one_each(u, t.rows, rng)[:count]) for t, u in sides)  # type: ignore[return-value]
 
     def counts(self) -> dict[str, int]:
         """Rows that know or are attacked, and units."""
@@ -54,9 +52,9 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     options = inputs.options
     holdout = options.holdout
     assert holdout is not None
-    known = options.unit is not None and options.holdout_unit is not None
+    units_known = options.unit is not None and options.holdout_unit is not None
     ids = [
-        np.unique(np.asarray(unit), return_inverse=True)[1] if known else np.arange(table.rows)
+        np.unique(np.asarray(unit), return_inverse=True)[1] if units_known else np.arange(table.rows)
         for table, unit in ((inputs.real, options.unit), (holdout, options.holdout_unit))
     ]
     tables = (inputs.real, holdout)
@@ -65,11 +63,11 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     counts = [int(i.max(initial=-1)) + 1 for i in ids]
     most = max(int(min(share, 1.0) * min(counts)), 1)
     chosen = [_whole_units(unit, most, rng) for unit in ids]
-    cut = [rows_at(t, rows) for t, rows in zip(tables, chosen, strict=True)]
-    made = inputs.synthetic
-    if made.rows > own.attack_rows:
-        made = rows_at(made, np.sort(rng.choice(made.rows, own.attack_rows, replace=False)))
-    return Sides(cut[0], cut[1], made, (ids[0][chosen[0]], ids[1][chosen[1]]), known)
+    cut = [t.at(rows) for t, rows in zip(tables, chosen, strict=True)]
+    synthetic = inputs.synthetic
+    if synthetic.rows > own.attack_rows:
+        synthetic = synthetic.at(np.sort(rng.choice(synthetic.rows, own.attack_rows, replace=False)))
+    return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), units_known)
 
 
 def _count(unit: NDArray[np.int64]) -> int:
@@ -155,7 +153,7 @@ class Risk:
         of, poor = "guesses about the holdout's", "always right"
         return Ends(0.0, None, 1.0, self.low, self.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         rates = {"training": self.training.to_json(), "control": self.control.to_json()}
         return {"risk": self.value, "low": self.low, "high": self.high, **rates}
@@ -189,7 +187,7 @@ class Guesses:
 
     attack: str
     risk: Risk | None
-    about: Mapping[str, Any]
+    about: Json
     rows: dict[str, int]
     reason: str = ""
 
@@ -208,7 +206,7 @@ class Guesses:
         """What the risk stands between."""
         return None if self.risk is None else self.risk.ends
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.risk is None:
             return {"score": None, "reason": self.reason, "rows": self.rows}

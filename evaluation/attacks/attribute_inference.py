@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.attacks.attack_settings import InferenceSettings
 from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, sides_of
-from evaluation.learning.features import rows_at
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import APART, nearest_rows, places
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: A guess of a value on a line is right within this share of all ranks.
 CLOSE = 0.05
@@ -63,7 +62,7 @@ class Inference:
         worst = self.worst
         return "" if worst is None else f"attack, inference of {worst!r}, the worst column: {self.risks[worst].words}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.worst is None:
             return {"score": None, "reason": "one column has no others to infer it from", "rows": self.rows}
@@ -83,36 +82,34 @@ def attribute_inference(sides: Sides, attacks: int, secrets: Sequence[str], rng:
     """
     names = sides.synthetic.domain.names
     targets = sides.targets(attacks, rng)
-    made = rows_at(sides.synthetic, rng.permutation(sides.synthetic.rows))
-    wanted = [n for n in names if not secrets or n in secrets] if len(names) > 1 else []
+    shuffled = sides.synthetic.at(rng.permutation(sides.synthetic.rows))
+    inferred = [n for n in names if not secrets or n in secrets] if len(names) > 1 else []
     risks, blind = {}, {}
-    for name in wanted:
+    for name in inferred:
         others = tuple(n for n in names if n != name)
-        near = [_nearest(t, made, others) for t in targets]
-        right = [_right(t, rows_at(made, rows), name, made) for t, rows in zip(targets, near, strict=True)]
-        level = 0.05 / len(wanted)
+        near = [_nearest(t, shuffled, others) for t in targets]
+        right = [_right(t, shuffled.at(rows), name, shuffled) for t, rows in zip(targets, near, strict=True)]
+        level = 0.05 / len(inferred)
         rates = [rate(int(r.sum()), r.size, level=level) for r in right]
         risks[name] = risk(rates[0], rates[1])
-        any_row = rows_at(made, rng.integers(0, made.rows, targets[0].rows))
-        guessed = _right(targets[0], any_row, name, made)
+        any_row = shuffled.at(rng.integers(0, shuffled.rows, targets[0].rows))
+        guessed = _right(targets[0], any_row, name, shuffled)
         blind[name] = rate(int(guessed.sum()), guessed.size)
     return Inference(risks, blind, sides.counts())
 
 
-def _nearest(targets: CodedTable, made: CodedTable, names: tuple[str, ...]) -> NDArray[np.int64]:
-    domain = made.domain.project(names)
-    both = places([CodedTable(domain, tuple(t.column(n) for n in names)) for t in (targets, made)])
+def _nearest(targets: CodedTable, synthetic: CodedTable, names: tuple[str, ...]) -> NDArray[np.int64]:
+    both = places([t.over(names) for t in (targets, synthetic)])
     asked, pool = both.only(np.arange(targets.rows)), both.only(np.arange(targets.rows, both.rows))
     return nearest_rows(asked, pool).index
 
 
-def _right(targets: CodedTable, guesses: CodedTable, name: str, made: CodedTable) -> NDArray[np.bool_]:
+def _right(targets: CodedTable, guesses: CodedTable, name: str, synthetic: CodedTable) -> NDArray[np.bool_]:
     attribute = targets.domain[name]
     truth, guess = targets.column(name).astype(np.int64), guesses.column(name).astype(np.int64)
     if attribute.ordered < 2:
         return np.asarray(truth == guess, bool)
-    domain = made.domain.project((name,))
-    spots = places([CodedTable(domain, (t.column(name),)) for t in (targets, guesses, made)]).ordered[0].astype(int)
+    spots = places([t.over((name,)) for t in (targets, guesses, synthetic)]).ordered[0].astype(int)
     close = np.abs(spots[: truth.size] - spots[truth.size : 2 * truth.size]) <= CLOSE * APART
     on_line = np.maximum(truth, guess) < attribute.ordered
     return np.asarray(np.where(on_line, close, truth == guess), bool)

@@ -11,7 +11,6 @@ from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
 from evaluation.metric import Inputs
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
-from mechanisms.public.coded_table import CodedTable
 
 #: Targets whose distances are held in memory at a time.
 BATCH = 200
@@ -31,25 +30,21 @@ def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Guesses:
     if len(names) < 2:
         return Guesses("linkage", None, {}, sides.counts(), "one column has no two parts")
     targets = sides.targets(attacks, rng)
-    whole = {part: places([_columns(t, part) for t in (*targets, sides.synthetic)]) for part in parts}
+    whole = {part: places([t.over(part) for t in (*targets, sides.synthetic)]) for part in parts}
     ends = np.cumsum([0, *(t.rows for t in targets)])
-    made = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
-    hits = [_linked([whole[part] for part in parts], np.arange(a, b), made) for a, b in pairwise(ends)]
+    synthetic = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
+    hits = [_linked([whole[part] for part in parts], np.arange(a, b), synthetic) for a, b in pairwise(ends)]
     both = (rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True))
     return Guesses("linkage", risk(*both), {"parts": [list(p) for p in parts]}, sides.counts())
 
 
-def _columns(table: CodedTable, names: tuple[str, ...]) -> CodedTable:
-    return CodedTable(table.domain.project(names), tuple(table.column(n) for n in names))
-
-
-def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], made: NDArray[np.int64]) -> int:
+def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:
     """How many targets have a synthetic row that is among the nearest by both parts."""
-    known = [part.only(made) for part in parts]
+    pools = [part.only(synthetic) for part in parts]
     linked = 0
     for start in range(0, targets.size, BATCH):
         some = targets[start : start + BATCH]
-        apart = [all_distances(part.only(some), pool) for part, pool in zip(parts, known, strict=True)]
+        apart = [all_distances(part.only(some), pool) for part, pool in zip(parts, pools, strict=True)]
         nearest = [d == d.min(axis=1, keepdims=True) for d in apart]
         linked += int((nearest[0] & nearest[1]).any(axis=1).sum())
     return linked

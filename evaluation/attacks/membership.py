@@ -14,13 +14,14 @@ from scipy.special import ndtri
 from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.learning.features import features, rows_at
+from evaluation.learning.features import features
 from evaluation.learning.roc import auc_with_error
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.random_split import Share, clopper_pearson
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ class Attack:
     Attributes:
         auc, low, high: area under the ROC curve with its interval (DeLong et al. 1988); ½ is guessing.
         advantage, least, most: true less false positive rate, at a threshold that other units chose, with its interval.
-        found: members above a threshold that one per cent of the others pass.
+        detected: members above a threshold that one per cent of the others pass.
     """
 
     auc: float
@@ -51,12 +52,12 @@ class Attack:
     advantage: float
     least: float
     most: float
-    found: Share
+    detected: Share
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         advantage = {"value": self.advantage, "low": self.least, "high": self.most}
-        at = {"true_positives_at_1_percent_false_ones": self.found.to_json()}
+        at = {"true_positives_at_1_percent_false_ones": self.detected.to_json()}
         return {"auc": {"value": self.auc, "low": self.low, "high": self.high}, "advantage": advantage, **at}
 
 
@@ -104,9 +105,9 @@ class Membership:
         advantage = f"advantage {best.advantage:.3f} ({best.least:.3f} to {best.most:.3f}){allowed[1]}"
         return f"attack, membership by {name}: {auc}; {advantage}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
-        out: dict[str, Any] = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
+        out: JsonDict = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
         out |= {"units": self.units, "unit": "all rows of a unit" if self.several else "a row"}
         out |= {"attacks": {name: attack.to_json() for name, attack in self.attacks.items()}}
         return out | ({} if self.promise is None else {"bound": self.promise.to_json()})
@@ -124,25 +125,25 @@ def membership(
     A unit's score is the mean over its rows.
     Goal: ½. Edge cases: with fewer than ten units on a side there is no score.
     """
-    known, others = _halves(sides.units[1], rng)
+    population_rows, others = _halves(sides.units[1], rng)
     ids = (sides.units[0], sides.units[1][others])
-    counts = [np.unique(u).size for u in (*ids, sides.units[1][known])]
+    counts = [np.unique(u).size for u in (*ids, sides.units[1][population_rows])]
     units = dict(zip(("members", "others", "known"), counts, strict=True))
     if min(counts) < FEWEST:
         return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
-    targets = (sides.training, rows_at(sides.holdout, others))
-    picked = [_picked(u, attacks, rng) for u in ids]
-    targets = (rows_at(targets[0], picked[0]), rows_at(targets[1], picked[1]))
+    targets = (sides.training, sides.holdout.at(others))
+    picked = [np.flatnonzero(_of_units(u, attacks, rng)) for u in ids]
+    targets = (targets[0].at(picked[0]), targets[1].at(picked[1]))
     ids = (ids[0][picked[0]], ids[1][picked[1]])
-    population = rows_at(sides.holdout, known)
+    population = sides.holdout.at(population_rows)
     scores = _near(targets, sides.synthetic, population)
     scores["classifier"] = _by_classifier(targets, sides.synthetic, population, rng)
     units |= {"members": np.unique(ids[0]).size, "others": np.unique(ids[1]).size}
-    found = {}
+    attacked = {}
     for name in ATTACKS:
         members, outside = (_per_unit(s, u) for s, u in zip(scores[name], ids, strict=True))
-        found[name] = told_apart(members, outside, rng)
-    return Membership(found, units, sides.several, promise)
+        attacked[name] = told_apart(members, outside, rng)
+    return Membership(attacked, units, sides.several, promise)
 
 
 def told_apart(members: Floats, others: Floats, rng: np.random.Generator) -> Attack:
@@ -151,9 +152,9 @@ def told_apart(members: Floats, others: Floats, rng: np.random.Generator) -> Att
     auc, error = auc_with_error(members, others)
     advantage, spread = _advantage(members, others, rng)
     limit = np.sort(others)[min(math.ceil((1 - FALSE_POSITIVES) * others.size), others.size - 1)]
-    found = clopper_pearson(int((members > limit).sum()), members.size)
+    detected = clopper_pearson(int((members > limit).sum()), members.size)
     ends = (max(auc - z * error, 0.0), min(auc + z * error, 1.0))
-    return Attack(auc, *ends, advantage, max(advantage - z * spread, -1.0), min(advantage + z * spread, 1.0), found)
+    return Attack(auc, *ends, advantage, max(advantage - z * spread, -1.0), min(advantage + z * spread, 1.0), detected)
 
 
 def _advantage(members: Floats, others: Floats, rng: np.random.Generator) -> tuple[float, float]:
@@ -175,14 +176,14 @@ def _near(targets: tuple[CodedTable, CodedTable], synthetic: CodedTable, populat
     """The attacks by distance and by density."""
     whole = places([*targets, synthetic, population])
     ends = np.cumsum([0, *(t.rows for t in targets), synthetic.rows, population.rows])
-    made, real = (whole.only(np.arange(ends[i], ends[i + 1])) for i in (2, 3))
+    synthetic_places, real = (whole.only(np.arange(ends[i], ends[i + 1])) for i in (2, 3))
     least, densities = [], []
     asked = np.arange(ends[2])
     gaps = [all_distances(whole.only(asked[i : i + BATCH]), real).min(axis=1) for i in range(0, asked.size, BATCH)]
     width = max(float(np.median(np.concatenate(gaps))), 1.0)  # how far apart real rows lie
     for start in range(0, asked.size, BATCH):
         some = whole.only(asked[start : start + BATCH])
-        apart = all_distances(some, made)
+        apart = all_distances(some, synthetic_places)
         least.append(-apart.min(axis=1).astype(float))
         densities.append(_log_density(apart, width) - _log_density(all_distances(some, real), width))
     split = targets[0].rows
@@ -204,7 +205,7 @@ def _by_classifier(
     from threadpoolctl import threadpool_limits
 
     rows = min(synthetic.rows, population.rows)
-    sides = [rows_at(t, rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
+    sides = [t.at(rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
     x = np.concatenate([features(t) for t in sides])
     model = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=int(rng.integers(2**31)))
     with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
@@ -215,18 +216,16 @@ def _by_classifier(
 
 def _halves(unit: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of two random halves of the units."""
-    names, number = np.unique(unit, return_inverse=True)
-    first = np.zeros(names.size, bool)
-    first[rng.permutation(names.size)[: names.size // 2]] = True
-    return np.flatnonzero(first[number]), np.flatnonzero(~first[number])
+    first = _of_units(unit, np.unique(unit).size // 2, rng)
+    return np.flatnonzero(first), np.flatnonzero(~first)
 
 
-def _picked(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rows of so many random units at most."""
+def _of_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which rows are those of so many random units at most."""
     names, number = np.unique(unit, return_inverse=True)
     chosen = np.zeros(names.size, bool)
     chosen[rng.permutation(names.size)[:most]] = True
-    return np.flatnonzero(chosen[number])
+    return np.asarray(chosen[number])
 
 
 def _per_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:

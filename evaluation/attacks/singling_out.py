@@ -39,17 +39,17 @@ def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Genera
     return Guesses("singling out", risk(*both), {"columns_per_condition": width}, sides.counts())
 
 
-def _conditions(table: CodedTable, wanted: int, width: int, rng: np.random.Generator) -> list[Condition]:
+def _conditions(table: CodedTable, count: int, width: int, rng: np.random.Generator) -> list[Condition]:
     """Different conditions that exactly one row meets each."""
     attributes = table.domain.attributes
     medians = [
         float(np.median(c[c < a.ordered])) if (c < a.ordered).any() else 0.0
         for a, c in zip(attributes, table.columns, strict=True)
     ]
-    tried = TRIED * wanted
+    tried = TRIED * count
     rows = rng.integers(table.rows, size=tried)
     sets = np.sort(np.argsort(rng.random((tried, len(attributes))), axis=1)[:, :width], axis=1)
-    few = CodedTable(table.domain, tuple(c[:BATCH] for c in table.columns))
+    few = table.at(slice(BATCH))
     chosen: dict[Condition, None] = {}
     for row, places in zip(rows.tolist(), sets.tolist(), strict=True):
         condition = tuple(_part(i, int(table.columns[i][row]), attributes[i].ordered, medians[i]) for i in places)
@@ -57,7 +57,7 @@ def _conditions(table: CodedTable, wanted: int, width: int, rng: np.random.Gener
             continue
         if np.count_nonzero(_meets(table, condition)) == 1:
             chosen[condition] = None
-            if len(chosen) == wanted:
+            if len(chosen) == count:
                 break
     return list(chosen)
 

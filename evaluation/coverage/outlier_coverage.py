@@ -16,6 +16,7 @@ from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z, mean_ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
 
 Floats = NDArray[np.float64]
@@ -56,7 +57,7 @@ class OutlierCoverage:
         """The mean over columns of the share of their rare records that the synthetic table has too."""
         return None if self.reason else math.fsum(self.columns["covered"]) / len(self.columns)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: columns, and the regions that lack most."""
         if self.reason:
             return {"reason": self.reason}

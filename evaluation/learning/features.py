@@ -47,18 +47,13 @@ def one_hot(coarse: CodedTable, left_out: str) -> NDArray[np.float32]:
 def numbers_in(table: CodedTable, name: str, numbers: Mapping[str, Floats]) -> Floats:
     """A column on a line as numbers: its values, or where these are not known its codes; NaN where there is none."""
     attribute, codes = table.domain[name], table.column(name)
-    known = np.array(numbers.get(name, np.arange(attribute.size, dtype=np.float64)), np.float64)
-    known[attribute.ordered :] = np.nan
-    return np.asarray(known[codes])
+    values = np.array(numbers.get(name, np.arange(attribute.size, dtype=np.float64)), np.float64)
+    values[attribute.ordered :] = np.nan
+    return np.asarray(values[codes])
 
 
 def some_rows(table: CodedTable, most: int, rng: np.random.Generator) -> CodedTable:
     """At most so many random rows, in their order."""
     if table.rows <= most:
         return table
-    return rows_at(table, np.sort(rng.choice(table.rows, most, replace=False)))
-
-
-def rows_at(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    """Some rows of a table."""
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))
+    return table.at(np.sort(rng.choice(table.rows, most, replace=False)))

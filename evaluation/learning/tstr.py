@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.core_metrics import TstrSettings
-from evaluation.learning.features import features, numbers_in, one_hot, rows_at, some_rows, unordered
+from evaluation.learning.features import features, numbers_in, one_hot, some_rows, unordered
 from evaluation.learning.tstr_models import (
     MODELS,
     Learner,
@@ -27,6 +27,7 @@ from evaluation.learning.tstr_models import (
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -63,16 +64,16 @@ class Tstr:
     @property
     def ends(self) -> Ends | None:
         """Models that learn from other real records lose nothing; from nothing, all that is above guessing."""
-        known = self.frame.dropna(subset="lost")
-        if known.empty or self.score is None:
+        defined = self.frame.dropna(subset="lost")
+        if defined.empty or self.score is None:
             return None
-        poor = math.fsum(known["real"] - known["guessing"]) / len(known)
-        error = Z * math.fsum(known["error"]) / len(known)
+        poor = math.fsum(defined["real"] - defined["guessing"]) / len(defined)
+        error = Z * math.fsum(defined["error"]) / len(defined)
         by = "95 %, had other test records been drawn"
         ends = Ends(0.0, None, max(poor, 0.0), self.score - error, self.score + error, interval_is=by)
         return replace(ends, honest_is="models of real records", poor_is="guessing")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         rows = [{k: _plain(v) for k, v in row.items()} for row in self.frame.to_dict(orient="records")]
         reasons = dict.fromkeys([self.reason, *(f"{r['target']}: {r['reason']}" for r in rows if r["reason"])])
@@ -119,7 +120,7 @@ def tstr(
     return Tstr(_frame([row for n in names for row in _target(n, tables, coarse, numbers or {}, seed)]), sizes)
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame(rows: list[JsonDict]) -> pd.DataFrame:
     parts = [f"{m}_{s}" for m in MEASURES for s in ("synthetic", "real", "majority")]
     columns = ["target", "model", "kind", "classes", "guessing", "synthetic", "real", "lost", "error", *parts, "reason"]
     return pd.DataFrame(rows, columns=columns)
@@ -127,7 +128,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 def _target(
     name: str, tables: list[CodedTable], coarse: list[CodedTable], numbers: Mapping[str, Floats], seed: int
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """One target's rows: one for each model."""
     seen = [
         Learner(one_hot(c, name), features(t, name), unordered(t, name)) for c, t in zip(coarse, tables, strict=True)
@@ -143,9 +144,9 @@ def _target(
 
 def _as_classes(
     name: str, seen: list[Learner], labels: list[NDArray[np.int64]], size: int, seed: int
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     classes, truth = np.unique(labels[2]), labels[2]
-    row: dict[str, Any] = {"target": name, "kind": "classes", "classes": classes.size, "reason": ""}
+    row: JsonDict = {"target": name, "kind": "classes", "classes": classes.size, "reason": ""}
     if classes.size < 2:
         return [row | {"reason": "the test records show a single class"}]
     majority = np.zeros((truth.size, size))
@@ -153,39 +154,41 @@ def _as_classes(
     floor = class_quality(majority, truth, classes)
     rows = []
     for model in MODELS:
-        made, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
-        quality = {s: class_quality(shares, truth, classes) for s, shares in (("synthetic", made), ("real", own))}
-        more: dict[str, Any] = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
+        from_synthetic, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
+        quality = {
+            s: class_quality(shares, truth, classes) for s, shares in (("synthetic", from_synthetic), ("real", own))
+        }
+        more: JsonDict = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
         more |= {s: q["balanced"] for s, q in quality.items()}
-        error = lost_class_error(own, made, truth, classes)
+        error = lost_class_error(own, from_synthetic, truth, classes)
         more |= {"lost": more["real"] - more["synthetic"], "error": error, "guessing": 1 / classes.size}
         rows.append(row | more | {"model": model})
     return rows
 
 
-def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int) -> list[dict[str, Any]]:
+def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int) -> list[JsonDict]:
     there = [np.isfinite(v) for v in values]
-    row: dict[str, Any] = {"target": name, "kind": "numbers", "reason": ""}
+    row: JsonDict = {"target": name, "kind": "numbers", "reason": ""}
     if not (there[0].any() and there[1].any()):
         return [row | {"reason": "no number to learn from in a table"}]
-    known = [s.at(t) for s, t in zip(seen, there, strict=True)]
+    learners = [s.at(t) for s, t in zip(seen, there, strict=True)]
     own_values, made_values, truth = (v[t] for v, t in zip(values, there, strict=True))
     rows = []
     for model in MODELS:
-        made = predicted_numbers(model, known[1], made_values, known[2], seed)
-        own = predicted_numbers(model, known[0], own_values, known[2], seed)
-        r2 = {"r2_synthetic": explained(made, truth), "r2_real": explained(own, truth)}
+        from_synthetic = predicted_numbers(model, learners[1], made_values, learners[2], seed)
+        own = predicted_numbers(model, learners[0], own_values, learners[2], seed)
+        r2 = {"r2_synthetic": explained(from_synthetic, truth), "r2_real": explained(own, truth)}
         r2["r2_majority"] = explained(np.full(truth.size, own_values.mean()), truth)
         synthetic, real = (max(r2[f"r2_{s}"], 0.0) for s in ("synthetic", "real"))
         quality = {"synthetic": synthetic, "real": real, "lost": real - synthetic, "guessing": 0.0}
-        rows.append(row | r2 | quality | {"model": model, "error": lost_number_error(own, made, truth)})
+        rows.append(row | r2 | quality | {"model": model, "error": lost_number_error(own, from_synthetic, truth)})
     return rows
 
 
 def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
     order = rng.permutation(table.rows)
     cut = math.ceil(TEST_SHARE * table.rows)
-    return rows_at(table, order[:cut]), rows_at(table, order[cut:])
+    return table.at(order[:cut]), table.at(order[cut:])
 
 
 def _plain(value: Any) -> Any:

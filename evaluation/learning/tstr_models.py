@@ -39,43 +39,43 @@ class Learner:
         return Learner(self.linear[rows], self.trees[rows], self.categories)
 
 
-def class_shares(model: str, known: Learner, labels: Labels, asked: Learner, size: int, seed: int) -> Floats:
+def class_shares(model: str, learned: Learner, labels: Labels, asked: Learner, size: int, seed: int) -> Floats:
     """(asked rows, size) what a model that learned labels gives each class: larger is likelier."""
     classes = np.unique(labels)
     shares = np.zeros((len(asked.trees), size))
     if classes.size == 1:
         shares[:, classes[0]] = 1.0
     elif model == "linear":
-        wanted = (labels[:, None] == classes[None, :]).astype(np.float64)
-        shares[:, classes] = _ridge(known.linear, wanted, asked.linear)
+        indicators = (labels[:, None] == classes[None, :]).astype(np.float64)
+        shares[:, classes] = _ridge(learned.linear, indicators, asked.linear)
     else:
         from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
         from threadpoolctl import threadpool_limits
 
         trees = HistGradientBoostingClassifier(
-            max_iter=50, max_depth=6, categorical_features=known.categories, early_stopping=False, random_state=seed
+            max_iter=50, max_depth=6, categorical_features=learned.categories, early_stopping=False, random_state=seed
         )
         # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.
         with threadpool_limits(1, user_api="openmp"):
-            trees.fit(known.trees, labels)
+            trees.fit(learned.trees, labels)
             shares[:, trees.classes_] = trees.predict_proba(asked.trees)
     return shares
 
 
-def predicted_numbers(model: str, known: Learner, numbers: Floats, asked: Learner, seed: int) -> Floats:
+def predicted_numbers(model: str, learned: Learner, numbers: Floats, asked: Learner, seed: int) -> Floats:
     """What a model that learned numbers says of each asked row."""
     if np.ptp(numbers) == 0:
         return np.full(len(asked.trees), numbers[0])
     if model == "linear":
-        return np.asarray(_ridge(known.linear, numbers[:, None], asked.linear)[:, 0])
+        return np.asarray(_ridge(learned.linear, numbers[:, None], asked.linear)[:, 0])
     from sklearn.ensemble import HistGradientBoostingRegressor  # slow to import
     from threadpoolctl import threadpool_limits
 
     trees = HistGradientBoostingRegressor(
-        max_iter=50, max_depth=6, categorical_features=known.categories, early_stopping=False, random_state=seed
+        max_iter=50, max_depth=6, categorical_features=learned.categories, early_stopping=False, random_state=seed
     )
     with threadpool_limits(1, user_api="openmp"):
-        return np.asarray(trees.fit(known.trees, numbers).predict(asked.trees), np.float64)
+        return np.asarray(trees.fit(learned.trees, numbers).predict(asked.trees), np.float64)
 
 
 def _ridge(x: Inputs, y: Floats, asked: Inputs) -> Floats:
@@ -97,8 +97,8 @@ def class_quality(shares: Floats, truth: Labels, classes: Labels) -> dict[str, f
     right = guess == truth
     f1, auc = [], []
     for c in classes:
-        hit, said, there = (right & (truth == c)).sum(), (guess == c).sum(), (truth == c).sum()
-        f1.append(2 * hit / (said + there))
+        hit, guessed, there = (right & (truth == c)).sum(), (guess == c).sum(), (truth == c).sum()
+        f1.append(2 * hit / (guessed + there))
         auc.append(auc_with_error(shares[truth == c, c], shares[truth != c, c])[0])
     balanced = float(np.mean([right[truth == c].mean() for c in classes]))
     return {"balanced": balanced, "accuracy": float(right.mean()), "f1": float(np.mean(f1)), "auc": float(np.mean(auc))}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.core_metrics import AucSettings
-from evaluation.learning.features import features, rows_at, some_rows, unordered
+from evaluation.learning.features import features, some_rows, unordered
 from evaluation.learning.roc import auc_with_error
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: Each record is told by a model that has not seen it: one of so many.
 FOLDS = 5
@@ -35,7 +35,7 @@ class ToldApart:
     error: float
     rows: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         low, high = self.interval
         return {"auc": self.auc, "low": low, "high": high, "rows": self.rows}
@@ -51,13 +51,13 @@ class TwoSampleAuc:
     """Synthetic against real records, beside real against real ones.
 
     Attributes:
-        told: synthetic against real records; None with a reason.
+        result: synthetic against real records; None with a reason.
         reference: real records of another sample against real ones; None where there are too few.
         against: which other sample.
         reason: why there is no score.
     """
 
-    told: ToldApart | None
+    result: ToldApart | None
     reference: ToldApart | None = None
     against: str = ""
     reason: str = ""
@@ -65,26 +65,26 @@ class TwoSampleAuc:
     @property
     def score(self) -> float | None:
         """The area under the ROC curve."""
-        return None if self.told is None else self.told.auc
+        return None if self.result is None else self.result.auc
 
     @property
     def ends(self) -> Ends | None:
         """Half is guessing; a model that errs more often than chance has seen a record's twin in the other table."""
-        if self.told is None:
+        if self.result is None:
             return None
-        low, high = self.told.interval
-        honest, spread, of = 0.5, self.told.error, "guessing"
+        low, high = self.result.interval
+        honest, spread, of = 0.5, self.result.error, "guessing"
         if self.reference is not None:
             honest, of = self.reference.auc, f"real records of {self.against}"
-            spread = math.hypot(self.told.error, self.reference.error)
+            spread = math.hypot(self.result.error, self.reference.error)
         return Ends(honest, spread, 1.0, low, high, honest_is=of, poor_is="always told apart")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
-        if self.told is None:
+        if self.result is None:
             return {"score": None, "reason": self.reason}
         reference = None if self.reference is None else {**self.reference.to_json(), "of": self.against}
-        return {"score": self.score, **self.told.to_json(), "folds": FOLDS, "reference": reference}
+        return {"score": self.score, **self.result.to_json(), "folds": FOLDS, "reference": reference}
 
 
 def two_sample_auc(
@@ -104,18 +104,18 @@ def two_sample_auc(
     size = min(real.rows, synthetic.rows, rows)
     if size < FEWEST:
         return TwoSampleAuc(None, reason=f"fewer than {FEWEST} records of a table")
-    told = _told_apart(some_rows(synthetic, size, rng), some_rows(real, size, rng), rng)
+    result = _told_apart(some_rows(synthetic, size, rng), some_rows(real, size, rng), rng)
     if holdout is not None and holdout.rows >= FEWEST:
         other, against = (some_rows(holdout, size, rng), real), "the holdout"
     else:
         order = rng.permutation(real.rows)
         halves = np.array_split(order[: 2 * size], 2)
-        other, against = (rows_at(real, halves[0]), rows_at(real, halves[1])), "the other half of the real table"
+        other, against = (real.at(halves[0]), real.at(halves[1])), "the other half of the real table"
     least = min(t.rows for t in other)
     if least < FEWEST:
-        return TwoSampleAuc(told)
+        return TwoSampleAuc(result)
     reference = _told_apart(some_rows(other[0], least, rng), some_rows(other[1], least, rng), rng)
-    return TwoSampleAuc(told, reference, against)
+    return TwoSampleAuc(result, reference, against)
 
 
 def _told_apart(ours: CodedTable, others: CodedTable, rng: np.random.Generator) -> ToldApart:

@@ -15,21 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.cells import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
-from evaluation.mgd.aemc_graph import check_size, graph_of, graph_size
-from evaluation.mgd.aemc_lp import lp_cost, lp_cost_between_neighbours
+from evaluation.mgd.aemc_graph import check_size, graph_size
 from evaluation.mgd.aemc_path import path_costs
-from evaluation.mgd.aemc_tree import tree_costs, tree_of
-from evaluation.mgd.geometry import Axis, distance_matrix
+from evaluation.mgd.geometry import Axis
 from evaluation.mgd.independent_parts import FlowParts, split
 from evaluation.mgd.mgd_metric import SOLVERS
 from mechanisms.public.errors import UserError, did_you_mean
 
-Solver = Literal["auto", "exact", "flow", "lp"]
-#: The linear programme takes parts of at most so many cells: thousands, as the source says (section 4.4); up to
-#: LP_PAIRS with moves between any two cells, above with moves between neighbours.
-LP_CELLS, LP_PAIRS = 10_000, 400
+Solver = Literal["auto", "flow"]
 #: Cells: parts that need a general solver are laid out densely in chunks of this size.
-CHUNK_CELLS = 20_000_000
+CHUNK_CELLS = 4_000_000
 
 #: Steps of work per node after which `auto` leaves the network simplex for OR-Tools, where more or fewer than the share
 #: BUSY of all cells are beyond tolerance: noise all over is mended nearby, tables of another kind by long chains.
@@ -42,7 +37,7 @@ class Aemc:
 
     Attributes:
         value: cost per true record; None where the truth is empty.
-        solver: which solvers ran: closed, path, tree, simplex, flow, lp; closed alone where no part exceeds Δ.
+        solver: which solvers ran: closed, path, simplex, flow; closed alone where no part exceeds Δ.
         error: the most by which `value` may be wrong beside float rounding; 0 where the solver is exact.
         reason: why there is no value.
         note: what the user should know about the settings.
@@ -72,7 +67,7 @@ def aemc(
             each dimension of p.
         delta: tolerance Δ ≥ 0, in records.
         alpha: cost of adding or removing one record.
-        solver: auto, or one of exact (our own solvers alone), flow (OR-Tools) and lp (HiGHS).
+        solver: auto, or flow (OR-Tools alone).
     Raises:
         UserError: negative or NaN counts, shapes that do not fit, a problem beyond the solver.
     """
@@ -93,8 +88,8 @@ def marginal_cost(
 
     Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or above 0, so that its free
     shortage is at most min(Δ, Q_j). Cells that no mass connects are independent parts; parts within tolerance cost
-    nothing; one moving axis is a path or a tree and is solved by dynamic programming, several by a network simplex, or
-    by OR-Tools where that would take long.
+    nothing; one ordinal axis is a path and is solved by dynamic programming, all else by a network simplex, or by
+    OR-Tools where that would take long.
 
     Args:
         axes: how mass moves along each attribute.
@@ -110,11 +105,11 @@ def marginal_cost(
     if not any(a.moves for a in axes):
         alone = float(np.maximum(np.abs(cells.p - cells.q) - delta, 0.0).sum())
         return Aemc(alpha * alone / truth, "closed", note=_note(axes, alpha))
-    check_solver(axes, solver)
+    check_graph(axes, solver)
     parts = split(cells, axes, delta)
     cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
     for moving, chosen in parts.groups():
-        some = _solve(cells, parts, moving, chosen, axes, delta, alpha, solver)
+        some = _solve(cells, parts, chosen, [axes[i] for i in moving], delta, alpha, solver)
         cost, error = cost + some[0], error + some[1]
         solvers.add(some[2])
     return Aemc(cost / truth, "+".join(sorted(solvers)) or "closed", error / truth, note=_note(axes, alpha))
@@ -135,15 +130,10 @@ def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: floa
         )
 
 
-def check_solver(axes: Sequence[Axis], solver: str) -> None:
-    """Raises UserError for moving axes that a solver cannot take, for their kind or for their size."""
+def check_graph(axes: Sequence[Axis], solver: Solver) -> None:
+    """Raises UserError for moving axes whose flow graph, if one is needed, is too large."""
     moving = [a for a in axes if a.moves]
-    width = math.prod(a.length for a in moving)
-    if solver == "lp" and width > LP_CELLS:
-        raise UserError(f"parts of {width:,} cells; at most {LP_CELLS:,}", where="solver lp", fix="solver auto")
-    if solver == "exact" and any(a.kind == "matrix" for a in moving):
-        raise UserError("a distance matrix needs a flow", where="solver exact", fix="solver auto or flow")
-    if solver in ("flow", "lp") or len(moving) > 1 or any(a.kind == "matrix" for a in moving):
+    if solver == "flow" or not _is_path(moving):
         check_size(moving)
 
 
@@ -152,6 +142,10 @@ def flow_nodes(axes: Sequence[Axis]) -> int:
     moving = [a for a in axes if a.moves]
     needed = len(moving) > 1 or any(a.kind == "matrix" for a in moving)
     return graph_size(moving)[0] if needed else 0
+
+
+def _is_path(moving: Sequence[Axis]) -> bool:
+    return len(moving) == 1 and moving[0].kind == "path"
 
 
 def _note(axes: Sequence[Axis], alpha: float) -> str:
@@ -167,23 +161,18 @@ def _note(axes: Sequence[Axis], alpha: float) -> str:
 def _solve(
     cells: Cells,
     parts: FlowParts,
-    moving: tuple[int, ...],
     chosen: NDArray[np.int64],
-    axes: Sequence[Axis],
+    used: Sequence[Axis],
     delta: float,
     alpha: float,
     solver: Solver,
 ) -> tuple[float, float, str]:
     """Cost, error bound and solver of the parts whose mass moves along the same axes."""
-    used = [axes[i] for i in moving]
-    columns = (chosen, parts.starts, parts.order, parts.place, cells.p, cells.q)
-    kind = used[0].kind if len(used) == 1 else "product"
-    if solver in ("auto", "exact"):
-        if kind == "path":
-            costs = path_costs(*columns, used[0].length, float(used[0].step), float(delta), float(alpha))
-            return float(costs.sum()), 0.0, "path"
-        if kind == "tree":
-            return float(tree_costs(*columns, tree_of(used[0], alpha), delta, alpha).sum()), 0.0, "tree"
+    if solver == "auto" and _is_path(used):
+        columns = (chosen, parts.starts, parts.order, parts.place)
+        length, step = used[0].length, float(used[0].step)
+        costs = path_costs(columns, cells.p, cells.q, length, step, float(delta), float(alpha))
+        return float(costs.sum()), 0.0, "path"
     width = math.prod(a.length for a in used)
     cost, error, names = 0.0, 0.0, set()
     for piece in np.array_split(chosen, min(chosen.size, -(-chosen.size * width // CHUNK_CELLS))):
@@ -198,27 +187,13 @@ def _by_flow(
     p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float, solver: Solver
 ) -> tuple[float, float, str]:
     """The same for parts that need a general solver; p, q are parts × cells."""
-    if solver == "lp":
-        return _by_lp(p, q, used, delta, alpha), 0.0, "lp"
-    if solver != "flow" and all(a.kind != "matrix" for a in used):
+    if solver == "auto" and all(a.kind != "matrix" for a in used):
         busy = float(np.mean(np.abs(p - q) > delta))
-        limit = math.inf if solver == "exact" else WORK_DENSE if busy > BUSY else WORK_SPARSE
-        solved = simplex_cost(p, q, used, delta, alpha, limit)
+        solved = simplex_cost(p, q, used, delta, alpha, WORK_DENSE if busy > BUSY else WORK_SPARSE)
         if solved is not None:
             return *solved, "simplex"
     flow = flow_cost(p, q, used, delta, alpha)
     return flow.cost, flow.error, "flow"
-
-
-def _by_lp(p: NDArray[np.float64], q: NDArray[np.float64], used: Sequence[Axis], delta: float, alpha: float) -> float:
-    if p.shape[1] > LP_PAIRS:
-        graph = graph_of(used)
-        return math.fsum(
-            lp_cost_between_neighbours(left, right, graph, delta, alpha) for left, right in zip(p, q, strict=True)
-        )
-    inner = [Axis.matrix(a.length, a.table[: a.length, : a.length]) for a in used]
-    distance = distance_matrix(inner)
-    return math.fsum(lp_cost(left, right, distance, delta, alpha) for left, right in zip(p, q, strict=True))
 
 
 def dense_parts(

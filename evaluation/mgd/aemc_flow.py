@@ -84,17 +84,11 @@ def simplex_cost(
     graph = graph_of(axes)
     counts, costs, error = _scaled(graph, p, q, axes, delta, alpha)
     once = graph.tail < graph.head
-    edges = (graph.tail[once], graph.head[once], costs.costs[graph.cost[once]])
-    have, low, high = np.zeros((3, graph.nodes), np.int64)
-    total = 0
-    for part in range(len(p)):
-        for whole, some in ((have, counts.have), (low, counts.low), (high, counts.high)):
-            whole[graph.first] = some[part]
-        cost = network_simplex(have, low, high, edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
-        if cost < 0:
-            return None
-        total += cost
-    return float(Fraction(total, counts.units * costs.units)), error
+    edges = np.stack([graph.tail[once], graph.head[once], costs.costs[graph.cost[once]]]).astype(np.int64)
+    ranges = np.zeros((3, len(p), graph.nodes), np.int64)
+    ranges[:, :, graph.first] = (counts.have, counts.low, counts.high)
+    total = network_simplex(ranges, edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
+    return None if total < 0 else (float(Fraction(int(total), counts.units * costs.units)), error)
 
 
 def _scaled(

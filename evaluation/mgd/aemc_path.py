@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from mechanisms.public.jit import compiled
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: Of a row of breakpoints: the first in use, the one after the last, and how far all have moved.
+Side = tuple[int, int, float]
 
 
 @compiled
 def path_costs(
-    chosen: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    order: NDArray[np.int32],
-    place: NDArray[np.int32],
+    parts: tuple[Ints, Ints, NDArray[np.int32], NDArray[np.int32]],
     p: Floats,
     q: Floats,
     length: int,
@@ -31,12 +31,13 @@ def path_costs(
     right: the convolution moves the two sides apart by the length of the interval and cuts slopes at ±α.
 
     Args:
-        chosen: the parts, int64; part b has the cells order[starts[b]:starts[b + 1]].
-        place: position of each cell on the path, int32.
+        parts: those chosen; where each starts in the order of the cells; that order; the position of each cell on its
+            path: part b has the cells order[starts[b]:starts[b + 1]].
         p, q: synthetic and true mass of each cell.
     Returns:
         one cost per chosen part.
     """
+    chosen, starts, order, place = parts
     costs = np.empty(len(chosen))
     dense_p, dense_q = np.zeros(length), np.zeros(length)
     at, weight = np.empty((2, 8 * length + 32)), np.empty((2, 8 * length + 32))
@@ -47,55 +48,13 @@ def path_costs(
             cell = order[i]
             dense_p[place[cell]] = p[cell]
             dense_q[place[cell]] = q[cell]
-        costs[number] = _one_path(dense_p, dense_q, step, delta, alpha, at, weight, at[:0])
+        costs[number] = _one_path(dense_p, dense_q, step, delta, alpha, at, weight)
     return costs
 
 
 @compiled
-def path_flows(p: Floats, q: Floats, step: float, delta: float, alpha: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Like path_costs for dense parts, with what moves in one optimum.
-
-    Args:
-        p, q: synthetic and true mass, parts × cells.
-    Returns:
-        one cost per part, and per part and cell the mass that leaves it to the right (negative: that enters it from
-        there), the mass added and the mass removed.
-    """
-    parts, length = p.shape
-    costs, right = np.empty(parts), np.zeros((parts, length))
-    added, removed = np.zeros((parts, length)), np.zeros((parts, length))
-    at, weight = np.empty((2, 8 * length + 32)), np.empty((2, 8 * length + 32))
-    marks = np.empty((length, 4))
-    for number in range(parts):
-        costs[number] = _one_path(p[number], q[number], step, delta, alpha, at, weight, marks)
-        out = 0.0
-        for j in range(length - 1, -1, -1):
-            low, high = max(q[number, j] - delta, 0.0), q[number, j] + delta
-            into = 0.0
-            if j > 0:
-                into = _best(marks[j - 1], low - p[number, j] + out, high - p[number, j] + out)
-                right[number, j - 1] = into
-            mass = p[number, j] + into - out
-            added[number, j], removed[number, j] = max(low - mass, 0.0), max(mass - high, 0.0)
-            out = into
-    return costs, right, added, removed
-
-
-@compiled
-def _best(mark: Floats, least: float, most: float) -> float:
-    """The flow into a cell that is cheapest to provide, where anything from `least` to `most` is free to take."""
-    if mark[2] < least:
-        return float(min(least, mark[3]))
-    if mark[1] > most:
-        return float(max(most, mark[0]))
-    return float(min(max(0.0, mark[1], least), min(mark[2], most)))
-
-
-@compiled
-def _one_path(
-    p: Floats, q: Floats, step: float, delta: float, alpha: float, at: Floats, weight: Floats, marks: Floats
-) -> float:
-    """V_k(0) for one path; `marks`, where it has rows, is told where the slopes of each V_j reach −α, ±0 and α.
+def _one_path(p: Floats, q: Floats, step: float, delta: float, alpha: float, at: Floats, weight: Floats) -> float:
+    """V_k(0) for one path.
 
     Row 0 of `at` holds the breakpoints left of the minimum, row 1 those right of it with their signs changed, so that
     both rows ascend towards the minimum and are handled alike; a row's true positions are at + move. Of a row, the
@@ -111,19 +70,12 @@ def _one_path(
         if j == len(p) - 1:
             break
         if step > 0.0:
-            begin_0, end_0, end_1, least = _bend(
-                first, at, weight, begin_0, end_0, begin_1, end_1, move_0, move_1, step, least
-            )
-            begin_1, end_1, end_0, least = _bend(
-                second, at, weight, begin_1, end_1, begin_0, end_0, move_1, move_0, step, least
-            )
+            left, right = (begin_0, end_0, move_0), (begin_1, end_1, move_1)
+            begin_0, end_0, end_1, least = _bend(first, at, weight, left, right, step, least)
+            left, right = (begin_0, end_0, move_0), (begin_1, end_1, move_1)
+            begin_1, end_1, end_0, least = _bend(second, at, weight, right, left, step, least)
             begin_0 = _cut(weight[0], begin_0, end_0, step)
             begin_1 = _cut(weight[1], begin_1, end_1, step)
-        if len(marks) > 0:
-            marks[j, 0] = at[0, begin_0] + move_0 if begin_0 < end_0 else -np.inf
-            marks[j, 1] = at[0, end_0 - 1] + move_0 if begin_0 < end_0 else -np.inf
-            marks[j, 2] = -at[1, end_1 - 1] - move_1 if begin_1 < end_1 else np.inf
-            marks[j, 3] = -at[1, begin_1] - move_1 if begin_1 < end_1 else np.inf
     value = least
     for i in range(begin_0, end_0):
         value += weight[0, i] * max(at[0, i] + move_0, 0.0)
@@ -134,22 +86,14 @@ def _one_path(
 
 @compiled
 def _bend(
-    row: int,
-    at: Floats,
-    weight: Floats,
-    begin: int,
-    end: int,
-    other_begin: int,
-    other_end: int,
-    move: float,
-    other_move: float,
-    step: float,
-    least: float,
+    row: int, at: Floats, weight: Floats, own: Side, opposite: Side, step: float, least: float
 ) -> tuple[int, int, int, float]:
     """Add step · max(±f, 0): a breakpoint at 0 enters one row, and as much weight next to the minimum changes rows.
 
     The minimum rises by what passes beyond 0.
     """
+    begin, end, move = own
+    other_begin, other_end, other_move = opposite
     i = end
     while i > begin and at[row, i - 1] > -move:
         at[row, i], weight[row, i] = at[row, i - 1], weight[row, i - 1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
 from evaluation.mgd.targets import TargetMarginal
 from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: What can be asked for, and what each is for.
@@ -55,7 +55,7 @@ class DeepDive:
         names = ("bins", "movements") if detail == "bins" else (detail,)
         return {name: getattr(self, name) for name in names}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: a list of rows per frame."""
         frames = {n: getattr(self, n).to_dict("records") for n in ("attributes", "slices", "bins", "movements")}
         return {"marginal": self.label, "aemc": self.aemc, **frames}
@@ -75,7 +75,7 @@ def deep_dive(
     An optimum is seldom unique: another may move other mass at the same total cost. A bin is charged for the records
     added to and removed from it and for half of each movement from or to it; a slice for its bins.
 
-    Cost: for paths some times that of the score, else a min-cost flow over the parts beyond tolerance.
+    Cost: a min-cost flow over the parts beyond tolerance.
 
     Args:
         real, synthetic: tables over the schema's domain.

@@ -33,15 +33,15 @@ class DrawnCounts:
             self._mark = rng.random(rows)
             self._alone: dict[str, NDArray[np.int64]] = {}
 
-    def counts(self, clique: Clique, cells: Cells, known: Floats) -> Floats:
+    def counts(self, clique: Clique, cells: Cells, records: Floats) -> Floats:
         """Of one marginal, in its shape.
 
         Args:
-            known: records of the table in the occupied cells.
+            records: records of the table in the occupied cells.
         """
-        alone = float((known == 1).sum()) / max(float(known.sum()), 1.0)
+        alone = float((records == 1).sum()) / max(float(records.sum()), 1.0)
         if self._table is None:
-            drawn = self._rng.multinomial(self._rows, smooth(cells, known, alone).ravel())
+            drawn = self._rng.multinomial(self._rows, smooth(cells, records, alone).ravel())
             return np.asarray(drawn.reshape(cells.shape), np.float64)
         apart = self._mark < alone
         codes = []

@@ -5,7 +5,6 @@ Source: Li et al. 2021a, sections 2.3.1 (semantic distance), 2.3.2 (Equation 2) 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -164,16 +163,6 @@ def _tree_distances(axis: Axis) -> NDArray[np.float64]:
         height[same] = np.minimum(height[same], level)
         ancestor = axis.parents[level][ancestor]
     return np.asarray(2.0 * height * float(axis.step), np.float64)
-
-
-def distance_matrix(axes: Sequence[Axis]) -> NDArray[np.float64]:
-    """Equation 2 for all cells of a marginal, T × T for T = Π size, in C order; for small cases."""
-    cells = math.prod(a.size for a in axes)
-    total = np.zeros((cells, cells))
-    codes = np.array(list(itertools.product(*(range(a.size) for a in axes))), np.int64).reshape(cells, len(axes))
-    for place, axis in enumerate(axes):
-        total += axis.table[np.ix_(codes[:, place], codes[:, place])]
-    return total
 
 
 def rational(value: Weight) -> Fraction:

@@ -52,7 +52,7 @@ def split(cells: Cells, axes: Sequence[Axis], delta: float) -> FlowParts:
     sizes = np.array(cells.shape, np.int64)
     count = cells.ids.size
     part, place = np.empty(count, np.int64), np.empty(count, np.int32)
-    alone = _label(cells.ids, sizes, lengths, cells.p, cells.q, float(delta), part, place)
+    alone = _label(cells.ids, (sizes, lengths), cells.p, cells.q, float(delta), part, place)
     labels = int(np.prod(np.where(lengths > 0, sizes - lengths + 1, sizes)))
     if labels > 4 * count + FEW_LABELS:
         parts, inverse = np.unique(part, return_inverse=True)
@@ -72,15 +72,19 @@ def _patterns(ids: NDArray[np.int64], sizes: NDArray[np.int64], lengths: NDArray
 @compiled
 def _label(
     ids: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    lengths: NDArray[np.int64],
+    axes: tuple[NDArray[np.int64], NDArray[np.int64]],
     p: NDArray[np.float64],
     q: NDArray[np.float64],
     delta: float,
     part: NDArray[np.int64],
     place: NDArray[np.int32],
 ) -> float:
-    """Fill part (−1 for cells alone) and place; returns what the cells alone are beyond tolerance."""
+    """Fill part (−1 for cells alone) and place; returns what the cells alone are beyond tolerance.
+
+    Args:
+        axes: of each, its codes and how many of them exchange mass.
+    """
+    sizes, lengths = axes
     alone = 0.0
     for i in range(len(ids)):
         rest = np.uint64(ids[i])

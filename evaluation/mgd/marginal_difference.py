@@ -20,6 +20,7 @@ from evaluation.mgd.targets import TargetMarginal, Targets
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 
@@ -53,7 +54,7 @@ class MarginalScore:
         """Whether nearly all cells are low and they hold most records: little can be known of it (section 4.4)."""
         return self.low[0] >= LOW_CELLS and self.low[1] > LOW_RECORDS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the AEMC first."""
         weights = dict(zip(self.target.attributes, map(_shown, self.target.weights), strict=True))
         notes = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
@@ -94,7 +95,7 @@ class MGDResult:
     over_delta: Mapping[float, float | None] = field(default_factory=dict)
     ends: Ends | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         over = [{"delta": delta, "score": score} for delta, score in sorted(self.over_delta.items())]
         return {
@@ -144,7 +145,7 @@ def mgd(
         synthetic: the other table, likewise.
         targets: which marginals, at which levels, with which weights.
         alpha: cost of adding or removing one record (Appendix A.1), above 0.
-        solver: auto, exact, flow or lp.
+        solver: auto or flow.
         deltas: further tolerances of all marginals, at which the score is computed too; each takes as long again.
     Raises:
         UserError: tables over another domain than the schema's; a marginal too large for the solver asked for.
@@ -163,10 +164,10 @@ def mgd(
         cost = partial(marginal_cost, axes=axes_of(target), alpha=alpha, solver=solver)
         size = real.domain.cells(clique)
         over = {float(delta): cost(cells, delta=delta) for delta in deltas}
-        low, found = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)
-        scored.append(MarginalScore(target, target.label(schema), size, found, low, over))
+        low, own_cost = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)
+        scored.append(MarginalScore(target, target.label(schema), size, own_cost, low, over))
         if ends is not None:
-            ends.add(place, target.weight, cells, found, partial(cost, delta=target.delta))
+            ends.add(place, target.weight, cells, own_cost, partial(cost, delta=target.delta))
     note = (*targets.note, *_low_note(scored))
     reasons = sorted({m.aemc.reason for m in scored if m.aemc.value is None})
     if reasons or not scored:
@@ -194,12 +195,12 @@ def _low(counts: NDArray[np.number], size: int, delta: float) -> tuple[float, fl
 
 def _low_note(scored: Sequence[MarginalScore]) -> tuple[str, ...]:
     """Section 4.4 advises against marginals whose true cells are nearly all low."""
-    found = sorted((m for m in scored if m.nearly_all_low), key=lambda m: -m.low[1])
-    if not found:
+    sparse = sorted((m for m in scored if m.nearly_all_low), key=lambda m: -m.low[1])
+    if not sparse:
         return ()
-    named = "; ".join(m.label for m in found[:LOW_NAMED]) + (" …" if len(found) > LOW_NAMED else "")
+    named = "; ".join(m.label for m in sparse[:LOW_NAMED]) + (" …" if len(sparse) > LOW_NAMED else "")
     return (
-        f"{len(found)} of {len(scored)} marginals have nearly only cells of very few true records, which tell little "
+        f"{len(sparse)} of {len(scored)} marginals have nearly only cells of very few true records, which tell little "
         f"under differential privacy (coarser levels or fewer columns tell more): {named}",
     )
 

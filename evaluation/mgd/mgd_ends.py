@@ -59,9 +59,9 @@ class MgdEnds:
         self._made = [DrawnCounts(synthetic, m, rng) for _ in range(DRAWS)]
         self._rows, self._rng = (n, m), rng
 
-    def add(self, place: int, weight: float, cells: Cells, found: Aemc, cost: Cost) -> None:
+    def add(self, place: int, weight: float, cells: Cells, own: Aemc, cost: Cost) -> None:
         """A marginal of two tables with records, of whole records each, and what it costs."""
-        if found.value is None or place not in self._chosen:
+        if own.value is None or place not in self._chosen:
             return
 
         def costs(synthetic: Sequence[Floats]) -> list[float]:
@@ -77,22 +77,22 @@ class MgdEnds:
         if np.count_nonzero(np.array(cells.shape) > 1) > 1:
             free = self._rng.multinomial(self._rows[1], product(cells, cells.q).ravel()).reshape(cells.shape)
             lost = max(costs([free.astype(np.float64)])[0], middle)
-        self._drawn.append((weight, found.value, lost, honest, scores))
+        self._drawn.append((weight, own.value, lost, honest, scores))
 
     def ends(self, score: float) -> Ends:
         """For the weighted mean of all costs."""
         if not self._drawn:
             return Ends()
         rows = np.array([row[:3] for row in self._drawn])
-        weights, found, lost = rows[:, 0] / rows[:, 0].sum(), rows[:, 1], rows[:, 2]
+        weights, own, lost = rows[:, 0] / rows[:, 0].sum(), rows[:, 1], rows[:, 2]
         honest, scores = (np.array([row[i] for row in self._drawn]) for i in (3, 4))
         middle = honest.mean(axis=1)
         # What all marginals score to those that were drawn: of an honest table as of this one, as far as both go along.
-        scale = score / cost if (cost := float(found @ weights)) and score else 1.0
+        scale = score / cost if (cost := float(own @ weights)) and score else 1.0
         spread, moved = (scale * m for m in self._moved(honest, scores, weights))
         expected, poor = (scale * float(part @ weights) for part in (middle, lost))
         # Other marginals might have been drawn.
-        other = scale * float(np.sqrt((weights**2) @ (middle - found * (expected / max(score, 1e-300))) ** 2))
+        other = scale * float(np.sqrt((weights**2) @ (middle - own * (expected / max(score, 1e-300))) ** 2))
         least = "" if self._together else " at least"
         by = f"95 %{least}, had other rows been drawn; from {len(rows)} marginals drawn anew"
         low, high = max(score - Z * moved, 0.0), score + Z * moved

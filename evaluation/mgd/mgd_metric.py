@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.metric import Metric, MetricSettings
 from mechanisms.public.settings import setting
 
-SOLVERS = ("auto", "exact", "flow", "lp")
+SOLVERS = ("auto", "flow")
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ class MgdSettings(MetricSettings):
         example="a list: 'evaluation.deltas=[0,5,10]'",
     )
     alpha: float = setting(1.0, "cost of adding or removing one record", above=0)
-    solver: str = setting(
-        "auto", "auto | exact | flow | lp: all exact; auto picks the fastest for each marginal", choices=SOLVERS
-    )
+    solver: str = setting("auto", "auto | flow: both exact; auto picks the fastest for each marginal", choices=SOLVERS)
 
 
 MGD = Metric(

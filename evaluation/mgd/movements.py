@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
-from evaluation.mgd.aemc import check_settings, check_solver, dense_parts
+from evaluation.mgd.aemc import check_graph, check_settings, dense_parts
 from evaluation.mgd.aemc_flow import Flow, flow_cost
 from evaluation.mgd.aemc_graph import graph_of
-from evaluation.mgd.aemc_path import path_flows
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.independent_parts import FlowParts, split
 from mechanisms.public.jit import compiled
@@ -72,13 +72,13 @@ class Movements:
 def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0) -> Movements:
     """An optimum of Equation 1 with all that moves.
 
-    Cost: for paths some times that of the score, else a min-cost flow over the parts beyond tolerance.
+    Cost: a min-cost flow over the parts beyond tolerance.
 
     Raises:
         UserError: settings that make no sense, a flow too large.
     """
     check_settings(cells, axes, delta, alpha)
-    check_solver(axes, "flow")
+    check_graph(axes, "flow")
     lengths = np.array([a.length if a.moves else 0 for a in axes])
     alone = np.flatnonzero((cells.codes >= lengths[:, None]).all(axis=0))
     gap = cells.p[alone] - cells.q[alone]
@@ -89,51 +89,39 @@ def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: 
     for moving, chosen in parts.groups():
         used = [axes[i] for i in moving]
         p, q = dense_parts(cells, parts, chosen, used)
-        by_path = len(used) == 1 and used[0].kind == "path" and used[0].step > 0
-        flow = _path(p, q, used[0], delta, alpha) if by_path else flow_cost(p, q, used, delta, alpha, keep=True)
+        flow = flow_cost(p, q, used, delta, alpha, keep=True)
         error += flow.error
         names = _names(cells, parts, chosen, moving, used)
         changes.append((names.ravel(), flow.added.ravel(), flow.removed.ravel()))
-        moved, spent = _moves(flow, used, names)
+        piece, spent = _moves(flow, used, names)
         along[list(moving)] += spent
-        pieces.append(moved)
-    source, target, mass, cost = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    ids, added, removed = (np.concatenate(column) for column in zip(*changes, strict=True))
-    return _sum_up(source, target, mass, cost, ids, added, removed, along, error, alpha)
+        pieces.append(piece)
+    moved, changed = ([np.concatenate(c) for c in zip(*each, strict=True)] for each in (pieces, changes))
+    return _sum_up(moved, changed, along, error, alpha)
 
 
-def _sum_up(  # the columns of one optimum
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    mass: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    cell: NDArray[np.int64],
-    more: NDArray[np.float64],
-    fewer: NDArray[np.float64],
-    along: NDArray[np.float64],
-    error: float,
-    alpha: float,
+def _sum_up(
+    moved: Sequence[NDArray[Any]], changed: Sequence[NDArray[Any]], along: Floats, error: float, alpha: float
 ) -> Movements:
+    """One optimum.
+
+    Args:
+        moved: sources, targets, mass and cost of the movements; changed: cells, and what is added and removed there.
+    """
+    (source, target, mass, cost), (cell, more, fewer) = moved, changed
     some = (more > 0) | (fewer > 0)
     cell, more, fewer = cell[some], more[some], fewer[some]
     ids, place = np.unique(np.concatenate([cell, source, target]), return_inverse=True)
     own, out, into = np.split(place, [cell.size, cell.size + source.size])
     added, removed = (np.bincount(own, x, ids.size).astype(np.float64) for x in (more, fewer))
-    moved = np.bincount(out, cost / 2, ids.size) + np.bincount(into, cost / 2, ids.size)
+    halves = np.bincount(out, cost / 2, ids.size) + np.bincount(into, cost / 2, ids.size)
     adding, removing = alpha * float(more.sum()), alpha * float(fewer.sum())
     total = math.fsum([*along, adding, removing])
-    share = np.asarray(moved + alpha * (added + removed), np.float64)
+    share = np.asarray(halves + alpha * (added + removed), np.float64)
     spent = tuple(map(float, along))
     return Movements(
         total, error, spent, adding, removing, source, target, mass, cost, ids.astype(np.int64), added, removed, share
     )
-
-
-def _path(p: NDArray[np.float64], q: NDArray[np.float64], axis: Axis, delta: float, alpha: float) -> Flow:
-    """The flow of parts that are paths, by dynamic programming; the arcs to the right come first, as in the graph."""
-    costs, right, added, removed = path_flows(p, q, float(axis.step), float(delta), float(alpha))
-    along = np.concatenate([np.maximum(right[:, :-1], 0.0), np.maximum(-right[:, :-1], 0.0)], axis=1)
-    return Flow(float(costs.sum()), 0.0, along, removed, added)
 
 
 def _names(

@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 
-Ints = NDArray[np.int64]
-Nodes = NDArray[np.int32]
-Flags = NDArray[np.bool_]
-#: Tail, head and price of the edges; least and most that may lie at each node; α.
-Arcs = tuple[Nodes, Nodes, Ints, Ints, Ints, int]
-#: Of each node: its parent in the tree, the arc to it, whether that points up, and its flow; the potential; whether the
-#: free arc to the bank is full.
-State = tuple[Nodes, Ints, Flags, Ints, Ints, Flags]
-#: Child, next and previous sibling, and depth of each node.
-Links = tuple[Nodes, Nodes, Nodes, Nodes]
+#: Whole numbers of 64 bits throughout, so that each loop is compiled once.
+Table = NDArray[np.int64]
 
+#: The row of the edges with the cost of one unit, behind those of their two ends.
+PRICE = 2
+#: Rows of the tree, a column per node and one for the bank: the parent, the arc to it, whether that points up, and its
+#: flow; the potential; what the free arc to the bank can carry, and whether it is full; the first child, the next and
+#: the previous sibling, and the depth.
+PARENT, PRED, UP, FLOW, POTENTIAL, ROOM, FULL, CHILD, AFTER, BEFORE, DEPTH = range(11)
+ROWS = 11
 #: Beyond any flow.
 UNLIMITED = 2**62
 #: The arcs of a node to the bank, in the order of their numbers behind those of the edges.
@@ -34,158 +33,127 @@ FREE, OUT, IN = 0, 1, 2
 SCANNED = 8
 
 
-def network_simplex(
-    have: NDArray[np.int64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-    edges: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
-    alpha: int,
-    limit: int,
-) -> int:
-    """The least cost of bringing every node into its range; −1 where `limit` steps of work did not suffice.
+@compiled
+def network_simplex(counts: Table, edges: Table, alpha: int, limit: int) -> int:
+    """The least cost of bringing every node of every part into its range; −1 where `limit` did not suffice.
 
     Args:
-        have: what lies at each node; it must end between `low` and `high`.
-        edges: their two ends and the cost ≥ 0 of one unit along each; open both ways.
+        counts: 3 × parts × nodes: what lies at each node, and the least and the most that may lie there in the end.
+        edges: 3 × edges: their two ends, and the cost ≥ 0 of one unit along each; open both ways.
         alpha: cost of adding or removing one unit.
-        limit: how many tree nodes may be touched.
+        limit: how many tree nodes may be touched in a part.
     """
-    return _simplex(have, low, high, *edges, alpha, limit)
+    total = 0
+    for part in range(counts.shape[1]):
+        cost = _simplex(np.ascontiguousarray(counts[:, part]), edges, alpha, limit)
+        if cost < 0:
+            return -1
+        total += cost
+    return total
 
 
 @compiled
-def _simplex(have: Ints, low: Ints, high: Ints, tail: Nodes, head: Nodes, price: Ints, alpha: int, limit: int) -> int:
-    """`network_simplex` in compiled code."""
-    nodes, edges = len(have), len(tail)
-    arcs = (tail, head, price, low, high, alpha)
-    state = _star(have, low, high, edges, alpha)
-    links = _lists(nodes)
-    flow, pred = state[3], state[1]
+def _simplex(counts: Table, edges: Table, alpha: int, limit: int) -> int:
+    """`network_simplex` of one part."""
+    nodes, arcs = counts.shape[1], edges.shape[1]
+    tree = _star(counts, arcs, alpha)
+    flow, pred, price = tree[FLOW], tree[PRED], edges[PRICE]
     place, idle, work = int(np.int64(0)), 0, 0  # typed: a literal would compile what it is given to once more
-    block = max(64, int(np.sqrt(edges + nodes)))
-    while idle < edges + nodes:
-        stop = min(place + block, edges + nodes)
-        chosen = _price(place, stop, arcs, pred, state[4], state[5])
+    block = max(64, int(np.sqrt(arcs + nodes)))
+    while idle < arcs + nodes:
+        stop = min(place + block, arcs + nodes)
+        chosen = _price(place, stop, edges, tree, alpha)
         idle += stop - place
         work += (stop - place) // SCANNED
-        place = stop if stop < edges + nodes else 0
+        place = stop if stop < arcs + nodes else 0
         if chosen >= 0:
-            work += _pivot(chosen, arcs, state, links)
+            work += _pivot(chosen, edges, tree, alpha)
             idle = 0
         if work > limit:
             return -1
     total = 0
     for j in range(nodes):
-        if pred[j] < 2 * edges:
+        if pred[j] < 2 * arcs:
             total += flow[j] * price[pred[j] // 2]
-        elif (pred[j] - 2 * edges) % 3 != FREE:
+        elif (pred[j] - 2 * arcs) % 3 != FREE:
             total += flow[j] * alpha
     return total
 
 
 @compiled
-def _price(place: int, stop: int, arcs: Arcs, pred: Ints, pi: Ints, at_upper: Flags) -> int:
+def _price(place: int, stop: int, edges: Table, tree: Table, alpha: int) -> int:
     """The arc of a block that lowers the cost most per unit; −1 where none does. Bank arcs follow the edges."""
-    tail, head, price, low, high, alpha = arcs
-    edges = len(tail)
+    tail, head, price = edges
+    pi, pred, room, full = tree[POTENTIAL], tree[PRED], tree[ROOM], tree[FULL]
+    arcs = len(tail)
     best, chosen = 0, -1
-    for i in range(place, min(stop, edges)):
+    for i in range(place, min(stop, arcs)):
         gap = pi[tail[i]] - pi[head[i]]
         if abs(gap) - price[i] > best:
             best = abs(gap) - price[i]
             chosen = 2 * i if gap < 0 else 2 * i + 1
-    for i in range(max(place, edges), stop):
-        j = i - edges
-        arc = 2 * edges + 3 * j
+    for i in range(max(place, arcs), stop):
+        j = i - arcs
+        arc = 2 * arcs + 3 * j
         if abs(pi[j]) - alpha > best:
             best = abs(pi[j]) - alpha
             chosen = arc + (OUT if pi[j] < 0 else IN)
-        elif pred[j] != arc + FREE and high[j] > low[j]:
-            wrong = pi[j] if at_upper[j] else -pi[j]
+        elif pred[j] != arc + FREE and room[j] > 0:
+            wrong = pi[j] if full[j] else -pi[j]
             if wrong > best:
                 best, chosen = wrong, arc + FREE
     return chosen
 
 
 @compiled
-def _star(have: Ints, low: Ints, high: Ints, edges: int, alpha: int) -> State:
+def _star(counts: Table, arcs: int, alpha: int) -> Table:
     """The first tree: every node hangs on the bank by the arc that carries its surplus, shortage or slack.
 
     From every node some flow can still be sent to the root (a strongly feasible tree), so that pivots never cycle.
     """
+    have, low, high = counts
     nodes = len(have)
-    parent = np.full(nodes + 1, nodes, np.int32)
-    pred = np.empty(nodes + 1, np.int64)
-    up = np.ones(nodes + 1, np.bool_)
-    flow = np.zeros(nodes + 1, np.int64)
-    pi = np.zeros(nodes + 1, np.int64)
-    at_upper = np.zeros(nodes, np.bool_)
-    parent[nodes] = -1
+    tree = np.zeros((ROWS, nodes + 1), np.int64)
+    tree[PARENT], tree[UP], tree[DEPTH], tree[CHILD] = nodes, 1, 1, -1
+    tree[PARENT, nodes], tree[CHILD, nodes], tree[DEPTH, nodes] = -1, 0, 0
     for j in range(nodes):
-        arc = 2 * edges + 3 * j
+        tree[BEFORE, j], tree[AFTER, j] = j - 1, j + 1 if j + 1 < nodes else -1
+        tree[ROOM, j] = high[j] - low[j]
+        arc, carried = FREE, have[j] - low[j]
         if have[j] >= high[j]:
-            pred[j], flow[j], pi[j], at_upper[j] = arc + OUT, have[j] - high[j], -alpha, True
+            arc, carried, tree[POTENTIAL, j], tree[FULL, j] = OUT, have[j] - high[j], -alpha, 1
         elif have[j] < low[j]:
-            pred[j], flow[j], pi[j], up[j] = arc + IN, low[j] - have[j], alpha, False
-        else:
-            pred[j], flow[j] = arc + FREE, have[j] - low[j]
-    return parent, pred, up, flow, pi, at_upper
+            arc, carried, tree[POTENTIAL, j], tree[UP, j] = IN, low[j] - have[j], alpha, 0
+        tree[PRED, j], tree[FLOW, j] = 2 * arcs + 3 * j + arc, carried
+    tree[BEFORE, nodes] = tree[AFTER, nodes] = -1
+    return tree
 
 
 @compiled
-def _lists(nodes: int) -> Links:
-    """The children of each node as a doubly linked list, and the depths: all nodes below the root."""
-    child = np.full(nodes + 1, -1, np.int32)
-    after = np.full(nodes + 1, -1, np.int32)
-    before = np.full(nodes + 1, -1, np.int32)
-    depth = np.ones(nodes + 1, np.int32)
-    depth[nodes] = 0
-    child[nodes] = 0
-    for j in range(nodes):
-        before[j] = j - 1
-        after[j] = j + 1 if j + 1 < nodes else -1
-    return child, after, before, depth
-
-
-@compiled
-def _ends(arc: int, tail: Nodes, head: Nodes, nodes: int) -> tuple[int, int]:
-    """Source and target of an arc."""
-    edges = len(tail)
-    if arc < 2 * edges:
-        i = arc // 2
-        return (tail[i], head[i]) if arc % 2 == 0 else (head[i], tail[i])
-    j = (arc - 2 * edges) // 3
-    return (nodes, j) if (arc - 2 * edges) % 3 == IN else (j, nodes)
-
-
-@compiled
-def _room(x: int, more: bool, up: Flags, flow: Ints, pred: Ints, low: Ints, high: Ints, edges: int) -> int:
+def _room(x: int, more: bool, tree: Table, arcs: int) -> int:
     """How much more (or less) the tree arc of node x can carry."""
     if not more:
-        return int(flow[x])
-    if pred[x] >= 2 * edges and (pred[x] - 2 * edges) % 3 == FREE:
-        return int(high[x] - low[x] - flow[x])
+        return int(tree[FLOW, x])
+    if tree[PRED, x] >= 2 * arcs and (tree[PRED, x] - 2 * arcs) % 3 == FREE:
+        return int(tree[ROOM, x] - tree[FLOW, x])
     return UNLIMITED
 
 
 @compiled
-def _leaving(
-    first: int, second: int, arcs: Arcs, state: State, links: Links, amount: int
-) -> tuple[int, int, int, bool, int]:
+def _leaving(first: int, second: int, tree: Table, arcs: int, amount: int) -> tuple[int, int, int, bool, int]:
     """The join of the cycle, how much can go round it, and the last node whose tree arc blocks that (−1: none does)."""
-    parent, pred, up, flow = state[0], state[1], state[2], state[3]
-    low, high, depth, edges = arcs[3], arcs[4], links[3], len(arcs[0])
+    parent, up, depth = tree[PARENT], tree[UP], tree[DEPTH]
     x, y, work = first, second, 0
     least_x, least_y, leave_x, leave_y = UNLIMITED, UNLIMITED, -1, -1
     while x != y:
         work += 1
         if depth[x] >= depth[y]:
-            room = _room(x, not up[x], up, flow, pred, low, high, edges)
+            room = _room(x, up[x] == 0, tree, arcs)
             if room < least_x:
                 least_x, leave_x = room, x
             x = parent[x]
         else:
-            room = _room(y, up[y], up, flow, pred, low, high, edges)
+            room = _room(y, up[y] != 0, tree, arcs)
             if room <= least_y:
                 least_y, leave_y = room, y
             y = parent[y]
@@ -197,67 +165,58 @@ def _leaving(
 
 
 @compiled
-def _pivot(arc: int, arcs: Arcs, state: State, links: Links) -> int:
+def _pivot(arc: int, edges: Table, tree: Table, alpha: int) -> int:
     """One arc enters the tree and the last blocking one leaves it; returns the steps of work."""
-    tail, head, price, low, high, alpha = arcs
-    parent, pred, up, flow, pi, at_upper = state
-    child, after, before, depth = links
-    edges = len(tail)
-    source, target = _ends(arc, tail, head, len(low))
-    free = arc >= 2 * edges and (arc - 2 * edges) % 3 == FREE
-    owner = (arc - 2 * edges) // 3
-    capacity = high[owner] - low[owner] if free else UNLIMITED
-    back = free and at_upper[owner]
+    tail, head, price = edges
+    flow, pi, full, bank = tree[FLOW], tree[POTENTIAL], tree[FULL], 2 * len(tail)
+    owner, kind = (arc - bank) // 3, (arc - bank) % 3
+    free = arc >= bank and kind == FREE
+    source, target = owner, tree.shape[1] - 1
+    if arc < bank:
+        source, target = tail[arc // 2], head[arc // 2]
+    if (arc < bank and arc % 2) or (arc >= bank and kind == IN):
+        source, target = target, source
+    capacity = tree[ROOM, owner] if free else UNLIMITED
+    back = free and full[owner] != 0
     first, second = (target, source) if back else (source, target)
-    join, amount, leave, on_first, work = _leaving(first, second, arcs, state, links, capacity)
+    join, amount, leave, on_first, work = _leaving(first, second, tree, len(tail), capacity)
     if amount > 0:
-        _send(first, join, -amount, parent, up, flow)
-        _send(second, join, amount, parent, up, flow)
+        _send(first, join, -amount, tree)
+        _send(second, join, amount, tree)
     if leave < 0:
-        at_upper[owner] = not back
+        full[owner] = 0 if back else 1
         return work
-    if pred[leave] >= 2 * edges and (pred[leave] - 2 * edges) % 3 == FREE:
-        at_upper[leave] = flow[leave] > 0
+    if tree[PRED, leave] >= bank and (tree[PRED, leave] - bank) % 3 == FREE:
+        full[leave] = 1 if flow[leave] > 0 else 0
     u, v = (first, second) if on_first else (second, first)
     carried = capacity - amount if back else amount
-    _hang(u, v, leave, arc, source == u, carried, parent, pred, up, flow, child, after, before)
-    cost = alpha
-    if arc < 2 * edges:
-        cost = price[arc // 2]
-    elif free:
-        cost = 0
+    _hang(u, v, leave, (arc, 1 if source == u else 0, carried), tree)
+    cost = price[arc // 2] if arc < bank else 0 if free else alpha
     shift = (pi[v] - cost if source == u else pi[v] + cost) - pi[u]
-    return work + _shift(u, shift, parent, pi, child, after, depth)
+    return work + _shift(u, shift, tree)
 
 
 @compiled
-def _send(node: int, join: int, amount: int, parent: Nodes, up: Flags, flow: Ints) -> None:
+def _send(node: int, join: int, amount: int, tree: Table) -> None:
     """Send more towards the root (less, where negative) from a node up to the join of the cycle."""
     while node != join:
-        flow[node] += amount if up[node] else -amount
-        node = parent[node]
+        tree[FLOW, node] += amount if tree[UP, node] else -amount
+        node = tree[PARENT, node]
 
 
 @compiled
-def _hang(
-    u: int,
-    v: int,
-    leave: int,
-    arc: int,
-    upward: bool,
-    carried: int,
-    parent: Nodes,
-    pred: Ints,
-    up: Flags,
-    flow: Ints,
-    child: Nodes,
-    after: Nodes,
-    before: Nodes,
-) -> None:
-    """Hang the subtree of `leave` below v by its node u: the path from u to `leave` turns round."""
+def _hang(u: int, v: int, leave: int, entering: tuple[int, int, int], tree: Table) -> None:
+    """Hang the subtree of `leave` below v by its node u: the path from u to `leave` turns round.
+
+    Args:
+        entering: the arc, whether it points from u to v, and its flow.
+    """
+    child, after, before = tree[CHILD], tree[AFTER], tree[BEFORE]
+    arc, upward, carried = entering
     node, to = u, v
     while True:
-        old, old_arc, old_up, old_flow = parent[node], pred[node], up[node], flow[node]
+        old, old_arc = tree[PARENT, node], tree[PRED, node]
+        old_up, old_flow = tree[UP, node], tree[FLOW, node]
         if before[node] >= 0:
             after[before[node]] = after[node]
         else:
@@ -269,20 +228,21 @@ def _hang(
         if child[to] >= 0:
             before[child[to]] = node
         child[to] = node
-        parent[node], pred[node], up[node], flow[node] = to, arc, upward, carried
+        tree[PARENT, node], tree[PRED, node], tree[UP, node], tree[FLOW, node] = to, arc, upward, carried
         if node == leave:
             return
-        to, node, arc, upward, carried = node, old, old_arc, not old_up, old_flow
+        to, node, arc, upward, carried = node, old, old_arc, 1 - old_up, old_flow
 
 
 @compiled
-def _shift(u: int, shift: int, parent: Nodes, pi: Ints, child: Nodes, after: Nodes, depth: Nodes) -> int:
+def _shift(u: int, shift: int, tree: Table) -> int:
     """New potentials and depths below u; returns how many nodes that were."""
+    parent, child, after = tree[PARENT], tree[CHILD], tree[AFTER]
     node, work = u, 0
     while True:
         work += 1
-        pi[node] += shift
-        depth[node] = depth[parent[node]] + 1
+        tree[POTENTIAL, node] += shift
+        tree[DEPTH, node] = tree[DEPTH, parent[node]] + 1
         if child[node] >= 0:
             node = child[node]
             continue

@@ -132,13 +132,13 @@ PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
 }
 
 
-def _needs(spec: PresetSpec, count: int, what: str, *, exactly: bool = False) -> None:
+def _needs(spec: PresetSpec, count: int, columns: str, *, exactly: bool = False) -> None:
     needed = len(set(spec.attributes))
     if needed < count or (exactly and len(spec.attributes) != count):
         raise UserError(
             f"preset {spec.name!r} got {len(spec.attributes)} columns",
             where="evaluation.attributes",
-            fix=f"evaluation.attributes=[…]: {what}",
+            fix=f"evaluation.attributes=[…]: {columns}",
         )
 
 
@@ -182,7 +182,7 @@ class _Wanted:
                 yield place, clique
 
 
-def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str) -> Targets:
+def _sampled(schema: Schema, spec: PresetSpec, eligible: _Wanted, description: str) -> Targets:
     """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`.
 
     A marginal whose flow is predicted to take long, or that comes when the others of its order have taken all the work,
@@ -193,12 +193,12 @@ def _sampled(schema: Schema, spec: PresetSpec, wanted: _Wanted, description: str
     marginals: list[TargetMarginal] = []
     notes = []
     for k in spec.k:
-        every = wanted.count(len(schema.domain), k)
+        every = eligible.count(len(schema.domain), k)
         if not every:
             continue
         sample: dict[int, TargetMarginal] = {}
         left, work = 0, 0
-        for place, clique in wanted.drawn(schema.domain.names, k, spec.max_marginals, rng):
+        for place, clique in eligible.drawn(schema.domain.names, k, spec.max_marginals, rng):
             if len(sample) == spec.max_marginals:
                 break
             levels, needed = _affordable(schema, axes_of, clique, ALL_WORK - work)

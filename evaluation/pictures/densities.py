@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +20,7 @@ SPIKE, SPIKES = 0.1, 3
 ENDS = (0.005, 0.995)
 
 
-def densities(names: Sequence[str], values: tuple[Floats, Floats]) -> list[dict[str, Any]]:
+def densities(names: Sequence[str], values: tuple[Floats, Floats]) -> list[JsonDict]:
     """The columns with the largest difference of distribution functions from the real table, each with its curves.
 
     Curves are kernel estimates by a Gaussian, of one width in both tables (Silverman 1986, Equation 3.31, of the real
@@ -45,10 +46,10 @@ def _distance(real: Floats, synthetic: Floats) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def _curves(real: Floats, synthetic: Floats) -> dict[str, Any]:
+def _curves(real: Floats, synthetic: Floats) -> JsonDict:
     spikes = _spikes(real, synthetic)
     rest = [v[~np.isin(v, [s["value"] for s in spikes])] for v in (real, synthetic)]
-    out: dict[str, Any] = {"spikes": spikes, "x": [], "real": [], "synthetic": []}
+    out: JsonDict = {"spikes": spikes, "x": [], "real": [], "synthetic": []}
     if len(rest[0]) < 2:
         return out
     ends = [np.quantile(v, ENDS) for v in rest if len(v)]
@@ -85,12 +86,12 @@ def _density(values: Floats, low: float, step: float, width: float) -> Floats:
 
 
 def _spikes(real: Floats, synthetic: Floats) -> list[dict[str, float]]:
-    found: dict[float, None] = {}
+    spikes: dict[float, None] = {}
     for side in (real, synthetic):
         values, counts = np.unique(side, return_counts=True)
         often = np.argsort(-counts, kind="stable")[:SPIKES]
-        found |= {float(values[i]): None for i in often if counts[i] > SPIKE * len(side)}
+        spikes |= {float(values[i]): None for i in often if counts[i] > SPIKE * len(side)}
     return [
         {"value": v, "real": float((real == v).mean()), "synthetic": float((synthetic == v).mean())}
-        for v in list(found)[:SPIKES]
+        for v in list(spikes)[:SPIKES]
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from evaluation.accuracy.anita_buckets import apart_edges
 from evaluation.readings.distance_ends import expected_tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
@@ -65,7 +65,7 @@ def chosen_pairs(
 
 def pair_maps(
     pairs: Sequence[tuple[str, str, str]], real: AnyTable, synthetic: CodedTable, schema: Schema
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Shares of the records in at most CELLS × CELLS cells of each pair, the same cells in both tables.
 
     Neighbours of an ordered column are drawn together so that each row has about as many real records; of other columns

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
@@ -38,9 +38,8 @@ def pictures(
     *,
     declared: Schema,
     places: tuple[str, str] | None = None,
-    names: Sequence[str] = (),
-    values: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-) -> dict[str, Any]:
+    numbers: tuple[Sequence[str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None,
+) -> JsonDict:
     """What there is to draw of the two tables, by the name of the picture.
 
     Args:
@@ -48,11 +47,11 @@ def pictures(
         tables: real and synthetic, over the schema's domain.
         declared: the schema before codes for values outside joined it, with its rules.
         places: the columns of longitude and latitude, which place the segments of the map.
-        names, values: columns of numbers and dates, and values of some records of both tables.
+        numbers: columns of numbers and dates, and values of some records of both tables.
     """
     real, synthetic = tables
     whole, distances = options.whole or real, _distances(card)
-    own: dict[str, Any] = {}
+    own: JsonDict = {}
     for outcome in card.outcomes.values():
         if outcome.metric.figures is not None and outcome.result is not None:
             own |= outcome.metric.figures(outcome.result, schema, options)
@@ -64,7 +63,7 @@ def pictures(
         "map": map_of_places(given, real, synthetic, schema, options, places),
         "axes": _axes(real, synthetic, options),
         "pair_maps": _pair_maps(card, distances, whole, synthetic, schema, options.pairs),
-        "densities": None if values is None else densities(names, values),
+        "densities": None if numbers is None else densities(*numbers),
         "valid": None if options.values is None else valid_columns(options.values),
         "rules": broken_rules(declared.rules, declared.domain, real, synthetic),
         "sequences": _sequences(real, synthetic, options),
@@ -79,7 +78,7 @@ def _distances(card: Scorecard) -> Sequence[tuple[tuple[str, ...], float]]:
     return outcome.result.marginals if outcome is not None and isinstance(outcome.result, Tvd) else ()
 
 
-def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> dict[str, Any]:
+def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> JsonDict:
     labels = [*code_names(column)]
     counts = np.stack([count_cliques(t, [(column.name,)])[0] for t in (real, synthetic)])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -120,7 +119,7 @@ def _merged(
     return names, np.concatenate([shares[:, top], shares[:, rest].sum(axis=1, keepdims=True)], axis=1)
 
 
-def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[str]) -> dict[str, Any] | None:
+def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[str]) -> JsonDict | None:
     """The distances of columns and pairs."""
     if not distances:
         return None
@@ -132,14 +131,14 @@ def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[
     return {"names": list(names), "tvd": matrix}
 
 
-def _dependence(card: Scorecard) -> dict[str, Any] | None:
+def _dependence(card: Scorecard) -> JsonDict | None:
     outcome = card.outcomes.get("dependence")
     if outcome is None or not isinstance(outcome.result, Dependence) or outcome.result.reason:
         return None
     return outcome.result.to_json()
 
 
-def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> dict[str, Any] | None:
+def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> JsonDict | None:
     tables: Mapping[str, CodedTable | None]
     tables = {"real": real, "synthetic": synthetic, "holdout": options.holdout}
     if options.values is not None:
@@ -155,12 +154,12 @@ def _pair_maps(
     synthetic: CodedTable,
     schema: Schema,
     asked: Sequence[tuple[str, str]],
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     strong = card.correlations.get("cramers_v", {"names": [], "real": []})
     return pair_maps(chosen_pairs(distances, strong["names"], strong["real"], asked), real, synthetic, schema)
 
 
-def _sequences(real: CodedTable, synthetic: CodedTable, options: Options) -> dict[str, Any] | None:
+def _sequences(real: CodedTable, synthetic: CodedTable, options: Options) -> JsonDict | None:
     if options.subject is None:
         return None
     tables = (real, synthetic)

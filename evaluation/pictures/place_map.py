@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from evaluation.cube import map_cubes
 from evaluation.map_columns import MapColumns
 from evaluation.metric import Options
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.code_labels import code_names, code_values
 from mechanisms.public.schema.column import Column
@@ -23,13 +23,13 @@ MAP_CELLS = 20_000_000
 
 
 def map_of_places(
-    given: Mapping[str, Any] | None,
+    given: Json | None,
     real: CodedTable,
     synthetic: CodedTable,
     schema: Schema,
     options: Options,
     places: tuple[str, str] | None,
-) -> dict[str, Any] | None:
+) -> JsonDict | None:
     """The score of each place and time: of a metric that was computed, else how far apart the kinds are.
 
     Args:
@@ -43,7 +43,7 @@ def map_of_places(
         return None
     names = (time, segment, kind)
     regions: Mapping[str, str] = {}
-    further: dict[str, Any] = {}
+    further: JsonDict = {}
     if given is not None:
         further = dict(given)
         losses, caption, regions = further.pop("losses"), further.pop("score"), further.pop("regions")

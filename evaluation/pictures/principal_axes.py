@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.products import inner, times
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +22,7 @@ FITTED, DRAWN, COLUMNS, VALUES = 5000, 1500, 60, 10
 INSIDE, MARGIN = (0.002, 0.998), 0.15
 
 
-def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> dict[str, Any] | None:
+def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> JsonDict | None:
     """Places of records on two principal axes of the real table's records, the same for all tables.
 
     As in the factor analysis of mixed data: an ordered column is its rank among the real records, standardized, and any
@@ -47,13 +48,13 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> dict[s
     def features(codes: list[NDArray[Any]]) -> Floats:
         return np.concatenate([coders[i].features(codes[i]) for i in used], axis=1)
 
-    known = features(fitted)
-    center = known.mean(axis=0)
-    variances, axes = np.linalg.eigh(inner(known - center, known - center) / len(known))
+    numbers = features(fitted)
+    center = numbers.mean(axis=0)
+    variances, axes = np.linalg.eigh(inner(numbers - center, numbers - center) / len(numbers))
     if len(variances) < 2 or variances[-2] <= 1e-12:
         return None
     plane = axes[:, [-1, -2]] * np.where(axes[np.abs(axes).argmax(axis=0), range(len(axes))] < 0, -1, 1)[[-1, -2]]
-    ends = np.quantile(times(known - center, plane), INSIDE, axis=0)
+    ends = np.quantile(times(numbers - center, plane), INSIDE, axis=0)
     width = np.maximum(ends[1] - ends[0], 1e-9) * MARGIN
     low, high = ends[0] - width, ends[1] + width
     points, rows = {}, {}
@@ -62,7 +63,7 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> dict[s
         points[name] = _text((places - low) / (high - low))
         rows[name] = min(table.rows, DRAWN)
     explained = (variances[[-1, -2]] / variances.sum()).tolist()
-    return {"rows": rows, "fitted": len(known), "columns": len(used), "of": len(coders)} | {
+    return {"rows": rows, "fitted": len(numbers), "columns": len(used), "of": len(coders)} | {
         "explained": explained,
         "points": points,
     }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Ints = NDArray[np.int64]
 #: Buckets of a column; columns, and lengths that are drawn, at most.
@@ -22,7 +23,7 @@ def sequence_look(
     order: tuple[NDArray[Any], NDArray[Any]] | None = None,
     *,
     seed: int = 0,
-) -> dict[str, Any] | None:
+) -> JsonDict | None:
     """Lengths and three figures of coherence (1 − total variation distance), with those of halves of the real subjects.
 
     - next: pairs of a value and the next one of the same subject, mean over the columns;
@@ -36,9 +37,9 @@ def sequence_look(
     Returns:
         None where a table has no subjects.
     """
-    real, made = bucket_tables(tables[0], [tables[1]], m=BUCKETS)
+    real, synthetic_buckets = bucket_tables(tables[0], [tables[1]], m=BUCKETS)
     orders = order or (None, None)
-    sides = [_events(t, np.asarray(s), o) for t, s, o in zip((real, made), subject, orders, strict=True)]
+    sides = [_events(t, np.asarray(s), o) for t, s, o in zip((real, synthetic_buckets), subject, orders, strict=True)]
     if not all(len(s[0]) for s in sides):
         return None
     names = real.domain.names[:COLUMNS]
@@ -89,14 +90,14 @@ class _Counts:
 
     def alike(self, other: _Counts) -> dict[str, float | None]:
         """1 − total variation distance of each part; None where one side has nothing to compare."""
-        found: dict[str, float | None] = {}
+        overlaps: dict[str, float | None] = {}
         for name in ("next", "distinct", "subjects"):
             each = [_alike(a, b) for a, b in zip(getattr(self, name), getattr(other, name), strict=True)]
-            known = [x for x in each if x is not None]
-            found[name] = sum(known) / len(known) if known else None
+            defined = [x for x in each if x is not None]
+            overlaps[name] = sum(defined) / len(defined) if defined else None
         size = max(len(self.lengths), len(other.lengths))
-        found["lengths"] = _alike(*(np.pad(c.lengths, (0, size - len(c.lengths))) for c in (self, other)))
-        return found
+        overlaps["lengths"] = _alike(*(np.pad(c.lengths, (0, size - len(c.lengths))) for c in (self, other)))
+        return overlaps
 
 
 def _alike(a: Ints, b: Ints) -> float | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import Rules
@@ -19,30 +20,34 @@ from mechanisms.public.rules.transforms import Step
 COLUMNS, ROWS = 60, 100_000
 
 
-def valid_columns(values: Values) -> list[dict[str, Any]]:
+def valid_columns(values: Values) -> list[JsonDict]:
     """Per column: what shares of both tables are missing, and what share of the synthetic values the real table allows.
 
     A number or a date is allowed between the least and the largest real one, any other value where it is a real one.
     """
-    found: list[dict[str, Any]] = []
+    listed: list[JsonDict] = []
     for column in values.columns:
         k, size = len(column.values), column.attribute.size
-        real, made = (np.bincount(values.tables[n].column(column.name), minlength=size) for n in ("real", "synthetic"))
+        real, synthetic = (
+            np.bincount(values.tables[n].column(column.name), minlength=size) for n in ("real", "synthetic")
+        )
         there = np.flatnonzero(real[:k])
         inside = slice(there[0], there[-1] + 1) if column.on_a_line and len(there) else there
-        missing = [0 if not column.specials or column.specials[-1] != "missing" else int(t[-1]) for t in (real, made)]
-        count = int(made.sum()) - missing[1]
-        found.append(
+        missing = [
+            0 if not column.specials or column.specials[-1] != "missing" else int(t[-1]) for t in (real, synthetic)
+        ]
+        count = int(synthetic.sum()) - missing[1]
+        listed.append(
             {"column": column.name, "kind": column.kind}
-            | {"missing": [n / max(int(t.sum()), 1) for n, t in zip(missing, (real, made), strict=True)]}
-            | {"allowed": float(made[:k][inside].sum() / count) if count else None}
+            | {"missing": [n / max(int(t.sum()), 1) for n, t in zip(missing, (real, synthetic), strict=True)]}
+            | {"allowed": float(synthetic[:k][inside].sum() / count) if count else None}
             | {"how": "in the real range" if column.on_a_line else "among the real values"}
         )
-    found.sort(key=lambda c: (1.0 if c["allowed"] is None else c["allowed"], -abs(c["missing"][0] - c["missing"][1])))
-    return found[:COLUMNS]
+    listed.sort(key=lambda c: (1.0 if c["allowed"] is None else c["allowed"], -abs(c["missing"][0] - c["missing"][1])))
+    return listed[:COLUMNS]
 
 
-def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: CodedTable) -> list[dict[str, Any]]:
+def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: CodedTable) -> list[JsonDict]:
     """Each rule of the schema and the shares of the rows of both tables that break it.
 
     Args:
@@ -51,7 +56,7 @@ def broken_rules(rules: Rules, domain: Domain, real: CodedTable, synthetic: Code
     if not min(real.rows, synthetic.rows):
         return []
     shares = zip(rows_in_zeros(rules, domain, real), rows_in_zeros(rules, domain, synthetic), strict=True)
-    out: list[dict[str, Any]] = [{"rule": rule, "real": own, "synthetic": made} for (rule, own), (_, made) in shares]
+    out: list[JsonDict] = [{"rule": rule, "real": own, "synthetic": other} for (rule, own), (_, other) in shares]
     for step in (s for s in rules.steps if s.takes and not s.gives):
         contradicted = [_contradicted(t, domain, step) for t in (real, synthetic)]
         if None not in contradicted:

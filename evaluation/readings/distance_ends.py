@@ -118,7 +118,7 @@ class DistanceEnds:
 def sampled(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, NDArray[np.int64]]:
     """At most ROWS random rows, and where they stand."""
     rows = np.sort(rng.choice(table.rows, min(ROWS, table.rows), replace=False))
-    return CodedTable(table.domain, tuple(np.asarray(c[rows]) for c in table.columns)), rows
+    return table.at(rows), rows
 
 
 def _cells(table: CodedTable, clique: Clique, shape: Sequence[int], ids: NDArray[np.int64]) -> NDArray[np.int64]:

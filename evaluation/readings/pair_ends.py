@@ -55,18 +55,18 @@ def correlation_ends(
     synthetic: CodedTable,
     coarse: Sequence[CodedTable],
     numbers: Mapping[str, Floats],
-    found: Sequence[tuple[str, str, str, float, float]],
+    correlations: Sequence[tuple[str, str, str, float, float]],
 ) -> Ends:
     """Of the mean |difference| of correlations.
 
     Args:
         coarse: both tables in buckets, for Cramér's V.
         numbers: column on a line → the number of each code, NaN where there is none.
-        found: a, b, kind, real, synthetic of every pair.
+        correlations: a, b, kind, real, synthetic of every pair.
     """
     drawn = Multipliers(real, synthetic, (real.rows, synthetic.rows))
-    picked = np.random.default_rng(0).permutation(len(found))[:PAIRS]
-    pairs = [found[int(i)] for i in picked]
+    picked = np.random.default_rng(0).permutation(len(correlations))[:PAIRS]
+    pairs = [correlations[int(i)] for i in picked]
     parts = [
         np.stack([_influence(pair, table, buckets, rows, numbers) for pair in pairs], axis=1)
         for (table, rows), buckets in zip(drawn.tables, coarse, strict=True)
@@ -74,13 +74,13 @@ def correlation_ends(
     apart = np.array([two - one for _, _, _, one, two in pairs])
     moved = np.abs(apart + drawn.of_score(parts)).mean(axis=1)
     honest = np.abs(drawn.of_honest(parts[0]) + _bias(pairs, coarse[0], real.rows, synthetic.rows)).mean(axis=1)
-    score = math.fsum(abs(two - one) for _, _, _, one, two in found) / len(found)
-    lost = [one - _noise(a, b, kind, coarse[0], synthetic.rows) for a, b, kind, one, _ in found]
+    score = math.fsum(abs(two - one) for _, _, _, one, two in correlations) / len(correlations)
+    lost = [one - _noise(a, b, kind, coarse[0], synthetic.rows) for a, b, kind, one, _ in correlations]
     error = Z * float(moved.std(ddof=1))
     return Ends(
         float(honest.mean()),
         float(honest.std(ddof=1)),
-        math.fsum(map(abs, lost)) / len(found),
+        math.fsum(map(abs, lost)) / len(correlations),
         max(score - error, 0.0),
         score + error,
         interval_is=BY,
@@ -167,7 +167,7 @@ class DependenceEnds:
         self._drawn = Multipliers(real, synthetic, sizes)
         self._parts: list[tuple[float, float, Floats, Floats]] = []
 
-    def add(self, pair: Clique, gradient: Floats, strength: float, kept: float) -> None:
+    def add(self, pair: Clique, gradient: Floats, strength: float, share_kept: float) -> None:
         """A pair that depends.
 
         Args:
@@ -175,17 +175,17 @@ class DependenceEnds:
         """
         if len(self._parts) < PAIRS:
             cells = [gradient[tuple(t.column(n) for n in pair)] for t, _ in self._drawn.tables]
-            self._parts.append((strength, kept, cells[0], cells[1]))
+            self._parts.append((strength, share_kept, cells[0], cells[1]))
 
     def ends(self, score: float) -> Ends | None:
         """Of the mean weighted by strength; None where nothing depends on anything."""
         if not self._parts:
             return None
         weights = np.array([p[0] for p in self._parts]) / math.fsum(p[0] for p in self._parts)
-        kept = np.array([p[1] for p in self._parts])
+        shares = np.array([p[1] for p in self._parts])
         real, synthetic = (np.stack([p[i] for p in self._parts], axis=1) for i in (2, 3))
         honest = np.clip(1 + self._drawn.of_honest(real), 0, 1) @ weights
-        moved = np.clip(kept + self._drawn.of_score([real, synthetic]), 0, 1) @ weights
+        moved = np.clip(shares + self._drawn.of_score([real, synthetic]), 0, 1) @ weights
         error = Z * float(moved.std(ddof=1))
         low, high = max(score - error, 0.0), min(score + error, 1.0)
         return Ends(float(honest.mean()), float(honest.std(ddof=1)), 0.0, low, high, interval_is=BY)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from mechanisms.public.json_values import JsonDict
 
 #: good: as a second sample of the same people, or nearly. weak: nearer to independent columns. suspicious: better than
 #: a second sample can be. Empty: nothing to compare with.
@@ -73,7 +75,7 @@ class Reading:
     ends: Ends
     share: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: label, words, share, interval, and both references with where they come from."""
         e = self.ends
         interval = None if e.low is None else {"low": e.low, "high": e.high, "note": e.interval_is}

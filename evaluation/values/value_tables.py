@@ -93,12 +93,12 @@ class Values:
     Attributes:
         columns: what the codes mean.
         tables: by name: real, synthetic, and what else there is.
-        said: what a reader must know first, such as values of another kind in one of the tables.
+        notices: what a reader must know first, such as values of another kind in one of the tables.
     """
 
     columns: tuple[ValueColumn, ...]
     tables: Mapping[str, CodedTable]
-    said: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ValueColumn:
         return next(c for c in self.columns if c.name == name)
@@ -121,16 +121,16 @@ class Values:
 
 
 def value_tables(
-    kinds: Mapping[str, ValueKind], tables: Mapping[str, Mapping[str, Dictionary]], said: Sequence[str] = ()
+    kinds: Mapping[str, ValueKind], tables: Mapping[str, Mapping[str, Dictionary]], notices: Sequence[str] = ()
 ) -> Values:
     """The tables over their common values.
 
     Args:
         kinds: of each column; every table has all of them.
         tables: name → column → its values.
-        said: what is known already.
+        notices: what is known already.
     """
-    columns, lines = [], list(said)
+    columns, lines = [], list(notices)
     codes: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in tables}
     for name, kind in kinds.items():
         column, coded = _pooled(name, kind, {t: own[name] for t, own in tables.items()}, lines)
@@ -182,8 +182,8 @@ def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> NDArray[Any]:
 
 
 def _odd_line(name: str, kind: ValueKind, table: str, count: int, rows: int) -> str:
-    what = f"{count / rows:.0%} of the {table} values are no {kind.kind}s"
-    return f"column {name!r}: {what}: they count as one value"
+    odd = f"{count / rows:.0%} of the {table} values are no {kind.kind}s"
+    return f"column {name!r}: {odd}: they count as one value"
 
 
 def bucketed(values: Values, name: str) -> tuple[Schema, dict[str, CodedTable]]:

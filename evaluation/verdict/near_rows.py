@@ -126,10 +126,10 @@ def nearest_rows(asked: RowPlaces, pool: RowPlaces, *, same: bool = False) -> Ne
     columns = len(asked.ordered) + len(asked.others)
     zero = np.uint16(0) if APART * columns < 2**16 else np.uint32(0)
     ends = np.linspace(0, asked.rows, numba.get_num_threads() + 1).astype(np.int64)
-    both = asked.ordered, asked.others, pool.ordered, pool.others
+    both = (asked.ordered, asked.others), (pool.ordered, pool.others)
     # Threads of Python in place of numba's: the loop lets go of the lock, and compiles in a fraction of the time.
     with ThreadPoolExecutor(ends.size - 1) as threads:
-        parts = list(threads.map(lambda a, b: _search(*both, a, b, same, zero), ends[:-1], ends[1:]))
+        parts = list(threads.map(lambda a, b: _search(*both, (a, b), same, zero), ends[:-1], ends[1:]))
     first, second, ties, index = (np.concatenate([part[i] for part in parts]) for i in range(4))
     near, alone = (np.sum([part[i] for part in parts], axis=0) for i in (4, 5))
     return Neighbours(first, second, ties, index, near, alone)
@@ -153,16 +153,10 @@ def _distances(query: Bytes, other: Bytes, ordered: Bytes, others: Bytes, start:
 
 @compiled
 def _search(
-    ordered: Bytes,
-    others: Bytes,
-    pool_ordered: Bytes,
-    pool_others: Bytes,
-    begin: int,
-    end: int,
-    same: bool,
-    zero: Any,
+    asked: tuple[Bytes, Bytes], pool: tuple[Bytes, Bytes], span: tuple[int, int], same: bool, zero: Any
 ) -> tuple[Any, ...]:
-    """The rows from `begin` to `end`, in one pass; `zero` has the type in which distances are added."""
+    """The rows of a span, in one pass; `zero` has the type in which distances are added."""
+    (ordered, others), (pool_ordered, pool_others), (begin, end) = asked, pool, span
     n, m = end - begin, pool_ordered.shape[1]
     far = np.int64(2**62)
     first, second = np.full(n, far), np.full(n, far)

@@ -100,7 +100,7 @@ def natural_rates(pool: Pool, rows: NDArray[np.int64], rng: np.random.Generator)
 
 def neighbours(pool: Pool, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each of these rows, how many rows of the pool differ from it in exactly one column."""
-    found = np.zeros(rows.size, np.int64)
+    counts = np.zeros(rows.size, np.int64)
     width = len(pool.tables[0].columns)
     for i in range(width if width > 1 else 0):
         marks = _marks(pool.tables[0], i)
@@ -111,8 +111,8 @@ def neighbours(pool: Pool, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         there[asked >> np.uint64(64 - BITS)] = True
         rest = rest[there[rest >> np.uint64(64 - BITS)]]
         at = np.minimum(np.searchsorted(asked, rest), asked.size - 1)
-        found += np.bincount(at[asked[at] == rest], minlength=asked.size)[place] - pool.repeats[rows]
-    return found
+        counts += np.bincount(at[asked[at] == rest], minlength=asked.size)[place] - pool.repeats[rows]
+    return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class MatchTest:
         weights: of each value of the pool that was weighed, 0 elsewhere.
         candidates: the training rows that stand for all in trials.
         units: of training rows and of holdout rows, where a row is no unit.
-        made: how many synthetic rows there are.
+        synthetic_rows: how many synthetic rows there are.
         repeats: the share of the holdout's rows that equal a training row.
         p: by a random split of the real units.
     """
@@ -135,7 +135,7 @@ class MatchTest:
     weights: NDArray[np.int64]
     candidates: NDArray[np.int64]
     units: tuple[NDArray[np.int64], NDArray[np.int64]] | None
-    made: int
+    synthetic_rows: int
     repeats: float
     p: float
 
@@ -150,7 +150,7 @@ class MatchTest:
             return False
         seen, unseen = (int(matched[side].sum()) for side in self.pool.sides)
         excess = seen - unseen * self.pool.training / max(self.pool.sums.size - self.pool.training, 1)
-        if self.repeats < REPEATS and excess >= COPIES / 2 * self.made:
+        if self.repeats < REPEATS and excess >= COPIES / 2 * self.synthetic_rows:
             return True
         return _p(weighed, self.pool, self.units, rng, epsilon=TOLERATED) <= LEVEL
 

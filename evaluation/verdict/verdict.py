@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from evaluation.verdict.near_rows import affordable_rows, affordable_search, nea
 from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
 from evaluation.verdict.rare_matches import COPIES, LEVEL, REPEATS, MatchTest, Pool, least_noticed, match_test, row_sums
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 Result = Literal["passed", "failed", "not judged"]
 Units = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -88,9 +89,9 @@ class Verdict:
         against = f"{near.expected:.1%} by chance, up to {near.allowed:.1%} in a release of ε = {TOLERATED:g}"
         return [self.line, f"privacy: {share} are nearest to a training row, {against}"]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
-        out: dict[str, Any] = {"verdict": self.result, "why": self.why, "words": self.headline, "rows": self.rows}
+        out: JsonDict = {"verdict": self.result, "why": self.why, "words": self.headline, "rows": self.rows}
         if self.reproduced is None:
             return out
         assert self.matches is not None and self.repeats is not None
@@ -217,8 +218,8 @@ def _copies_without_control(pool: Pool, synthetic: CodedTable) -> bool:
     has equal rows of its own.
     """
     training = pool.sums[: pool.training]
-    made = row_sums(synthetic)
-    values, value = np.unique(np.concatenate([training, made]), return_inverse=True)
+    synthetic_sums = row_sums(synthetic)
+    values, value = np.unique(np.concatenate([training, synthetic_sums]), return_inverse=True)
     here = np.bincount(value[: training.size], minlength=values.size)
     there = np.bincount(value[training.size :], minlength=values.size)
     pairs = here + there == 2
@@ -236,19 +237,19 @@ def _distances(
     each |= {} if units is None else {"training": units[0], "holdout": units[1]}
     most = {n: -(-t.rows * searched // real) for n, t in tables.items()} | {"synthetic": asked_rows}
     chosen = {name: _sampled(table.rows, each[name], most[name], rng) for name, table in tables.items()}
-    cut = {n: CodedTable(t.domain, tuple(np.asarray(c[chosen[n]]) for c in t.columns)) for n, t in tables.items()}
+    cut = {n: t.at(chosen[n]) for n, t in tables.items()}
     whole = places([cut[name] for name in ("training", "holdout", "synthetic")])
     split, real = cut["training"].rows, cut["training"].rows + cut["holdout"].rows
-    asked, known = whole.only(np.arange(real, whole.rows)), whole.only(np.arange(real))
-    found = nearest_rows(asked, known)
+    asked, searched_rows = whole.only(np.arange(real, whole.rows)), whole.only(np.arange(real))
+    neighbours = nearest_rows(asked, searched_rows)
     sides = [None if (u := each[n]) is None else u[chosen[n]] for n in ("training", "holdout")]
     results = []
-    for weight in (found.nearest_of, found.outstanding_of):
+    for weight in (neighbours.nearest_of, neighbours.outstanding_of):
         parts = (weight[:split], weight[split:])
         results.append(excess(*(per_unit(part, unit) for part, unit in zip(parts, sides, strict=True))))
     lone = [one_each(unit, cut[n].rows, rng) for n, unit in zip(("training", "holdout"), sides, strict=True)]
     lone = [rows[_sampled(rows.size, None, affordable_rows(width), rng)] for rows in lone]
-    near = (known.only(np.concatenate([lone[0], split + lone[1]])), lone[0].size)
+    near = (searched_rows.only(np.concatenate([lone[0], split + lone[1]])), lone[0].size)
     moved = drift(tables["training"], tables["holdout"], pool, units, rng, near)
     return results[0], results[1], moved, {name: table.rows for name, table in cut.items()}
 

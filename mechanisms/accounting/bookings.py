@@ -18,7 +18,7 @@ from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, sync_folder, write_whole
-from mechanisms.public.plain_files import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 
 FORMAT = "budget-ledger/3"
 #: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.

@@ -9,8 +9,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
-from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import Mu, Norm, round_up
 
 

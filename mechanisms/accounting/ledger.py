@@ -15,7 +15,7 @@ from mechanisms.accounting.events import Event, event_of
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write
-from mechanisms.public.plain_files import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 
 
 class BudgetExceeded(RuntimeError):

@@ -16,8 +16,8 @@ from mechanisms.accounting.accountants.registered import (
 )
 from mechanisms.accounting.budget import Budget
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
-from mechanisms.public.plain_files import JsonDict
 
 #: Shares of what adds up in squares of strengths, as a power of a marginal's total noise: PrivSyn's optimum.
 POWER = 2 / 3

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event, with_failure
-from mechanisms.public.plain_files import Json
+from mechanisms.public.json_values import Json
 
 
 def booked_event(receipt: Json) -> Event:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
-from mechanisms.public.plain_files import JsonDict
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import rounded_up, said_loss
 
 

@@ -58,6 +58,15 @@ class CodedTable:
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
         return self.columns[self.domain.index(name)]
 
+    def at(self, rows: NDArray[np.int64] | slice) -> CodedTable:
+        """Some of the rows, in the order asked for."""
+        weights = None if self.weights is None else self.weights[rows]
+        return CodedTable(self.domain, tuple(np.asarray(c[rows]) for c in self.columns), weights)
+
+    def over(self, names: Clique) -> CodedTable:
+        """Some of the columns, in the order asked for."""
+        return CodedTable(self.domain.project(names), tuple(self.column(n) for n in names), self.weights)
+
     def __repr__(self) -> str:
         return f"CodedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weights is not None})"
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import QueryMatrix
 
 

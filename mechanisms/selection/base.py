@@ -17,8 +17,8 @@ from mechanisms.accounting.planning import reserve
 from mechanisms.public.designs.tree import forest_edges, pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import NoiseKind
-from mechanisms.public.plain_files import JsonDict
 from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mechanisms.public.json_values import Json
 from mechanisms.public.members import Members
-from mechanisms.public.plain_files import Json
 from mechanisms.selection.aim import AimSettings
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.selection.base import Method, Selection

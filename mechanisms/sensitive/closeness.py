@@ -15,8 +15,8 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques, in_batches
-from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy

@@ -16,8 +16,8 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.discovery.wanted import VALUES
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import BATCH_CELLS
-from mechanisms.public.plain_files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from mechanisms.accounting.events import Event
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.plain_files import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.noise import NoiseSource
 

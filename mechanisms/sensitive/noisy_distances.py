@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
-from mechanisms.public.plain_files import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave

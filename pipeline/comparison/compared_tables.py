@@ -39,13 +39,13 @@ def score_several(config: ScoreConfig, tables: Mapping[str, str], *, quiet: bool
         cards[name] = two_tables.score(replace(config, synthetic=path, report=None, evaluation=evaluation), quiet=quiet)
     cards = with_one_reference(cards)
     if own:
-        cards = {name: replace(card, said=(*card.said, own)) for name, card in cards.items()}
-    found = Comparison(
+        cards = {name: replace(card, notices=(*card.notices, own)) for name, card in cards.items()}
+    comparison = Comparison(
         shown_name(Path(str(config.real))), {name: cards[name] for name in sorted(cards, key=lambda n: rank(cards[n]))}
     )
     if config.report:
-        write_whole(Path(config.report), comparison_page(found, tables).as_html(), mode=0o600)
-    return found
+        write_whole(Path(config.report), comparison_page(comparison, tables).as_html(), mode=0o600)
+    return comparison
 
 
 def named_tables(paths: Sequence[str]) -> dict[str, str]:

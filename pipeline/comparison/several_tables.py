@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 
 from evaluation.outcome import Outcome
 from evaluation.readings.reading import figure
 from evaluation.score import BANNER, Scorecard
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.text_table import lined_up
 
@@ -51,7 +51,7 @@ class Comparison:
                 )
         return pd.DataFrame(rows)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """The content of scores.json of each table, under its name, in order."""
         cards = {name: card.to_json() for name, card in self.cards.items()}
         for card in cards.values():
@@ -76,8 +76,8 @@ class Comparison:
     def __repr__(self) -> str:
         rows = self.lines()
         table = lined_up(rows, left=len(rows[0]))
-        said = [(line, name) for name, card in self.cards.items() for line in card.said]
-        names = {line: ", ".join(n for other, n in said if other == line) for line, _ in said}
+        notices = [(line, name) for name, card in self.cards.items() for line in card.notices]
+        names = {line: ", ".join(n for other, n in notices if other == line) for line, _ in notices}
         return "\n".join([*table, *(f"{name}: {line}" for line, name in names.items())])
 
     def _repr_html_(self) -> str:
@@ -85,10 +85,10 @@ class Comparison:
         return notebook_table(f"{len(rows)} synthetic tables against {self.real}", head, rows, notes=[BANNER])
 
 
-def promise_of(card: Scorecard) -> dict[str, Any]:
+def promise_of(card: Scorecard) -> JsonDict:
     """epsilon, delta, private and per of the statement beside the table; None where none is known."""
-    known = card.release or {}
-    return {key: known.get(key) for key in ("epsilon", "delta", "private", "per")}
+    release = card.release or {}
+    return {key: release.get(key) for key in ("epsilon", "delta", "private", "per")}
 
 
 def epsilon_of(card: Scorecard) -> str:
@@ -99,8 +99,8 @@ def epsilon_of(card: Scorecard) -> str:
 
 def accuracy(card: Scorecard) -> float | None:
     """The mean of the accuracies of single columns, pairs and triples (Platzer 2020), as far as they are known."""
-    known = [o.score for n in ACCURACIES if (o := card.outcomes.get(n)) is not None and o.score is not None]
-    return sum(known) / len(known) if known else None
+    scores = [o.score for n in ACCURACIES if (o := card.outcomes.get(n)) is not None and o.score is not None]
+    return sum(scores) / len(scores) if scores else None
 
 
 def rank(card: Scorecard) -> tuple[float, float]:
@@ -114,8 +114,8 @@ def honest_accuracy(card: Scorecard) -> float | None:
     """What a second sample of the real records would have for `accuracy`, where it is known for each part."""
     readings = [o.reading for n in ACCURACIES if (o := card.outcomes.get(n)) is not None and o.score is not None]
     ends = [None if r is None else r.ends.honest for r in readings]
-    known = [e for e in ends if e is not None]
-    return sum(known) / len(known) if known and len(known) == len(ends) else None
+    shares = [e for e in ends if e is not None]
+    return sum(shares) / len(shares) if shares and len(shares) == len(ends) else None
 
 
 def with_one_reference(cards: Mapping[str, Scorecard]) -> dict[str, Scorecard]:
@@ -126,13 +126,13 @@ def with_one_reference(cards: Mapping[str, Scorecard]) -> dict[str, Scorecard]:
     """
     outcomes: dict[str, dict[str, Outcome]] = {name: dict(card.outcomes) for name, card in cards.items()}
     for metric in {m: None for own in outcomes.values() for m in own}:
-        known = {t: r for t, own in outcomes.items() if (r := own[metric].reading) is not None}
-        known = {t: r for t, r in known.items() if r.ends.honest is not None}
-        if len(known) < 2:
+        readings = {t: r for t, own in outcomes.items() if (r := own[metric].reading) is not None}
+        readings = {t: r for t, r in readings.items() if r.ends.honest is not None}
+        if len(readings) < 2:
             continue
-        most = max(known, key=lambda t: cards[t].rows["synthetic"])
-        ends = replace(known[most].ends, honest_is=HONEST)
-        for table in known:
+        most = max(readings, key=lambda t: cards[t].rows["synthetic"])
+        ends = replace(readings[most].ends, honest_is=HONEST)
+        for table in readings:
             private = bool((cards[table].release or {}).get("private"))
             own, largest = outcomes[table][metric], cards[most].outcomes[metric]
             outcomes[table][metric] = own.read_against(largest, ends, private=private)

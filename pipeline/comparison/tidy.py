@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mechanisms.public.json_values import Json
+
 #: The columns; also how such a file begins.
 HEAD = ("not_private", "table", "part", "of", "figure", "value")
 #: What names an entry of a list, in this order; else its place does.
@@ -18,7 +20,7 @@ def is_csv(path: str | None) -> bool:
     return path is not None and path.lower().endswith(".csv")
 
 
-def tidy_text(scores: Mapping[str, Any]) -> str:
+def tidy_text(scores: Json) -> str:
     """The CSV of a scores.json, of one table or of several; `of` is a metric, a column or a marginal."""
     tables = scores.get("tables", {"": scores})
     text = io.StringIO()
@@ -41,7 +43,7 @@ def _figures(content: Any) -> Iterator[tuple[str, str, Any]]:
             yield name, figure, value
 
 
-def _entries(content: Mapping[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+def _entries(content: Json | list[Any]) -> Iterator[tuple[str, Any]]:
     if isinstance(content, Mapping):
         yield from ((str(name), inner) for name, inner in content.items())
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.public.errors import shown
-from mechanisms.public.plain_files import JsonDict
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import percent
 from pipeline.look.table_look import TableLook
 

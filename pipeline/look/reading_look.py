@@ -29,7 +29,8 @@ NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
 UNITS, EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02
-#: A day that stands for a gap, or an end apart from so many days, is asked about where so many times the rows of a mean day hold it.
+#: A day that stands for a gap, or an end apart from so many days, is asked about where so many times the rows of a mean
+#: day hold it.
 FEWEST_DAYS, MUCH_MORE = 20, 10
 #: Two digits of a year are of 1969 to 2068.
 LAST_OF_TWO_DIGITS = 2068

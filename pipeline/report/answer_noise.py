@@ -110,7 +110,7 @@ class Coverage:
     Attributes:
         columns: how many columns there are to measure.
         pairs: how many pairs of them.
-        told: pairs that lie in a measured marginal.
+        pairs_measured: pairs that lie in a measured marginal.
         unmeasured: columns that lie in none.
         noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise,
             or of which noise is expected to misplace MISPLACED.
@@ -121,7 +121,7 @@ class Coverage:
 
     columns: int
     pairs: int
-    told: int
+    pairs_measured: int
     unmeasured: tuple[str, ...]
     noisy: tuple[str, ...] = ()
     constant: tuple[tuple[str, float], ...] = ()
@@ -149,10 +149,10 @@ class Coverage:
                 f"nothing was measured of {_named(names)}: their synthetic values tell nothing about "
                 f"the people{as_public}. Where selection.marginals is a list, add [COLUMN] for each"
             )
-        if self.pairs and not self.told:
-            known = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
+        if self.pairs and not self.pairs_measured:
+            shown = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
             lines.append(
-                f"no pair of columns was measured: of how they depend on each other the synthetic table shows {known}. "
+                f"no pair of columns was measured: of how they depend on each other the synthetic table shows {shown}. "
                 "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins, or a list in "
                 "selection.marginals"
             )
@@ -178,7 +178,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     """
     names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
-    told = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
+    measured_pairs = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
     columns = {n for c in cliques for n in c}
     every = len(names) * (len(names) - 1) // 2
     unmeasured = tuple(n for n in names if n not in columns)
@@ -192,7 +192,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
                 crowded.append(_crowded(schema, name, code, share))
         elif share >= CONSTANT and least >= SURELY:
             constant.append((name, share))
-    return Coverage(len(names), every, len(told), unmeasured, noisy, tuple(constant), tuple(crowded), start)
+    return Coverage(len(names), every, len(measured_pairs), unmeasured, noisy, tuple(constant), tuple(crowded), start)
 
 
 def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:
@@ -225,12 +225,12 @@ def _one_way(
     noisy: list[str] = []
     fullest: dict[str, tuple[int, float, float]] = {}
     for name in names:
-        known = own.get((name,)) or counts_of(measurements, (name,))
-        if known is None:
+        answer = own.get((name,)) or counts_of(measurements, (name,))
+        if answer is None:
             continue
-        error = known.stddev if isinstance(known, NoisyMarginal) else known.errors
-        shown = np.where(known.values > 2 * error, known.values, 0.0)
-        held = np.clip(known.values, 0.0, None)
+        error = answer.stddev if isinstance(answer, NoisyMarginal) else answer.errors
+        shown = np.where(answer.values > 2 * error, answer.values, 0.0)
+        held = np.clip(answer.values, 0.0, None)
         held *= min(total / max(float(held.sum()), 1.0), 1.0)
         misplaced = side_error(held, ABSOLUTE * error) / (2 * total)
         if shown.sum() < total / 2 or misplaced >= MISPLACED:

@@ -92,16 +92,16 @@ class Place:
         return [*([self.point] if self.point else []), *(p for ring in self.rings for p in ring)]
 
 
-def bars(labels: Sequence[str], real: Sequence[float], made: Sequence[float]) -> Drawing:
+def bars(labels: Sequence[str], real: Sequence[float], synthetic: Sequence[float]) -> Drawing:
     """Two bars per value, one below the other, with their shares of records in their colours behind them.
 
     A last value of "others" is written, not drawn: on the scale of the others it would run out of the picture.
     """
     width, left, row, right = 340, 122, 21, 92
     shown = slice(0, -1) if labels and labels[-1].endswith(" others") else slice(None)
-    scale = Scale(0.0, max([*real[shown], *made[shown], 1e-12]), 0.0, width - left - right)
+    scale = Scale(0.0, max([*real[shown], *synthetic[shown], 1e-12]), 0.0, width - left - right)
     root = svg(width, row * len(labels) + 2, "Shares of records per value")
-    for i, (label, *shares) in enumerate(zip(labels, real, made, strict=True)):
+    for i, (label, *shares) in enumerate(zip(labels, real, synthetic, strict=True)):
         y = i * row
         group = titled(root, f"{label}: real {shares[0]:.2%}, synthetic {shares[1]:.2%}")
         add(group, "text", _range_label(label), x=left - 6, y=y + 13, text_anchor="end")

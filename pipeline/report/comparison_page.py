@@ -28,19 +28,21 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     """
     frame = compared.frame()
     sections = [tables_section(compared, frame), ranked_section(frame)]
-    known = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
-    if known["epsilon"].nunique() > 1:
-        told = known.assign(data=compared.real, method="ε per " + known["per"], floor=known["honest"])
-        sections.append(Section("over-epsilon", "Scores over ε", {"cards": curves(told, method_colours(told))}))
+    private = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
+    if private["epsilon"].nunique() > 1:
+        curve_rows = private.assign(data=compared.real, method="ε per " + private["per"], floor=private["honest"])
+        sections.append(
+            Section("over-epsilon", "Scores over ε", {"cards": curves(curve_rows, method_colours(curve_rows))})
+        )
     now = datetime.datetime.now(datetime.UTC)
     real = next(iter(compared.cards.values())).rows["real"]
     files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
     files += [(name, paths.get(name, name), card.rows["synthetic"]) for name, card in compared.cards.items()]
-    said = dict.fromkeys(line for card in compared.cards.values() for line in _first(card))
+    notices = dict.fromkeys(line for card in compared.cards.values() for line in _first(card))
     subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
     table = Table(("table", "file", "rows"), files)
     title = f"Scores against {compared.real}"
-    return Page(title, subtitle, sections, files=table, warnings=list(said), last=_missing(frame))
+    return Page(title, subtitle, sections, files=table, warnings=list(notices), last=_missing(frame))
 
 
 def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
@@ -49,8 +51,8 @@ def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
     for name, card in compared.cards.items():
         own, epsilon = accuracy(card), epsilon_of(card)
         verdict = "" if card.privacy is None else card.privacy.result
-        said = "" if not epsilon or promise_of(card)["private"] else "NOT private"
-        promised, judged = Words(epsilon, said), Words(verdict, style=STYLES.get(verdict, ""))
+        remark = "" if not epsilon or promise_of(card)["private"] else "NOT private"
+        promised, judged = Words(epsilon, remark), Words(verdict, style=STYLES.get(verdict, ""))
         honest = honest_accuracy(card)
         shares = ("" if share is None else f"{share:.1%}" for share in (own, honest))
         rows.append((name, promised, judged, *shares))
@@ -97,7 +99,7 @@ def ranked_section(frame: pd.DataFrame) -> Section:
 
 def _first(card: Scorecard) -> tuple[str, ...]:
     """What must be read first; what a statement promises stands in the table, and is the first line of a card."""
-    return card.said[1:] if (card.release or {}).get("private") else card.said
+    return card.notices[1:] if (card.release or {}).get("private") else card.notices
 
 
 def _number(value: Any) -> float | None:

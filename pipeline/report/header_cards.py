@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from mechanisms.public.json_values import Json
 from pipeline.report.page import Gauge, HeadCard, Table
 
 #: What tells whether whole records look alike, the first one that has a score: a metric, and its words.
@@ -20,13 +20,13 @@ STYLES = {"passed": "passed", "failed": "failed", "not judged": "soft"}
 ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")
 
 
-def header_cards(scores: Mapping[str, Any]) -> list[HeadCard]:
+def header_cards(scores: Json) -> list[HeadCard]:
     """From the content of scores.json; a card says where nothing was computed for it."""
     metrics = {name: m for name, m in scores["metrics"].items() if m.get("score") is not None}
     return [privacy_card(scores), accuracy_card(metrics), similarity_card(metrics)]
 
 
-def accuracy_card(metrics: Mapping[str, Any]) -> HeadCard:
+def accuracy_card(metrics: Json) -> HeadCard:
     """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020), called as the worst of them is.
 
     Where they lack, the mean total variation distance stands there, under its own name.
@@ -51,7 +51,7 @@ def accuracy_card(metrics: Mapping[str, Any]) -> HeadCard:
     )
 
 
-def _distance_card(metric: Mapping[str, Any]) -> HeadCard:
+def _distance_card(metric: Json) -> HeadCard:
     """The mean total variation distance of pairs, which is another measure than the accuracy."""
     own, sample, reading = metric["score"], _value(metric, "expected"), metric.get("reading") or {}
     word, poor = reading.get("label") or "", _independent(reading)
@@ -62,18 +62,18 @@ def _distance_card(metric: Mapping[str, Any]) -> HeadCard:
     return HeadCard("Distance of pairs", f"{own:.4f}", LABELS.get(word, ""), words, ", ".join(ends), gauge, word)
 
 
-def _independent(reading: Mapping[str, Any]) -> float | None:
+def _independent(reading: Json) -> float | None:
     """What independent columns would score, where they are what the score is read against."""
     poor = reading.get("poor")
     return float(poor["value"]) if poor and poor["note"] == INDEPENDENT and poor["value"] is not None else None
 
 
 def _mean(parts: Sequence[float | None]) -> float | None:
-    known = [p for p in parts if p is not None]
-    return sum(known) / len(known) if len(known) == len(parts) else None
+    defined = [p for p in parts if p is not None]
+    return sum(defined) / len(defined) if len(defined) == len(parts) else None
 
 
-def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
+def similarity_card(metrics: Json) -> HeadCard:
     """Whether a model tells synthetic from real records (Lopez-Paz & Oquab 2017); else how much dependence is kept."""
     name = next((name for name in ("two_sample_auc", "dependence") if name in metrics), None)
     if name is None:
@@ -93,7 +93,7 @@ def similarity_card(metrics: Mapping[str, Any]) -> HeadCard:
     return HeadCard("Similarity", value, LABELS.get(label, ""), words, beneath, gauge, label)
 
 
-def privacy_card(scores: Mapping[str, Any]) -> HeadCard:
+def privacy_card(scores: Json) -> HeadCard:
     """The verdict against a holdout, with the shares of copies."""
     privacy = scores.get("privacy")
     if not privacy:
@@ -110,7 +110,7 @@ def privacy_card(scores: Mapping[str, Any]) -> HeadCard:
     return HeadCard("Privacy against a holdout", verdict, STYLES[verdict], words, beneath)
 
 
-def _value(metric: Mapping[str, Any], name: str) -> float | None:
+def _value(metric: Json, name: str) -> float | None:
     """A reference of a metric: what was measured, before what a formula says."""
     reading = metric.get("reading") or {}
     for part in (metric.get("floor"), metric.get(name), reading.get("honest")):
@@ -119,7 +119,7 @@ def _value(metric: Mapping[str, Any], name: str) -> float | None:
     return None
 
 
-def files_table(files: Mapping[str, Any] | None) -> Table | None:
+def files_table(files: Json | None) -> Table | None:
     """A line per table: its file, rows and columns."""
     if not files:
         return None
@@ -127,12 +127,12 @@ def files_table(files: Mapping[str, Any] | None) -> Table | None:
     return Table(("table", "file", "rows", "columns"), rows)
 
 
-def subtitle(files: Mapping[str, Any] | None, what: str) -> str:
+def subtitle(files: Json | None, subject: str) -> str:
     """When the scores were computed, over which schema."""
-    return what if not files else f"{what}, scored {files['scored']}; schema: {files['schema']}"
+    return subject if not files else f"{subject}, scored {files['scored']}; schema: {files['schema']}"
 
 
-def not_computed(metrics: Mapping[str, Any]) -> str:
+def not_computed(metrics: Json) -> str:
     """One line: the metrics without a score, by what they lack; empty where all have one."""
     by_reason: dict[str, list[str]] = {}
     for name, metric in metrics.items():

@@ -55,7 +55,7 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
     few = [", ".join(figures[i : i + 2]) for i in range(0, len(figures), 2)]  # a line of a narrow console
     lines = [
         *([] if card.privacy is None else card.privacy.lines),
-        *card.said,
+        *card.notices,
         *_accuracy(card),
         *(few if listed else ()),
     ]
@@ -82,9 +82,9 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
 
 def _accuracy(card: Scorecard) -> list[str]:
     """The accuracy of pairs, single columns and triples, that of a second sample in brackets, and how each reads."""
-    known = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
-    ends = [None if o.reading is None else o.reading.ends.honest for o in known.values()]
-    named = zip(known.items(), ends, strict=True)
+    scored = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
+    ends = [None if o.reading is None else o.reading.ends.honest for o in scored.values()]
+    named = zip(scored.items(), ends, strict=True)
     own = [
         f"{words} {o.score:.1%}{'' if end is None else f' ({end:.1%})'}{_label(o).replace(';', '')}"
         for (words, o), end in named
@@ -181,16 +181,16 @@ def rehearsed(done: Run) -> str:
 
 def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
     """What saw rows: how good the table is, whether an attack was tried, and values that are lost."""
-    said = said_losses(done.losses)
-    more = [f"{len(said) - LOST_LINES} more columns: python -m pipeline check"] if len(said) > LOST_LINES else []
-    lost = ("lost", [f"{line} (NOT private)" for line in said[:LOST_LINES]] + more)
+    losses = said_losses(done.losses)
+    more = [f"{len(losses) - LOST_LINES} more columns: python -m pipeline check"] if len(losses) > LOST_LINES else []
+    lost = ("lost", [f"{line} (NOT private)" for line in losses[:LOST_LINES]] + more)
     if done.scores is None:
         return [lost]
     verdict = done.scores.privacy
     untried = verdict is None or "holdout" not in verdict.rows
     tried = [UNTRIED] if untried or verdict is None else list(verdict.lines)
     card = replace(done.scores, privacy=None)
-    quality = scored_lines(card, listed=True) if listed else [*card.said, *_accuracy(card)]
+    quality = scored_lines(card, listed=True) if listed else [*card.notices, *_accuracy(card)]
     first, *others = [*quality, *(() if untried else tried)] if listed else quality or ["no accuracy was asked for"]
     shown = [("quality", [f"NOT private: {first}"]), ("", others)]
     return [*shown, *(() if listed and not untried else [("memory", tried)]), lost]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from mechanisms.public.json_values import Json
 from mechanisms.public.text_table import lined_up
 from pipeline.report.page import Section, Table, number
 
@@ -16,7 +16,7 @@ NOISE = "± noise"
 LISTED = 150
 
 
-def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> Section:
+def numbers_section(numbers: Sequence[Json], groups: Sequence[Json] = ()) -> Section:
     """From the parts `numbers` and `groups` of scores.json."""
     by = dict.fromkeys(each["by"] for each in groups)
     listed_groups = {name: [e for e in groups if e["by"] == name][: 2 * LISTED] for name in by}
@@ -30,7 +30,7 @@ def numbers_section(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mappi
     return Section("numbers", "Numbers and dates", shown | {"listed": listed, "columns": len(numbers)})
 
 
-def beyond_bounds(numbers: Sequence[Mapping[str, Any]]) -> list[str]:
+def beyond_bounds(numbers: Sequence[Json]) -> list[str]:
     """Of which columns the real table holds values beyond the bounds, which the table shows as the bounds."""
     shares = {each["column"]: (each["real"] or {}).get("beyond") or 0.0 for each in numbers}
     return [
@@ -41,7 +41,7 @@ def beyond_bounds(numbers: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _rows(parts: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str, ...]]:
+def _rows(parts: Sequence[Json], *names: str) -> list[tuple[str, ...]]:
     """Two or three rows of each part, as texts.
 
     Args:
@@ -57,12 +57,12 @@ def _rows(parts: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str, ..
     return rows
 
 
-def _figures(own: Mapping[str, Any]) -> tuple[str, ...]:
+def _figures(own: Json) -> tuple[str, ...]:
     missing = "" if own["missing"] is None else f"{own['missing']:.1%}"
     return (f"{own['count']:,}", missing, *map(number, [own["mean"], own["stddev"], *own["quantiles"]]))
 
 
-def as_lines(numbers: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]] = ()) -> list[str]:
+def as_lines(numbers: Sequence[Json], groups: Sequence[Json] = ()) -> list[str]:
     """The same for a terminal; empty without columns of numbers."""
     lines = [*lined_up([HEAD, *_rows(numbers, "column")], left=0), *beyond_bounds(numbers)] if numbers else []
     for name in dict.fromkeys(each["by"] for each in groups):

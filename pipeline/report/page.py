@@ -7,13 +7,14 @@ a chart alone is placed as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from mechanisms.public.json_values import Json
 from mechanisms.public.units import rounded_up
 from pipeline.report.charts import Drawing
 
@@ -114,7 +115,7 @@ class Section:
 
     name: str
     title: str
-    shown: Mapping[str, Any]
+    shown: Json
     template: str = ""
 
 
@@ -150,7 +151,7 @@ class Page:
 @cache
 def environment() -> Environment:
     """The templates of all pages; whatever is put into one is text, unless it is a chart."""
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("pipeline.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -158,11 +159,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"number": number, "few_digits": few_digits, "rounded_up": rounded_up}
-    made.tests["gauge"] = lambda value: isinstance(value, Gauge)
-    made.tests["words"] = lambda value: isinstance(value, Words)
-    made.tests["table"] = lambda value: isinstance(value, Table)
-    return made
+    templates.filters |= {"number": number, "few_digits": few_digits, "rounded_up": rounded_up}
+    templates.tests["gauge"] = lambda value: isinstance(value, Gauge)
+    templates.tests["words"] = lambda value: isinstance(value, Words)
+    templates.tests["table"] = lambda value: isinstance(value, Table)
+    return templates
 
 
 def rendered(template: str, **view: Any) -> str:

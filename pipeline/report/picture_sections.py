@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from evaluation.values.value_tables import shown
+from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing, Line, Place, heat, lines, place_map
 from pipeline.report.page import BOTH, Card, Section, Table, number
 from pipeline.report.scale import ChartAxis
@@ -27,7 +27,7 @@ LOSSES = {"JSD": "c0", "BP": "c1", "JD": "c2", "HH": "c3", "HC": "c4", "VC": "c5
 STYLES = {"real": "lreal", "synthetic": "lmade", "holdout": "lheld"}
 
 
-def axes_section(axes: Mapping[str, Any]) -> Section:
+def axes_section(axes: Json) -> Section:
     """From the part `axes` of figures.json."""
     points = axes["points"]
     alone = [
@@ -44,7 +44,7 @@ def axes_section(axes: Mapping[str, Any]) -> Section:
     return Section("axes", "Records over two axes", parts | {n: axes[n] for n in ("fitted", "columns", "of")})
 
 
-def pair_maps_section(pairs: Sequence[Mapping[str, Any]]) -> Section:
+def pair_maps_section(pairs: Sequence[Json]) -> Section:
     """From the part `pair_maps` of figures.json."""
     drawn = []
     for pair in pairs:
@@ -66,7 +66,7 @@ def pair_maps_section(pairs: Sequence[Mapping[str, Any]]) -> Section:
     return Section("pair-maps", "Pairs of columns", {"pairs": drawn})
 
 
-def densities_section(columns: Sequence[Mapping[str, Any]]) -> Section:
+def densities_section(columns: Sequence[Json]) -> Section:
     """From the part `densities` of figures.json."""
     cards = []
     for column in columns:
@@ -102,7 +102,7 @@ def _said(value: float, seconds: float | None) -> str:
     return number(value) if seconds is None else shown("date", round(value * seconds))
 
 
-def sequence_section(drawn: Mapping[str, Any]) -> Section:
+def sequence_section(drawn: Json) -> Section:
     """From the part `sequences` of figures.json."""
     rows = [(FIGURES[n], _share(drawn["figures"][n]), _share(drawn["halves"][n])) for n in FIGURES]
     most = max([*drawn["real"], *drawn["synthetic"], 1e-9])
@@ -127,7 +127,7 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
 
 
-def map_section(figure: Mapping[str, Any]) -> Section:
+def map_section(figure: Json) -> Section:
     """From the part `map` of figures.json."""
     losses: Sequence[Sequence[float]] = figure["losses"]
     names, times = figure["segments"], figure["times"]
@@ -160,7 +160,7 @@ def map_section(figure: Mapping[str, Any]) -> Section:
     return Section("map", "Places over time", parts | {n: figure[n] for n in ("score", "segment", "time")})
 
 
-def _course(course: Mapping[str, Any], times: Sequence[str]) -> Card:
+def _course(course: Json, times: Sequence[str]) -> Card:
     """The temporal scores chart of one place (N-CRiPT 2021, 2.4.2)."""
     every = max(1, -(-len(times) // 6))
     ticks = tuple((float(i), times[i].split(" to ")[0]) for i in range(0, len(times), every))
@@ -172,14 +172,14 @@ def _course(course: Mapping[str, Any], times: Sequence[str]) -> Card:
     return Card(name, lines(series, x, y, label=f"Losses of {name} over time", width=380), f"mean loss {mean:.3g}")
 
 
-def _types(types: Sequence[Mapping[str, Any]]) -> Table:
+def _types(types: Sequence[Json]) -> Table:
     heads = ("record type", "records", "rank", "synthetic rank", "loss")
     rows = [(t["type"], round(t["real"]), t["rank"], t["synthetic_rank"], t["Total"]) for t in types]
     return Table(heads, rows)
 
 
 def _drawn(
-    figure: Mapping[str, Any], values: Sequence[float], low: float, high: float, size: int, label: str, *, titles: bool
+    figure: Json, values: Sequence[float], low: float, high: float, size: int, label: str, *, titles: bool
 ) -> Drawing | None:
     """A map of one value per place: areas where they are known, else points."""
     names = figure["segments"]

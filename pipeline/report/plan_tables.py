@@ -6,7 +6,6 @@ import io
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +13,7 @@ from rich.table import Table
 from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import compared, in_records
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import said_loss
 from mechanisms.public.workload import Workload
@@ -37,7 +37,7 @@ FIRST, SHOWN = 10, 1_000
 STAGES = {RESERVE: "rounds, in all"}
 
 
-def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> dict[str, Any]:
+def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> JsonDict:
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
     config, unit, spec = specs.config, specs.unit, specs.synthesizer
     return {
@@ -71,7 +71,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> di
     }
 
 
-def _theory(config: Config, plan: Plan) -> dict[str, Any] | None:
+def _theory(config: Config, plan: Plan) -> JsonDict | None:
     """What the theory says about `plan.rows`; None where it is not given."""
     own, rows = config.privacy, config.plan.rows
     if rows is None:
@@ -79,7 +79,7 @@ def _theory(config: Config, plan: Plan) -> dict[str, Any] | None:
     return theory(plan, replace(plan.budget, epsilon=own.epsilon, delta=own.delta), rows)
 
 
-def _selection(config: Config, plan: Plan) -> dict[str, Any]:
+def _selection(config: Config, plan: Plan) -> JsonDict:
     """What several tries cost together, in the place of what one costs; nothing where there is one."""
     selection = plan.tries
     if not selection.several:
@@ -92,7 +92,7 @@ def _selection(config: Config, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _candidates(config: Config, schema: Schema, plan: Plan) -> list[dict[str, Any]]:
+def _candidates(config: Config, schema: Schema, plan: Plan) -> list[JsonDict]:
     """Each marginal that may be measured, with the L1 error that its noise alone would make, in records.
 
     `error_alone`: if it takes the whole budget of its stage; `error_all`: if all candidates share it by cells^power;
@@ -111,7 +111,7 @@ def _candidates(config: Config, schema: Schema, plan: Plan) -> list[dict[str, An
     ]
 
 
-def as_text(facts: dict[str, Any], details: bool = False) -> str:
+def as_text(facts: JsonDict, details: bool = False) -> str:
     """The same for people: what it means for the answers, then what is spent, then the largest charges.
 
     Args:
@@ -129,7 +129,7 @@ def as_text(facts: dict[str, Any], details: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _spent(facts: dict[str, Any]) -> list[str]:
+def _spent(facts: JsonDict) -> list[str]:
     """What is protected and spent, on what, and what it needs."""
     budget, total = facts["budget"], facts["total"]
     needed, limit = facts["predicted_memory_bytes"] / 1e6, facts["memory_limit_bytes"] / 1e9
@@ -167,7 +167,7 @@ def _spent(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _charges(facts: dict[str, Any], shown: int) -> list[str]:
+def _charges(facts: JsonDict, shown: int) -> list[str]:
     """The charges as a table: those for discovered facts and for later choices, and the first measurements."""
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
@@ -177,9 +177,9 @@ def _charges(facts: dict[str, Any], shown: int) -> list[str]:
         table.add_row(*_row(m))
     Console(width=PLAN_WIDTH, file=page).print(table)
     more = len(charges) - shown
-    said = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
-    said += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []
-    return [*(line.rstrip() for line in page.getvalue().splitlines()), *said]
+    folded = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
+    folded += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []
+    return [*(line.rstrip() for line in page.getvalue().splitlines()), *folded]
 
 
 def _choices(choices: int, scores: int) -> str:
@@ -189,7 +189,7 @@ def _choices(choices: int, scores: int) -> str:
     return ", ".join(w for w in (looks, f"{private} private choice{'s' * (private != 1)}" if private else "") if w)
 
 
-def _later(facts: dict[str, Any]) -> str:
+def _later(facts: JsonDict) -> str:
     """What nobody knows ahead, where noisy answers decide it."""
     if not facts.get("reserve"):
         return ""
@@ -199,7 +199,7 @@ def _later(facts: dict[str, Any]) -> str:
     return f"; the other {share:.3g} % goes to {look}{decided}"
 
 
-def _accepting(facts: dict[str, Any]) -> list[str]:
+def _accepting(facts: JsonDict) -> list[str]:
     """What decides whether the release is accepted, and what several tries cost, before anything is spent."""
     lines = []
     for m in facts["accept"]:
@@ -218,7 +218,7 @@ def _accepting(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _discovering(slots: list[dict[str, Any]]) -> list[str]:
+def _discovering(slots: list[JsonDict]) -> list[str]:
     """What is charged first, and that the rest of the plan follows from its answers."""
     if not slots:
         return []
@@ -238,19 +238,19 @@ def _discovering(slots: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _bound(facts: dict[str, Any]) -> str:
+def _bound(facts: JsonDict) -> str:
     """How many records of one unit count."""
     caps = [m["discovery"]["cap"] for m in facts.get("discovery", []) if "cap" in m["discovery"]]
     return f"C records to be discovered, at most {caps[0]:,}" if caps else f"at most {facts['max_records']} records"
 
 
-def _discovered(m: dict[str, Any]) -> str:
+def _discovered(m: JsonDict) -> str:
     if "cap" in m["discovery"]:
         return "how many records units have"
     return f"{' and '.join(m['discovery']['what'])} of {m['discovery']['column']}"
 
 
-def _pairs(compared: list[dict[str, Any]]) -> list[str]:
+def _pairs(compared: list[JsonDict]) -> list[str]:
     """Which noise under which accountant was taken, and the next best; nothing where settings left no choice."""
     if len(compared) < 2:
         return []
@@ -260,7 +260,7 @@ def _pairs(compared: list[dict[str, Any]]) -> list[str]:
     return [f"least noise: {best} records on the mean of all cells; next: {second}"]
 
 
-def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
+def _noisiest(candidates: list[JsonDict], rows: int | None) -> list[str]:
     """The candidates that suffer most from noise, against the rows where these are declared."""
     if not candidates:
         return []
@@ -272,12 +272,12 @@ def _noisiest(candidates: list[dict[str, Any]], rows: int | None) -> list[str]:
         lines.append(f"  {' × '.join(c['clique'])}: {c['error_alone']:,.0f} and {c['error_all']:,.0f}{part}")
     if rows is not None:
         hopeless = sum(bool(c["lost"]) for c in candidates)
-        what = "would hold nothing but noise if all were measured (an error of twice the rows or more)"
-        lines.append(f"  {hopeless} of {len(candidates)} {what}")
+        meaning = "would hold nothing but noise if all were measured (an error of twice the rows or more)"
+        lines.append(f"  {hopeless} of {len(candidates)} {meaning}")
     return lines
 
 
-def _row(m: dict[str, Any]) -> list[str]:
+def _row(m: JsonDict) -> list[str]:
     """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
     share = f"{100 * m['share']:.3g} %"
     name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m.get("stage", ""), "chosen later")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.text_table import lined_up
@@ -20,7 +20,7 @@ WRONG = (1e-4, 1e-3, 1e-2)
 ETA = 0.05
 
 
-def theory(plan: Plan, budget: Budget, rows: int) -> dict[str, Any]:
+def theory(plan: Plan, budget: Budget, rows: int) -> JsonDict:
     """JSON values; the budget is that of all tries of the plan.
 
     - marginals: how many of them can be published with a cell's standard deviation at most a share of the rows: of pure
@@ -33,8 +33,8 @@ def theory(plan: Plan, budget: Budget, rows: int) -> dict[str, Any]:
     moves = {"l1": budget.sensitivity(Identity(2), "l1"), "l2": budget.sensitivity(Identity(2), "l2")}
     mu = gaussian_mu(epsilon, delta) if delta else None
     planned = plan.to_json()["measurements"]
-    known = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
-    cells = sum(int(m["cells"]) for m in known)
+    counted = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
+    cells = sum(int(m["cells"]) for m in counted)
     return {
         "rows": rows,
         "epsilon": epsilon,
@@ -56,7 +56,7 @@ def theory(plan: Plan, budget: Budget, rows: int) -> dict[str, Any]:
             "any_pure_method": [
                 {"wrong": wrong, "epsilon": least_epsilon(wrong, ETA, cells, rows, most)} for wrong in WRONG
             ],
-            "plan": max((_reach(m, ETA / (2 * cells)) for m in known), default=0.0) / rows if cells else None,
+            "plan": max((_reach(m, ETA / (2 * cells)) for m in counted), default=0.0) / rows if cells else None,
         },
     }
 
@@ -84,12 +84,12 @@ def least_epsilon(wrong: float, eta: float, candidates: int, rows: int, max_reco
     return max(0.0, math.log(max(candidates, 1) * (1 - eta) / eta) / units)
 
 
-def _reach(measured: dict[str, Any], tail: float) -> float:
+def _reach(measured: JsonDict, tail: float) -> float:
     """What one noisy count is off by at most with probability 1 − 2 · tail, in records."""
     return float(measured["scale"]) * upper_quantile(measured["mechanism"], tail)
 
 
-def theory_in_words(facts: dict[str, Any]) -> list[str]:
+def theory_in_words(facts: JsonDict) -> list[str]:
     """For people: two tables, and what each row of them is."""
     delta = facts["delta"]
     sign, bound = "at most" if delta["holds"] else "above", f"1/n² = {delta['one_by_n_squared']:.3g}"
@@ -101,7 +101,7 @@ def theory_in_words(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _marginals_in_words(facts: dict[str, Any]) -> list[str]:
+def _marginals_in_words(facts: JsonDict) -> list[str]:
     """How many marginals tables of several sizes allow at the plan's ε, without and with δ."""
     delta = facts["delta"]["delta"]
     with_delta = f"marginals if δ = {delta:.3g}" if delta else "marginals if δ > 0"
@@ -132,7 +132,7 @@ def _times(times: float) -> str:
     return {1: "this table", 0.1: "a tenth of it"}.get(times, f"{times:g} times it")
 
 
-def _useful_in_words(facts: dict[str, Any]) -> list[str]:
+def _useful_in_words(facts: JsonDict) -> list[str]:
     """The least ε of any method without δ, and what the plan's own noise keeps to."""
     useful, delta = facts["useful"], facts["delta"]["delta"]
     if not useful["candidates"]:

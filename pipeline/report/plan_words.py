@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 from mechanisms.accounting.pairs import POWER
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
 from mechanisms.selection.base import GIVEN
@@ -40,12 +40,12 @@ def expected_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[
     Args:
         halved: as if two neighbouring bins of every ordered column were one.
     """
-    known: list[Noise] = []
+    planned: list[Noise] = []
     if plan.method:
         for m in (s.measurement for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique):
             own = _cells(domain, m.clique, halved) * m.event.mean_abs
-            known.append((m.clique, own, own))
-    return known + candidate_noise(plan, domain, halved=halved)
+            planned.append((m.clique, own, own))
+    return planned + candidate_noise(plan, domain, halved=halved)
 
 
 def candidate_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[Noise]:
@@ -83,7 +83,7 @@ def coarse_size(domain: Domain, name: str) -> int:
     return math.ceil(line / 2) + attribute.size - line
 
 
-def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> dict[str, Any]:
+def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> JsonDict:
     """What to expect at so many rows: which marginals are useful and which drown, and what other settings would buy.
 
     Errors are total variation distances that noise alone makes, at most 1: ½ Σ |noise| / rows.
@@ -111,13 +111,13 @@ def _worst(noise: Sequence[Noise]) -> list[Noise]:
     return [max(group, key=lambda n: n[1]) for group in groups if group]
 
 
-def _cell(domain: Domain, noise: Noise, rows: int) -> dict[str, Any]:
+def _cell(domain: Domain, noise: Noise, rows: int) -> JsonDict:
     clique, alone, _ = noise
     cells = domain.cells(clique)
     return {"of": " × ".join(clique), "records": rows / cells, "noise": alone / cells}
 
 
-def _said_cell(cell: Mapping[str, Any]) -> str:
+def _said_cell(cell: Json) -> str:
     records, noise = (f"{cell[k]:,.0f}" if cell[k] >= 10 else f"{cell[k]:.2g}" for k in ("records", "noise"))
     return f"a cell of {cell['of']}: {records} records on the mean, and noise whose mean size is {noise}"
 
@@ -139,7 +139,7 @@ def _sorted_out(columns: Sequence[tuple[Clique, float]], limit: float) -> dict[s
     }
 
 
-def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[dict[str, Any]]:
+def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonDict]:
     """The same figures at twice ε, at half of C, and with half as many bins; each planned anew."""
     figures = []
     more = copy.deepcopy(config)
@@ -163,7 +163,7 @@ def _planned(config: Config, schema: Schema) -> Plan:
     return build.build_plan(specs, build.build_workload(specs, schema), schema)
 
 
-def _figures(name: str, noise: Sequence[Noise], rows: int) -> dict[str, Any]:
+def _figures(name: str, noise: Sequence[Noise], rows: int) -> JsonDict:
     """Medians over the columns and over the larger marginals; None where there are none."""
     ones = [_tvd(t, rows) for c, _, t in noise if len(c) == 1]
     alone = [_tvd(a, rows) for c, a, _ in noise if len(c) > 1]
@@ -176,7 +176,7 @@ def _figures(name: str, noise: Sequence[Noise], rows: int) -> dict[str, Any]:
     }
 
 
-def in_words(facts: Mapping[str, Any], rows: int) -> list[str]:
+def in_words(facts: Json, rows: int) -> list[str]:
     """The same as lines for people."""
     lines = [f"at {rows:,} rows, how many of the records noise is expected to put into wrong cells:"]
     columns, larger = facts["columns"], facts["larger"]
@@ -197,16 +197,16 @@ def in_words(facts: Mapping[str, Any], rows: int) -> list[str]:
     return [*lines, "the median of that share, as planned and otherwise:", *lined_up([heads, *others])]
 
 
-def _line(what: str, which: str, names: Sequence[str], why: str) -> list[str]:
+def _line(kind: str, which: str, names: Sequence[str], why: str) -> list[str]:
     if not names:
         return []
     shown = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     if len(names) == 1:
-        what, which = what.removesuffix("s"), which.replace(" are ", " is ").replace("drown", "drowns")
-    return [f"  {len(names)} {what} {which}{f' ({why})' if why else ''}: {shown}"]
+        kind, which = kind.removesuffix("s"), which.replace(" are ", " is ").replace("drown", "drowns")
+    return [f"  {len(names)} {kind} {which}{f' ({why})' if why else ''}: {shown}"]
 
 
-def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[dict[str, Any]]:
+def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[JsonDict]:
     """Per denoised column of numbers or dates: cells, their noise, the expected error of the mean at `rows` records.
 
     Cells are the fine ones, or the codes if each of them is one value.
@@ -216,7 +216,7 @@ def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[dict[str, 
     measured once more with what marginals of several columns leave, which is not counted in.
     """
     noise = _slots(plan) if plan.method else {}
-    errors: list[dict[str, Any]] = []
+    errors: list[JsonDict] = []
     for name in schema.shaped:
         cells = schema.fine.get(name, schema.domain[name])
         if cells.name not in noise:
@@ -242,14 +242,14 @@ def _slots(plan: Plan) -> dict[str, float]:
     return {m.clique[0]: m.event.stddev for m in plan.measurements if len(m.clique) == 1}
 
 
-def said_errors(errors: list[dict[str, Any]]) -> list[str]:
+def said_errors(errors: list[JsonDict]) -> list[str]:
     """The same in lines for people; none without columns of numbers."""
     lines = ["numbers and dates, each alone (cells; noise of a cell; standard error to expect of the mean):"]
     for e in errors:
         mean, share = e["mean_standard_error"], e["mean_share"]
-        told = "set plan.rows" if mean is None else _in_unit(mean, e["kind"])
-        told = told if share is None else f"{share:.1%}"
-        lines.append(f"  {e['column']}: {e['fine_cells']} cells ± {e['stddev']:.3g} records; mean ± {told}")
+        error = "set plan.rows" if mean is None else _in_unit(mean, e["kind"])
+        error = error if share is None else f"{share:.1%}"
+        lines.append(f"  {e['column']}: {e['fine_cells']} cells ± {e['stddev']:.3g} records; mean ± {error}")
     assumed = dict.fromkeys((e["assumed"], e["mean_share"] is None) for e in errors if e["assumed"])
     lines += [f"  assumed for {'numbers' if plain else 'shares of the mean'}: {a}" for a, plain in assumed]
     return lines if errors else []

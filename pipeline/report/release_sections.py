@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import answered_scores
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import rounded_up
@@ -30,7 +30,7 @@ LEFT = 12
 POINTS = 240
 
 
-def promise_section(statement: Mapping[str, Any]) -> Section:
+def promise_section(statement: Json) -> Section:
     """From the content of privacy.json."""
     promise, words = statement.get("guarantee", statement["budget"]), words_of(statement)
     rows: list[tuple[Cell, ...]] = [
@@ -58,7 +58,7 @@ def promise_section(statement: Mapping[str, Any]) -> Section:
     return Section("promise", "What was released, and at what cost", shown)
 
 
-def _ledger(events: Sequence[Mapping[str, Any]]) -> Table:
+def _ledger(events: Sequence[Json]) -> Table:
     head = ("charge", "mechanism", "sensitivity", "noise (sd)", "cost", "answered")
     rows = [
         (
@@ -75,7 +75,7 @@ def _ledger(events: Sequence[Mapping[str, Any]]) -> Table:
     return Table(head, rows)
 
 
-def noise_section(measurements: Measurements, schema: Schema, statement: Mapping[str, Any]) -> Section:
+def noise_section(measurements: Measurements, schema: Schema, statement: Json) -> Section:
     """From the released answers, their schema and the statement alone."""
     rows = [
         (
@@ -95,7 +95,7 @@ def noise_section(measurements: Measurements, schema: Schema, statement: Mapping
     return Section("noise", "Noise of each marginal against its signal", shown)
 
 
-def units_section(units: Mapping[str, Any]) -> Section:
+def units_section(units: Json) -> Section:
     """From the exact sizes of the units: NOT private."""
     sizes, own = [(int(n), int(count)) for n, count in units["sizes"]], int(units["max_records"])
     heights = size_bars(sizes)
@@ -121,13 +121,13 @@ def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTa
     return Section("bounds", "How wrong a marginal is at most", words | {"worst": worst, "rest": rest})
 
 
-def convergence_section(record: Mapping[str, Any]) -> Section:
+def convergence_section(record: Json) -> Section:
     """From the content of convergence.json: it follows from noisy answers alone."""
     shown = _model(record) if record["kind"] == "loss" else _marginals(record)
     return Section("convergence", "Convergence of the synthesizer", shown)
 
 
-def _marginals(record: Mapping[str, Any]) -> dict[str, Any]:
+def _marginals(record: Json) -> JsonDict:
     reasons: Sequence[str] = record["reasons"]
     ended_by = ", ".join(f"{reason} ({list(reasons).count(reason)}×)" for reason in dict.fromkeys(reasons))
     passes = list(zip(*record["errors"], strict=True))
@@ -146,7 +146,7 @@ def _marginals(record: Mapping[str, Any]) -> dict[str, Any]:
     return {"passes": len(passes), "ended_by": ended_by, "cards": (left, right)}
 
 
-def _model(record: Mapping[str, Any]) -> dict[str, Any]:
+def _model(record: Json) -> JsonDict:
     losses, floor = record["losses"], record["floor"]
     last = max(len(losses) - 1, 0)
     picture = _over_steps(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release
 from pipeline.report.header_cards import files_table, header_cards, not_computed, subtitle
@@ -71,8 +72,8 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     ]
     title = f"Synthetic {schema.name}"
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
-    what = f"the run in {folder.root.name}"
-    text = _whole(title, what, facts, scores, drawn, first=first, last=last, warnings=lost)
+    subject = f"the run in {folder.root.name}"
+    text = _whole(title, subject, facts, scores, drawn, _OfRun(first, last, lost))
     target = output or folder.report
     if output is not None:
         check_output(output, "output", own=PAGES)
@@ -92,12 +93,12 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
         raise damaged(folder.internal) from error
 
 
-def render_scores(name: str, scores: Mapping[str, Any], drawn: Mapping[str, Any]) -> str:
+def render_scores(name: str, scores: Json, drawn: Json) -> str:
     """The report of any two tables: what is known of them without a run."""
     return _whole(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), scores, drawn)
 
 
-def _facts(scores: Mapping[str, Any], named: object) -> list[tuple[str, str]]:
+def _facts(scores: Json, named: object) -> list[tuple[str, str]]:
     rows = scores["rows"]
     facts = [] if named else [(f"{side} records", number(rows[side])) for side in ("real", "synthetic")]
     for name, title in (("mgd", "MGD (0 is perfect)"), ("tvd", "mean 2-way TVD (0 to 1)")):
@@ -111,34 +112,42 @@ def _facts(scores: Mapping[str, Any], named: object) -> list[tuple[str, str]]:
     return facts
 
 
+class _OfRun(NamedTuple):
+    """What a run adds to a page: sections behind its scores and at the end, and warnings."""
+
+    first: Sequence[Section] = ()
+    last: Sequence[Section] = ()
+    warnings: Sequence[str] = ()
+
+
+NOTHING = _OfRun()
+
+
 def _whole(
     title: str,
-    what: str,
+    subject: str,
     facts: list[tuple[str, str]],
-    scores: Mapping[str, Any],
-    drawn: Mapping[str, Any],
-    *,
-    first: Sequence[Section] = (),
-    last: Sequence[Section] = (),
-    warnings: Sequence[str] = (),
+    scores: Json,
+    drawn: Json,
+    run: _OfRun = NOTHING,
 ) -> str:
     files, first_lines = drawn.get("files"), list(scores.get("first", ()))
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
     page = Page(
         title,
-        subtitle(files, what),
-        [*_sections(scores, drawn, first), *last],
+        subtitle(files, subject),
+        [*_sections(scores, drawn, run.first), *run.last],
         header_cards(scores),
         facts,
         files_table(files),
         notes,
-        [*first_lines, *warnings],
+        [*first_lines, *run.warnings],
         not_computed(scores["metrics"]),
     )
     return page.as_html()
 
 
-def _sections(scores: Mapping[str, Any], drawn: Mapping[str, Any], first: Sequence[Section]) -> list[Section]:
+def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Section]:
     """The sections in their order; none where there is nothing to show.
 
     Args:
@@ -150,7 +159,7 @@ def _sections(scores: Mapping[str, Any], drawn: Mapping[str, Any], first: Sequen
 
     metrics, numbers = scores["metrics"], scores.get("numbers") or drawn.get("numbers")
     board = metrics.get("sdnist_kmarginal", {})
-    made = [
+    sections = [
         of(privacy_section, scores.get("privacy")),
         attacks_section(metrics),
         scores_section(scores),
@@ -171,4 +180,4 @@ def _sections(scores: Mapping[str, Any], drawn: Mapping[str, Any], first: Sequen
         of(map_section, drawn.get("map")),
         of(distances_section, drawn.get("distances")),
     ]
-    return [section for section in made if section is not None]
+    return [section for section in sections if section is not None]

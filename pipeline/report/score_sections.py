@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mechanisms.public.json_values import Json, JsonDict
 from pipeline.report.header_cards import LABELS, STYLES
 from pipeline.report.page import Cell, Gauge, Section, Table, Words, number
 
@@ -28,14 +29,14 @@ LISTED = 10
 HEAD = ("metric", "score", "95 % interval", "floor", "as good as", "reads as", "poor to honest", "source")
 
 
-def privacy_section(privacy: Mapping[str, Any]) -> Section:
+def privacy_section(privacy: Json) -> Section:
     """From the part `privacy` of scores.json."""
     verdict, head = privacy["verdict"], ("", "rows", "share", "95 % interval", "compare with")
     shown = {"verdict": verdict, "style": STYLES[verdict], "why": privacy["why"], "meaning": MEANING[verdict]}
     return Section("privacy", "Privacy against a holdout", shown | {"figures": Table(head, _figures(privacy))})
 
 
-def _figures(privacy: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
+def _figures(privacy: Json) -> list[tuple[Cell, ...]]:
     names = {
         "training_rows_in_the_synthetic_table": ("training rows that stand in the synthetic table", "the next line"),
         "holdout_rows_in_the_synthetic_table": ("holdout rows that stand in the synthetic table", "nature alone"),
@@ -62,7 +63,7 @@ def _interval(part: Mapping[str, float]) -> str:
     return f"{part['low']:.2%} to {part['high']:.2%}"
 
 
-def attacks_section(metrics: Mapping[str, Any]) -> Section | None:
+def attacks_section(metrics: Json) -> Section | None:
     """From the metrics of scores.json; None where no attack has a score."""
     scored = {name: m["details"] for name, m in metrics.items() if m["score"] is not None and m["details"]}
     rows = [_risk(title, scored[name]) for name, title in RISKS.items() if name in scored]
@@ -71,23 +72,23 @@ def attacks_section(metrics: Mapping[str, Any]) -> Section | None:
         order = sorted(columns, key=lambda name: -columns[name]["risk"])
         rows += [_risk(f"inference of {name}", columns[name]) for name in order[:INFERRED]]
     member = scored.get("membership_inference")
-    told = [] if member is None else _told(member)
-    if not rows and not told:
+    members = [] if member is None else _told(member)
+    if not rows and not members:
         return None
     shown = {
         "risks": Table(("attack", "risk", "95 % interval", "right on training units", "on the holdout's"), rows),
-        "membership": Table(("membership by", "AUC", "95 % interval", "advantage", "95 % interval"), told),
+        "membership": Table(("membership by", "AUC", "95 % interval", "advantage", "95 % interval"), members),
         "unit": "" if member is None else member["unit"],
     }
     return Section("attacks", "Attacks", shown)
 
 
-def _risk(title: str, part: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _risk(title: str, part: Json) -> tuple[Cell, ...]:
     rates = [f"{side['successes']:,} of {side['attacks']:,}" for side in (part["training"], part["control"])]
     return (title, f"{part['risk']:.1%}", f"{part['low']:.1%} to {part['high']:.1%}", *rates)
 
 
-def _told(member: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
+def _told(member: Json) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for name, attack in member["attacks"].items():
         parts = (attack["auc"], attack["advantage"])
@@ -100,7 +101,7 @@ def _told(member: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
     return rows
 
 
-def scores_section(scores: Mapping[str, Any]) -> Section:
+def scores_section(scores: Json) -> Section:
     """From the content of scores.json."""
     rows = [_score_row(m) for m in scores["metrics"].values() if m["score"] is not None]
     shown = [i for i in range(len(HEAD)) if i < 2 or any(row[i] not in (None, "") for row in rows)]
@@ -114,7 +115,7 @@ def scores_section(scores: Mapping[str, Any]) -> Section:
     return Section("scores", "Scores", parts)
 
 
-def _score_row(m: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _score_row(m: Json) -> tuple[Cell, ...]:
     """The cells of a metric, under HEAD."""
     reading = m.get("reading") or {}
     perfect = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
@@ -133,13 +134,13 @@ def _score_row(m: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def reading_gauge(reading: Mapping[str, Any]) -> Gauge | None:
+def reading_gauge(reading: Json) -> Gauge | None:
     """Where a score lies between its own references: empty is the poor one, full the honest one; None if unknown."""
     share = reading.get("share")
     return None if share is None else Gauge(min(max(1 - share, 0.0), 1.0))
 
 
-def _sampled(sample: Mapping[str, Any] | None) -> str:
+def _sampled(sample: Json | None) -> str:
     if sample is None:
         return ""
     return (
@@ -157,7 +158,7 @@ def _unplaced(tables: Mapping[str, Any]) -> Table:
     return Table(("table", "column", "values", "the most frequent"), rows)
 
 
-def mgd_section(scores: Mapping[str, Any]) -> Section:
+def mgd_section(scores: Json) -> Section:
     """From the content of scores.json, where MGD has a score."""
     marginals = sorted(scores["mgd"]["marginals"], key=lambda m: -(m["aemc"] or 0.0))
     rows = [(" × ".join(m["attributes"]), m["cells"], m["aemc"], m["weight"]) for m in marginals[:MARGINALS]]
@@ -166,9 +167,9 @@ def mgd_section(scores: Mapping[str, Any]) -> Section:
     return Section("mgd", "Inside MGD", {"worst": worst, "dives": dives})
 
 
-def _dive(dive: Mapping[str, Any]) -> dict[str, Any]:
+def _dive(dive: Json) -> JsonDict:
     """The parts of the cost of one marginal, per true record; empty tables where there are none."""
-    frames: Mapping[str, Any] = {} if dive["aemc"] is None else dive
+    frames: Json = {} if dive["aemc"] is None else dive
     parts = [(a["part"], a["cost"], f"{a['share']:.0%}") for a in frames.get("attributes", ()) if a["cost"]]
     slices = sorted((s for s in frames.get("slices", ()) if s["cost"]), key=lambda s: -s["cost"])[:VALUES]
     values = [
@@ -189,11 +190,11 @@ def _dive(dive: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cell_name(cell: Mapping[str, Any], aside: set[str]) -> str:
+def _cell_name(cell: Json, aside: set[str]) -> str:
     return ", ".join(str(v) for k, v in cell.items() if k not in aside)
 
 
-def sdnist_section(metric: Mapping[str, Any]) -> Section:
+def sdnist_section(metric: Json) -> Section:
     """From the metric's part of scores.json, where it has a score."""
     details = metric["details"]
     floor = [(f"{each['share']:.0%} of the real rows", each["score"]) for each in details["subsamples"]]
@@ -213,10 +214,12 @@ def sdnist_section(metric: Mapping[str, Any]) -> Section:
     return Section("sdnist", "SDNist", shown)
 
 
-def _matches(found: Mapping[str, Any]) -> list[str]:
+def _matches(matches: Json) -> list[str]:
     """Real records that the synthetic table shows."""
-    lines = [f"{found['exact']:,} of the {found['unique']:,} real records that no other one equals stand in the table."]
-    if found["quasi"]:
-        alike = "" if found["agreeing"] is None else f"; they agree in {found['agreeing']:.0%} of the other columns"
-        lines.append(f"{found['apparent']:,} are unique in both by {', '.join(found['quasi'])}{alike}.")
+    lines = [
+        f"{matches['exact']:,} of the {matches['unique']:,} real records that no other one equals stand in the table."
+    ]
+    if matches["quasi"]:
+        alike = "" if matches["agreeing"] is None else f"; they agree in {matches['agreeing']:.0%} of the other columns"
+        lines.append(f"{matches['apparent']:,} are unique in both by {', '.join(matches['quasi'])}{alike}.")
     return lines

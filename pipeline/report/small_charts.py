@@ -76,8 +76,8 @@ def marks(
     root = svg(width, row * len(names) + 18, label)
     for j, (name, own) in enumerate(zip(names, values, strict=True)):
         y = j * row + 9
-        said = ", ".join(f"{what} {v:.1%}" for (_, what), v in zip(styles, own, strict=True) if v is not None)
-        group = titled(root, f"{name}: {said}")
+        figures = ", ".join(f"{legend} {v:.1%}" for (_, legend), v in zip(styles, own, strict=True) if v is not None)
+        group = titled(root, f"{name}: {figures}")
         add(group, "text", short(name, 23), x=left - 8, y=y + 4, text_anchor="end")
         add(group, "path", class_="axis", d=f"M{left} {y}H{width - right}")
         for (style, _), value in zip(styles, own, strict=True):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing, Line, bars, heat, lines
 from pipeline.report.page import BOTH, Card, Cell, Section, Table
 from pipeline.report.scale import ChartAxis
@@ -24,7 +24,7 @@ GAP = 0.005
 Matrix = Sequence[Sequence[float | None]]
 
 
-def columns_section(columns: Sequence[Mapping[str, Any]]) -> Section:
+def columns_section(columns: Sequence[Json]) -> Section:
     """From the part `columns` of figures.json."""
     cards = []
     for column in sorted(columns, key=lambda c: -(c["tvd"] or 0.0))[:DRAWN]:
@@ -35,7 +35,7 @@ def columns_section(columns: Sequence[Mapping[str, Any]]) -> Section:
     return Section("columns", "Distributions of the columns", shown)
 
 
-def pairs_section(pairs: Mapping[str, Any]) -> Section:
+def pairs_section(pairs: Json) -> Section:
     """From the part `pairs` of figures.json."""
     names, values = _cut(pairs["names"], pairs["tvd"])
     high = max((v for line in values for v in line if v is not None), default=1.0)
@@ -59,7 +59,7 @@ CORRELATIONS = {
 }
 
 
-def correlation_section(maps: Mapping[str, Any]) -> Section:
+def correlation_section(maps: Json) -> Section:
     """From the part `correlations` of scores.json."""
     kinds = []
     for kind in (k for k in CORRELATIONS if k in maps):
@@ -72,7 +72,7 @@ def correlation_section(maps: Mapping[str, Any]) -> Section:
     return Section("correlation", "Correlations", {"kinds": kinds, "rows": rows})
 
 
-def distances_section(distances: Mapping[str, Any]) -> Section:
+def distances_section(distances: Json) -> Section:
     """From the part `distances` of figures.json."""
     notes = {"dcr": f"in columns that differ, of {distances['columns']}", "nndr": "1: neither stands out"}
     rows = distances.get("rows") or {}
@@ -98,7 +98,7 @@ def _quantiles(curve: Mapping[str, Sequence[float | None]], title: str) -> Drawi
     return lines(drawn, x, y, label=title, width=340, height=190)
 
 
-def dependence_section(dependence: Mapping[str, Any]) -> Section:
+def dependence_section(dependence: Json) -> Section:
     """From the part `dependence` of figures.json."""
     lost = dependence["lost"]
     names = [f"{pair['a']} × {pair['b']}" for pair in lost]
@@ -120,7 +120,7 @@ def dependence_section(dependence: Mapping[str, Any]) -> Section:
     return Section("dependence", "Lost dependences", shown)
 
 
-def accuracy_section(columns: Sequence[Mapping[str, Any]], pairs: Mapping[str, Any] | None) -> Section | None:
+def accuracy_section(columns: Sequence[Json], pairs: Json | None) -> Section | None:
     """From the parts `columns` and `pairs` of figures.json; None where no column has records in both tables."""
     rows = []
     for column in columns:
@@ -143,7 +143,7 @@ def accuracy_section(columns: Sequence[Mapping[str, Any]], pairs: Mapping[str, A
     return Section("accuracy", "Overlap of each column", parts)
 
 
-def _of_pairs(name: str, pairs: Mapping[str, Any]) -> float | None:
+def _of_pairs(name: str, pairs: Json) -> float | None:
     """1 − the mean distance of the pairs that a column is in."""
     if name not in pairs["names"]:
         return None
@@ -152,14 +152,14 @@ def _of_pairs(name: str, pairs: Mapping[str, Any]) -> float | None:
     return 1 - sum(values) / len(values) if values else None
 
 
-def validity_section(drawn: Mapping[str, Any]) -> Section | None:
+def validity_section(drawn: Json) -> Section | None:
     """From the parts `rules`, `keys` and `valid` of figures.json; None where there is none of them."""
     rules = [(r["rule"], _percent(r["real"]), _percent(r["synthetic"])) for r in drawn.get("rules", ())]
     keys = [
         (k["column"], _percent(k["real"]), _percent(k["synthetic"]), _percent(k["real_ones"]))
         for k in drawn.get("keys", ())
     ]
-    every: Sequence[Mapping[str, Any]] = drawn.get("valid", ())
+    every: Sequence[Json] = drawn.get("valid", ())
     listed = [c for c in every if not _sound(c)]
     columns: list[tuple[Cell, ...]] = [
         (c["column"], c["kind"], *map(_percent, c["missing"]), _percent(c["allowed"]), c["how"]) for c in listed
@@ -177,10 +177,10 @@ def validity_section(drawn: Mapping[str, Any]) -> Section | None:
     return Section("validity", "Validity", {"tables": shown, "listed": len(listed), "sound": len(every) - len(listed)})
 
 
-def _sound(column: Mapping[str, Any]) -> bool:
+def _sound(column: Json) -> bool:
     """Whether all values are valid and as many are missing as in the real table, to half a per cent of the records."""
-    real, made = column["missing"]
-    return column["allowed"] in (None, 1.0) and abs(real - made) <= GAP
+    real, synthetic = column["missing"]
+    return column["allowed"] in (None, 1.0) and abs(real - synthetic) <= GAP
 
 
 def _percent(share: float | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.scan import Source
 
 #: How the folders begin that hold the files of data frames while they are scored.
@@ -14,7 +14,7 @@ OF_FRAMES = "frames-"
 NO_SCHEMA = "none: the kinds of the columns were read from the tables, for the scores alone"
 
 
-def file_facts(sources: Mapping[str, Source], rows: Mapping[str, int], schema: str | None) -> dict[str, Any]:
+def file_facts(sources: Mapping[str, Source], rows: Mapping[str, int], schema: str | None) -> JsonDict:
     """The facts for the top of a page; they hold a clock, and belong into no release.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.score import Scorecard
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
@@ -38,8 +38,8 @@ class FirstLook:
         moments: columns of dates → the seconds of one of their unit.
     """
 
-    numbers: Sequence[Mapping[str, Any]]
-    groups: Sequence[Mapping[str, Any]]
+    numbers: Sequence[Json]
+    groups: Sequence[Json]
     names: tuple[str, ...]
     values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     moments: Mapping[str, int] = field(default_factory=dict)
@@ -54,20 +54,24 @@ class FirstLook:
 
 
 def first_look(
-    real: Source, synthetic: Source, schema: Schema, groups: Sequence[str] = (), known: Measurements | None = None
+    real: Source,
+    synthetic: Source,
+    schema: Schema,
+    groups: Sequence[str] = (),
+    measurements: Measurements | None = None,
 ) -> FirstLook:
     """Both tables read twice, and once more for each column of groups.
 
     Args:
         schema: as both tables are read.
         groups: columns, with few values.
-        known: the noisy answers, where the synthetic table comes from a run: they tell the noise's standard errors.
+        measurements: the noisy answers, where the synthetic table comes from a run: they tell the noise's errors.
     """
     from evaluation.correlation_maps import RECORDS
 
-    errors = None if known is None else noise_errors(schema, known, QUANTILES)
+    errors = None if measurements is None else noise_errors(schema, measurements, QUANTILES)
     numbers = side_by_side(summaries(real, schema), summaries(synthetic, schema), errors)
-    rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, known)]
+    rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, measurements)]
     names = tuple(c.name for c in numbers_of(schema))
     values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
     moments = {c.name: SECONDS[c.kind] for c in numbers_of(schema) if c.kind in SECONDS}
@@ -75,15 +79,17 @@ def first_look(
 
 
 def _grouped(
-    real: Source, synthetic: Source, schema: Schema, by: str, known: Measurements | None
-) -> list[dict[str, Any]]:
+    real: Source, synthetic: Source, schema: Schema, by: str, measurements: Measurements | None
+) -> list[JsonDict]:
     both = [group_summaries(source, schema, by) for source in (real, synthetic)]
     labels, rows = list(code_names(schema[by])), []
     for column in numbers_of(schema):
         name = column.name
         if name == by:
             continue
-        errors = None if known is None or name not in schema.shaped else group_errors(schema, known, name, by)
+        errors = (
+            None if measurements is None or name not in schema.shaped else group_errors(schema, measurements, name, by)
+        )
         for code in sorted(both[0].keys() | both[1].keys()):
             own = [table[code][name] if code in table else None for table in both]
             error = None if errors is None or np.isnan(errors[code]) else float(errors[code])

@@ -6,11 +6,9 @@ import fcntl
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import private_folder
 
@@ -30,7 +29,7 @@ LOG = logging.getLogger("pipeline")
 FLOORS = "floors"
 
 
-def metric_rows(card: Mapping[str, Any]) -> list[dict[str, Any]]:
+def metric_rows(card: Json) -> list[JsonDict]:
     """Name, goal, score and floor of every metric in a scores.json; a score that is undefined has no row."""
     rows, metrics = [], card.get("metrics", {})
     mgd = card.get("mgd", {})
@@ -47,7 +46,7 @@ def metric_rows(card: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [row for row in rows if row["score"] is not None]
 
 
-def _row(name: str, goal: str, metric: Mapping[str, Any]) -> dict[str, Any]:
+def _row(name: str, goal: str, metric: Json) -> JsonDict:
     floor = metric.get("floor")
     if isinstance(floor, dict):
         floor = next((floor[k] for k in ("mean", "value", "score") if k in floor), None)
@@ -76,7 +75,7 @@ def measure_floors(
     return {row["metric"]: row["score"] for row in metric_rows(score_tables(*pair, schema, spec).to_json())}
 
 
-def floors_file(folder: Path, facts: Mapping[str, Any]) -> Path:
+def floors_file(folder: Path, facts: Json) -> Path:
     """Where a sweep keeps the floors of runs with the same data, schema, unit, metrics and number of rows.
 
     Args:

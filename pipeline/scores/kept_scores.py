@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.outcome import plain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from pipeline.comparison.tidy import tidy_text
 from pipeline.folders import RunFolder
 
@@ -17,7 +17,7 @@ from pipeline.folders import RunFolder
 MOST_FOR_CSV = 5_000_000
 
 
-def write_scores(folder: RunFolder, facts: Mapping[str, Any], drawn: Mapping[str, Any]) -> None:
+def write_scores(folder: RunFolder, facts: Json, drawn: Json) -> None:
     """Leave scores.json, scores.csv where it is not too long, and figures.json.
 
     Args:
@@ -34,7 +34,7 @@ def _as_text(value: Any) -> str:
     return json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
 
 
-def report_files(path: Path) -> dict[str, Any]:
+def report_files(path: Path) -> JsonDict:
     """A JSON file's content; empty where there is none.
 
     Raises:

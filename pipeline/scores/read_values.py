@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import NO_RULES
@@ -46,7 +46,7 @@ class Unschemed:
     schema: Schema
     tables: Mapping[str, CodedTable]
     subjects: Mapping[str, NDArray[np.object_]]
-    keys: Sequence[Mapping[str, Any]] = ()
+    keys: Sequence[Json] = ()
 
 
 def without_schema(
@@ -63,7 +63,7 @@ def without_schema(
     Raises:
         UserError: no column in common, or none but ids.
     """
-    names, said = shared_names(sources)
+    names, notices = shared_names(sources)
     read = {table: dictionaries(s, raw_expressions(s, names), progress) for table, s in sources.items()}
     kinds = {}
     for column in names:
@@ -76,21 +76,21 @@ def without_schema(
         raise UserError("every column is an id: nothing can be compared", where="real", fix="columns with values")
     if left:
         more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-        said.append(f"left out as ids: {', '.join(map(repr, left[:NAMED]))}{more}")
-    kept = {column: kind for column, kind in kinds.items() if kind.kind != "id" and column != subject}
-    values = value_tables(kept or kinds, read, said)
+        notices.append(f"left out as ids: {', '.join(map(repr, left[:NAMED]))}{more}")
+    compared = {column: kind for column, kind in kinds.items() if kind.kind != "id" and column != subject}
+    values = value_tables(compared or kinds, read, notices)
     schema, tables = bucketed(values, name)
     keys = [_key(column, read["real"][column], read["synthetic"][column]) for column in left[:NAMED]]
     return Unschemed(values, schema, tables, subjects, keys)
 
 
-def _key(name: str, real: Dictionary, synthetic: Dictionary) -> dict[str, Any]:
+def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
     """The shares of ids that are distinct, in both tables, and of the synthetic ones that are real."""
     texts = [d.values.cast(pa.string()) for d in (real, synthetic)]
     counts = [d.counts for d in (real, synthetic)]
-    known = pc.is_in(texts[1], value_set=texts[0]).to_numpy(zero_copy_only=False)
+    repeated = pc.is_in(texts[1], value_set=texts[0]).to_numpy(zero_copy_only=False)
     shares = [len(c) / max(int(c.sum()), 1) for c in counts]
-    again = float(counts[1][known].sum() / max(int(counts[1].sum()), 1))
+    again = float(counts[1][repeated].sum() / max(int(counts[1].sum()), 1))
     return {"column": name, "real": shares[0], "synthetic": shares[1], "real_ones": again}
 
 
@@ -99,13 +99,13 @@ def _subjects(
 ) -> dict[str, NDArray[np.object_]]:
     if subject is None:
         return {}
-    found = {}
+    subjects = {}
     for table, source in sources.items():
         if subject in read[table]:
-            found[table] = texts_of(read[table][subject])
+            subjects[table] = texts_of(read[table][subject])
         elif subject in source.names:
-            found[table] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
-    return found
+            subjects[table] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
+    return subjects
 
 
 def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:
@@ -120,7 +120,7 @@ def shared_schema(sources: Mapping[str, Source], schema: Schema) -> tuple[Schema
     Raises:
         UserError: no column in common.
     """
-    names, said = shared_names(sources, schema.domain.names)
+    names, notices = shared_names(sources, schema.domain.names)
     if len(names) == len(schema.columns):
         return schema, []
-    return replace(schema, columns=tuple(c for c in schema.columns if c.name in names), rules=NO_RULES), said
+    return replace(schema, columns=tuple(c for c in schema.columns if c.name in names), rules=NO_RULES), notices

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.release_files import load_released_schema
@@ -61,11 +61,11 @@ class ReleaseFacts:
         """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
         return _promise(self.private, self.neighbouring, self.pairs)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
-        said = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
-        said["per"] = self.of.column or "record"
-        return said | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
+        facts = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
+        facts["per"] = self.of.column or "record"
+        return facts | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
 
 
 def promise_of(statement: PrivacyStatement | None) -> AttackPromise | None:
@@ -115,16 +115,16 @@ def with_own_schema(config: ScoreConfig, tables: Sequence[str | Path]) -> tuple[
     """
     if config.schema is not None:
         return replace(config, schema=None if config.schema == NO_SCHEMA else config.schema), ""
-    found: dict[str, Path] = {}
+    schemas: dict[str, Path] = {}
     for table in (Path(t).expanduser() for t in tables):
         with suppress(UserError, OSError, ValueError):
-            found.setdefault(_check_bound(table, SCHEMA).files[SCHEMA], table.parent / SCHEMA)
-    if len(found) > 1:
+            schemas.setdefault(_check_bound(table, SCHEMA).files[SCHEMA], table.parent / SCHEMA)
+    if len(schemas) > 1:
         return (
             config,
             "the releases have different schemas, and kinds are read from the tables: schema=FILE names one",
         )
-    for path in found.values():
+    for path in schemas.values():
         line = f"read by the schema of the release, {path}; schema={NO_SCHEMA} reads the kinds from the tables"
         return replace(config, schema=str(path)), line
     return config, ""
@@ -156,20 +156,20 @@ def _bound(table: Path) -> ReleaseFacts:
     """
     _check_bound(table, STATEMENT)
     folder = table.parent
-    said = read_mapping(folder / STATEMENT)
-    if said["version"] != STATEMENT_VERSION:
-        raise UserError(f"of version {said['version']!r}")
-    stated = (float(said["guarantee"]["epsilon"]), float(said["guarantee"]["delta"]))
+    statement = read_mapping(folder / STATEMENT)
+    if statement["version"] != STATEMENT_VERSION:
+        raise UserError(f"of version {statement['version']!r}")
+    stated = (float(statement["guarantee"]["epsilon"]), float(statement["guarantee"]["delta"]))
     if not (stated[0] >= 0 and 0 <= stated[1] < 1):
         raise UserError("its guarantee is none")
     from pipeline.statement.statement import unit_of
     from pipeline.statement.words import reasons_in_words, unit_in_words  # slow to import; few tables lie in a release
 
-    further = tuple((float(e), float(d)) for d, e in said["curve"] if e is not None)
-    reasons, unit = tuple(reasons_in_words(said["reasons_not_private"])), unit_of(said["unit"])
-    private = said["private"] is True and not reasons
+    further = tuple((float(e), float(d)) for d, e in statement["curve"] if e is not None)
+    reasons, unit = tuple(reasons_in_words(statement["reasons_not_private"])), unit_of(statement["unit"])
+    private = statement["private"] is True and not reasons
     return ReleaseFacts(
-        private, *stated, unit_in_words(unit), str(said["neighbouring"]), reasons, unit, (stated, *further)
+        private, *stated, unit_in_words(unit), str(statement["neighbouring"]), reasons, unit, (stated, *further)
     )
 
 

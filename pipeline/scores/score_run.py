@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +12,17 @@ from evaluation.metrics import METRICS, ScoreSpec
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
-from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
-from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.folders import RunFolder
+from pipeline.run_context import RunContext, State, present
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import floors_file, keep_floors
@@ -33,98 +30,74 @@ from pipeline.scores.kept_scores import write_scores
 from pipeline.scores.read_values import shared_schema, with_schema
 from pipeline.scores.release_beside import promise_of
 from pipeline.scores.scored_tables import over_one_schema
+from pipeline.scores.table_sources import open_with
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
 
 
-def score_run(
-    engine: Engine,
-    private: PrivateTable,
-    files: tuple[Source, Source],
-    schema: Schema,
-    folder: RunFolder,
-    synthetic: CodedTable,
-    spec: ScoreSpec,
-    *,
-    places: tuple[str, str] | None = None,
-    known: Measurements | None = None,
-    statement: PrivacyStatement | None = None,
-    progress: Progress | None = None,
-) -> Scorecard:
+def score_run(context: RunContext, state: State, progress: Progress | None = None) -> Scorecard:
     """Score a run's table, of the rows that were not set aside; leaves scores.json, scores.csv and figures.json.
 
     Where the engine holds more rows than scores may read, what follows from counts takes its counts, and all else a
     sample, but where units were set aside: these are known by reading all rows.
-
-    Args:
-        files: of the table and of the synthetic one.
-        places: columns of longitude and latitude.
-        known: the noisy answers: they tell the noise's standard errors.
-        statement: of the release: what it promises stands beside the attacks.
     """
-    source, released = files
+    design, folder, private, source = state.design, context.folder, present(state.private), present(state.source)
+    schema, synthetic, file = design.schema, present(state.synthetic), source
+    released = open_with(present(state.table), ",", context.config.limits, folder.temporary)
     whole = None
     if private.aside is None:
         work = folder.temporary / "scored"
-        seen = engine.scored(source, schema, private.encoding, workdir=work, progress=progress)
+        seen = context.engine.scored(source, schema, private.encoding, workdir=work, progress=progress)
         source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
-    truth, aside = _truth(private, source, schema, folder)
-    spec = replace(affordable(spec, truth.rows), dive=True)
-    values, said = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
-    wanted = spec.references or aside is not None
-    unit, unit_aside = _unit_of_rows(private, source) if wanted else (None, None)
+    truth, aside = _truth(private, source, schema, folder.temporary)
+    spec = replace(affordable(present(design.scoring), truth.rows), dive=True)
+    values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
+    whole_units = spec.references or aside is not None
+    unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
     tables = over_one_schema(
         schema,
         {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole},
-        first_look(source, released, schema, spec.groups, known),
+        first_look(source, released, schema, spec.groups, present(state.taken).known),
         values=values,
-        said=said,
+        notices=notices,
         unit=unit,
         holdout_unit=unit_aside,
-        promise=promise_of(statement),
-        private=statement is not None and statement.private,
+        promise=promise_of(state.statement),
+        private=state.statement is not None and state.statement.private,
         why={"subject": "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"},
     )
     card = tables.score(spec, progress)
-    about = file_facts({"real": files[0], "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
+    about = file_facts({"real": file, "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
         about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})
     lost = said_losses(losses_of(private.encoding, schema))
-    drawn = tables.drawings(card, spec, places) | {"units": _units(private), "lost": lost, "files": about}
+    drawn = tables.drawings(card, spec, design.places) | {"units": _units(private), "lost": lost, "files": about}
     write_scores(folder, card.to_json(), drawn)
     return card
 
 
-def share_floors(
-    private: PrivateTable,
-    source: Source,
-    schema: Schema,
-    folder: RunFolder,
-    spec: ScoreSpec,
-    facts: Mapping[str, Any],
-    floors: Path,
-) -> None:
+def share_floors(context: RunContext, state: State, floors: Path) -> None:
     """The floors of a sweep's scores, measured by the first of its jobs that comes here.
 
     Args:
-        facts: of the run's manifest.
         floors: the sweep's folder of them.
     """
-    path = floors_file(floors, facts)
+    private, source, schema = present(state.private), present(state.source), state.design.schema
+    path = floors_file(floors, state.facts)
     if private.kept is not None and not path.exists():
-        truth, _ = _truth(private, source, schema, folder)
+        truth, _ = _truth(private, source, schema, context.folder.temporary)
         schema, tables = together(schema, {"real": truth})
-        spec = affordable(spec, truth.rows)
+        spec = affordable(present(state.design.scoring), truth.rows)
         spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
         values = None
         if wants_values(spec) and truth.rows * len(schema.columns) <= MOST_CELLS:
             values = with_schema(only := {"real": source}, shared_schema(only, schema)[0], lambda *_: None)
-        keep_floors(path, tables["real"], schema, spec, facts["settings"]["synthesis"]["rows"], values)
+        keep_floors(path, tables["real"], schema, spec, state.facts["settings"]["synthesis"]["rows"], values)
 
 
-def _units(private: PrivateTable) -> dict[str, Any] | None:
+def _units(private: PrivateTable) -> JsonDict | None:
     """How many units have how many records; None where a record is a unit."""
     if private.sizes is None:
         return None
@@ -166,12 +139,9 @@ def _values(
     if whole.rows != real or values.tables["synthetic"].rows != synthetic:
         return None, (f"{ON_CODES}the file holds other rows than were counted",)
     if aside is None:
-        return values, values.said
-    parts = {
-        name: CodedTable(whole.domain, tuple(np.asarray(c)[rows] for c in whole.columns))
-        for name, rows in (("real", ~aside), ("holdout", aside))
-    }
-    return replace(values, tables={**values.tables, **parts}), values.said
+        return values, values.notices
+    parts = {name: whole.at(np.flatnonzero(rows)) for name, rows in (("real", ~aside), ("holdout", aside))}
+    return replace(values, tables={**values.tables, **parts}), values.notices
 
 
 def wants_values(spec: ScoreSpec) -> bool:
@@ -180,16 +150,15 @@ def wants_values(spec: ScoreSpec) -> bool:
 
 
 def _truth(
-    private: PrivateTable, source: Source, schema: Schema, folder: RunFolder
+    private: PrivateTable, source: Source, schema: Schema, temporary: Path
 ) -> tuple[CodedTable, CodedTable | None]:
     """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
     if private.kept is not None:
         return kept_truth(private, source, schema), None
     if (plain := private.as_read(schema)) is not None:
         return plain, None
-    whole, _ = encode_columns(source, schema, workdir=folder.temporary / "truth", apart=True)
+    whole, _ = encode_columns(source, schema, workdir=temporary / "truth", apart=True)
     if private.aside is None:
         return whole, None
     chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
-    training, held = (CodedTable(whole.domain, tuple(np.asarray(c[rows]) for c in whole.columns)) for rows in chosen)
-    return training, held
+    return whole.at(chosen[0]), whole.at(chosen[1])

@@ -16,6 +16,7 @@ from evaluation.pictures.pictures import pictures
 from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, CountedTable
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import together
@@ -40,7 +41,7 @@ class ScoredTables:
         promise: what the release promises about that unit; private: whether a statement says that it is private.
         why: why something that a metric may need is not there.
         unplaced: per table, how many values of which column the schema does not place, and which.
-        said: what a reader must know first.
+        notices: what a reader must know first.
         release: what a statement says of the synthetic table, for scores.json.
         keys: figures of columns of ids.
     """
@@ -58,10 +59,10 @@ class ScoredTables:
     promise: AttackPromise | None = None
     private: bool = False
     why: Mapping[str, str] = field(default_factory=dict)
-    unplaced: Mapping[str, Any] = field(default_factory=dict)
-    said: tuple[str, ...] = ()
-    release: Mapping[str, Any] | None = None
-    keys: Sequence[Mapping[str, Any]] = ()
+    unplaced: Json = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    release: Json | None = None
+    keys: Sequence[Json] = ()
 
     @property
     def both(self) -> tuple[CodedTable, CodedTable]:
@@ -88,10 +89,10 @@ class ScoredTables:
         """The scores that the spec asks for."""
         asked = replace(spec, options=self.options(spec.options))
         card = score_tables(*self.both, self.schema, asked, progress=progress)
-        card = replace(card, unplaced=self.unplaced, said=self.said, release=self.release)
+        card = replace(card, unplaced=self.unplaced, notices=self.notices, release=self.release)
         return self.look.added_to(card, *self.both)
 
-    def drawings(self, card: Scorecard, spec: ScoreSpec, places: tuple[str, str] | None) -> dict[str, Any]:
+    def drawings(self, card: Scorecard, spec: ScoreSpec, places: tuple[str, str] | None) -> JsonDict:
         """What the report draws, under its format's name.
 
         Args:
@@ -99,11 +100,11 @@ class ScoredTables:
             places: columns of longitude and latitude.
         """
         options, look = self.options(spec.options), self.look
-        about: dict[str, Any] = {"declared": self.declared, "names": look.names, "values": look.values}
-        found = pictures(card, self.both, self.schema, options, places=places, **about)
-        for column in found.get("densities", ()):
+        numbers = None if look.values is None else (look.names, look.values)
+        drawn = pictures(card, self.both, self.schema, options, declared=self.declared, places=places, numbers=numbers)
+        for column in drawn.get("densities", ()):
             column |= {"seconds": look.moments[column["column"]]} if column["column"] in look.moments else {}
-        return {"format": "figures/1", **found}
+        return {"format": "figures/1", **drawn}
 
 
 def over_one_schema(schema: Schema, tables: Mapping[str, Any], look: FirstLook, **more: Any) -> ScoredTables:

@@ -17,6 +17,7 @@ from evaluation.values.subjects import as_units, numbered
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, encode_columns
@@ -54,13 +55,13 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     show = Stages(quiet=quiet, console="always")
     with opened(given, delimiter=config.delimiter, limits=config.limits) as sources:
         card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)
-    return replace(card, said=(*card.said, own)) if own else card
+    return replace(card, notices=(*card.notices, own)) if own else card
 
 
 def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
     path = schema_path(config.schema, "schema")
     whole = schema_of(path)
-    schema, said = shared_schema(sources, whole)
+    schema, notices = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
     used = known_roles(config.evaluation, roles, schema)
@@ -72,7 +73,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
     tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, look, values=values)
     tables.unplaced = {name: c.unplaced for name, c in coded.items()}
-    tables.said = (*said, *values.said)
+    tables.notices = (*notices, *values.notices)
     subjects = {name: c.subjects for name, c in coded.items() if c.subjects is not None}
     return _scored(config, sources, tables, subjects, spec, used, show)
 
@@ -84,7 +85,9 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    tables = over_one_schema(read.schema, read.tables, look, values=read.values, said=read.values.said, keys=read.keys)
+    tables = over_one_schema(
+        read.schema, read.tables, look, values=read.values, notices=read.values.notices, keys=read.keys
+    )
     return _scored(
         config, sources, tables, read.subjects, spec, known_roles(config.evaluation, None, read.schema), show
     )
@@ -111,10 +114,10 @@ def _scored(
     Args:
         subjects: the text of each row's subject, where a table has the column.
     """
-    show.warn_privately(list(tables.said))
+    show.warn_privately(list(tables.notices))
     _add_subjects(tables, subjects, roles)
     release, stated = release_beside(Path(sources["synthetic"].path))
-    tables.said = (stated, *tables.said) if stated else tables.said
+    tables.notices = (stated, *tables.notices) if stated else tables.notices
     if release is not None:
         _add_release(tables, release, sources, roles)
     spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
@@ -170,7 +173,7 @@ def _add_release(
             tables.promise = release.promise
     if tables.promise is not None and held is not None:
         line = "what ε allows an attack is for a holdout whose units were left out by a coin of their own each"
-        tables.said = (*tables.said, line)
+        tables.notices = (*tables.notices, line)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +181,7 @@ class _Encoded:
     """A table as codes, what the schema does not place of it, and the text of each row's subject."""
 
     table: CodedTable
-    unplaced: Mapping[str, Any]
+    unplaced: Json
     subjects: NDArray[np.object_] | None
 
 
@@ -195,12 +198,12 @@ def _encode(
     if subject is not None and subject in source.names:
         named = {"subject": source.text(source.index(subject, where="evaluation.subject"))}
         beside = Alongside(named, lambda batch: texts.append(batch.columns[-1].to_pandas().to_numpy(object)))
-    table, found = encode_columns(source, schema, workdir=source.workdir, progress=report, beside=beside, apart=True)
-    show.warn_privately([f"{name}: {line}" for line in unplaced_lines(found)])
+    table, losses = encode_columns(source, schema, workdir=source.workdir, progress=report, beside=beside, apart=True)
+    show.warn_privately([f"{name}: {line}" for line in unplaced_lines(losses)])
     unplaced = {
-        "outside": {column: n for column, n in found.outside.items() if n},
-        "no_value": {column: n for column, n in found.unplaced.items() if n},
-        "values": {column: dict(values_outside(source, schema, column)) for column in found.marked},
+        "outside": {column: n for column, n in losses.outside.items() if n},
+        "no_value": {column: n for column, n in losses.unplaced.items() if n},
+        "values": {column: dict(values_outside(source, schema, column)) for column in losses.marked},
     }
     own = (np.concatenate(texts) if texts else np.empty(0, object)) if beside is not None else None
     return _Encoded(table, unplaced, own)

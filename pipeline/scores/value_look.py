@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.correlation_maps import RECORDS
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.value_summaries import QUANTILES, side_by_side
@@ -37,7 +37,7 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
 
 def _grouped(
     columns: Sequence[ValueColumn], tables: Sequence[CodedTable], schema: Schema, coded: Sequence[CodedTable], by: str
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     labels, rows = code_names(schema[by]), []
     of_rows = [t.column(by) for t in coded]
     for column in (c for c in columns if c.name != by):
@@ -51,12 +51,12 @@ def _grouped(
     return rows
 
 
-def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> dict[str, Any]:
+def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDict:
     """Rows, count, share missing, mean, standard deviation and quantiles (between neighbours, linearly)."""
     k = len(column.values)
     counts = np.bincount(codes, minlength=column.attribute.size)[:k]
     count, numbers = int(counts.sum()), np.asarray(column.values, np.float64)
-    out: dict[str, Any] = {
+    out: JsonDict = {
         "rows": len(codes),
         "count": count,
         "missing": 1 - count / len(codes) if len(codes) else None,

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import one_of
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
-from synthesis.consistency.nonnegative import NONNEGATIVE, Nonnegative, norm_sub
+from synthesis.consistency.nonnegative import norm_sub
 from synthesis.consistency.projection import between, fit, product, soften
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -63,7 +62,7 @@ class ConsistentTargets:
         return _most_precise(having).sums((name,)) if having else np.full(size, self.total / size)
 
 
-def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zeros: Zeros = ()) -> ConsistentTargets:
+def consistent(measurements: Measurements, *, zeros: Zeros = ()) -> ConsistentTargets:
     """Targets from noisy answers (Li et al. 2021b, section 3.2; PriView, Qardaji et al. 2014).
 
     The linear step makes all marginals agree, without bias: whole marginals in closed form (`agreed`), answers to other
@@ -75,12 +74,10 @@ def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zer
     exactly (larger ones with overlaps of two attributes or more nearly).
 
     Args:
-        nonnegative: one of `NONNEGATIVE`.
         zeros: combinations that get no records.
     Raises:
-        UserError: an answer that is not finite or does not fit its query; an unknown way; zeros that do not fit.
+        UserError: an answer that is not finite or does not fit its query; zeros that do not fit.
     """
-    one_of(nonnegative, NONNEGATIVE, "synthesis.nonnegative")
     domain, total = measurements.domain, estimate_total(measurements)
     evidence = gathered(domain, completed(measurements).answers)
     impossible = check_zeros(domain, zeros)
@@ -89,7 +86,7 @@ def consistent(measurements: Measurements, *, nonnegative: str = "norm_sub", zer
         return ConsistentTargets(domain, 0.0, nothing, impossible)
     overlaps = overlaps_of(domain, [e.clique for e in evidence])
     linear = estimated(evidence, total, overlaps)
-    work = _Settling(domain, total, linear, evidence, NONNEGATIVE[nonnegative], impossible)
+    work = _Settling(domain, total, linear, evidence, impossible)
     settled = work.settle(list(overlaps))
     return ConsistentTargets(domain, total, tuple(replace(t, values=settled[t.clique]) for t in linear), impossible)
 
@@ -159,7 +156,6 @@ class _Settling:
     total: float
     targets: Sequence[Target]
     evidence: Sequence[Evidence]
-    nonnegative: Nonnegative
     zeros: tuple[Impossible, ...]
 
     def settle(self, overlaps: Sequence[Clique]) -> dict[Clique, NDArray[np.float64]]:
@@ -180,7 +176,6 @@ class _Settling:
         self, clique: Clique, source: Target, other: Evidence | None, settled: dict[Clique, NDArray[np.float64]]
     ) -> NDArray[np.float64]:
         values = source.sums(clique)
-        noise = float(np.sqrt(source.variance / values.size))
         impossible = impossible_cells(self.domain, self.zeros, clique)
         inner = [s for s in _within(clique) if s in settled]
         sides = {
@@ -191,8 +186,9 @@ class _Settling:
             softened = soften(other.answer(values), other.answer(base), 1.0)
             values = lifted(other, softened, base)
         elif values.size - 1 > sum(n - 1 for n in values.shape):
+            noise = float(np.sqrt(source.variance / values.size))
             values = soften(values, product([settled[(n,)] for n in clique], self.total), noise)
-        return fit(values, self.total, sides, stddev=noise, nonnegative=self.nonnegative, impossible=impossible)
+        return fit(values, self.total, sides, impossible=impossible)
 
 
 def _within(clique: Clique) -> list[Clique]:
@@ -205,5 +201,5 @@ def _most_precise(targets: Sequence[Target]) -> Target:
     return min(targets, key=lambda t: t.variance)
 
 
-def _others(clique: Clique, kept: Clique) -> tuple[int, ...]:
-    return tuple(i for i, n in enumerate(clique) if n not in kept)
+def _others(clique: Clique, overlap: Clique) -> tuple[int, ...]:
+    return tuple(i for i, n in enumerate(clique) if n not in overlap)

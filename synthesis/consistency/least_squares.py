@@ -36,9 +36,9 @@ def least_squares(
     return np.asarray(solved[0], np.float64)
 
 
-def least_weights(query: QueryMatrix, wanted: Values) -> Values | None:
+def least_weights(query: QueryMatrix, target: Values) -> Values | None:
     """The least weights w of the answers with Qᵀw = the wanted cells (so Private-PGM estimates a total); None: none."""
-    weights = least_squares(query.transpose, query.answer, wanted, query.rows, tolerance=1e-10, steps=300)
-    if not weights.any() or np.abs(query.transpose(weights) - wanted).max(initial=0.0) > 1e-4:
+    weights = least_squares(query.transpose, query.answer, target, query.rows, tolerance=1e-10, steps=300)
+    if not weights.any() or np.abs(query.transpose(weights) - target).max(initial=0.0) > 1e-4:
         return None
     return weights

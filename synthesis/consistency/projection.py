@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.marginals import Values
-from synthesis.consistency.nonnegative import Nonnegative, norm_sub
+from synthesis.consistency.nonnegative import norm_sub
 
 Axes = tuple[int, ...]
 
@@ -111,8 +111,6 @@ def fit(
     total: float,
     sides: Mapping[Axes, Values],
     *,
-    stddev: float = 0.0,
-    nonnegative: Nonnegative = norm_sub,
     impossible: NDArray[np.bool_] | None = None,
 ) -> Values:
     """A non-negative array near `values` that sums to `total` and has the given marginals (`sides`, by their axes).
@@ -122,11 +120,10 @@ def fit(
     and the total are exact and the sides hold as nearly as they can.
 
     Args:
-        stddev: standard deviation of a cell's noise (base-cut asks for it).
         impossible: cells that stay 0.
     """
     possible = None if impossible is None else ~impossible
-    result = _possible(values, total, stddev, nonnegative, possible)
+    result = _possible(values, total, possible)
     sides_wide = [(_others(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
     for _ in range(ALTERNATIONS):
         worst = 0.0
@@ -140,23 +137,21 @@ def fit(
                 result = result + np.where(possible, gap / cells, 0.0)
         if worst <= NEAR * total:
             break
-        result = _possible(result, total, stddev, norm_sub, possible)
+        result = _possible(result, total, possible)
     result = np.maximum(result, 0.0)
     shared = [axis for axes in sides for axis in axes]
     if total <= 0 or len(shared) != len(set(shared)) or possible is not None:
-        return _possible(result, total, stddev, norm_sub, possible)
+        return _possible(result, total, possible)
     return _mended(result, total, sides)
 
 
-def _possible(
-    values: Values, total: float, stddev: float, nonnegative: Nonnegative, possible: NDArray[np.bool_] | None
-) -> Values:
+def _possible(values: Values, total: float, possible: NDArray[np.bool_] | None) -> Values:
     """The way to non-negative cells, on the possible ones."""
     if possible is None:
-        return nonnegative(values, total, stddev)
+        return norm_sub(values, total)
     projected = np.zeros_like(values)
     if possible.any():
-        projected[possible] = nonnegative(values[possible], total, stddev)
+        projected[possible] = norm_sub(values[possible], total)
     return projected
 
 

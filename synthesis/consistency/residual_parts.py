@@ -58,11 +58,11 @@ class Layers:
         weights: dict[tuple[int, ...], float] = {}  # of the means over all other axes (inclusion and exclusion)
         for axes, strength in self.strengths.items():
             for size in range(len(axes) + 1):
-                for kept in itertools.combinations(axes, size):
-                    weights[kept] = weights.get(kept, 0.0) + (-1) ** (len(axes) - size) * strength
+                for subset in itertools.combinations(axes, size):
+                    weights[subset] = weights.get(subset, 0.0) + (-1) ** (len(axes) - size) * strength
         product = weights.pop(tuple(range(len(self.shape))), 0.0) * tables
-        for kept, weight in weights.items():
-            others = tuple(1 + i for i in range(len(self.shape)) if i not in kept)
+        for subset, weight in weights.items():
+            others = tuple(1 + i for i in range(len(self.shape)) if i not in subset)
             product += weight * tables.mean(axis=others, keepdims=True)
         return np.asarray(product.reshape(rows.shape), np.float64)
 
@@ -139,19 +139,19 @@ class ResidualParts:
         """The mean of what all answers say of it, weighted by precision."""
         if not clique and self.public_total is not None:
             return _Part(np.array(float(self.public_total)), 0.0, ())
-        found: list[tuple[Values, float, Clique]] = []
+        estimates: list[tuple[Values, float, Clique]] = []
         for a in self._having.get(clique, []):
             assert isinstance(a.query, ResidualQuery)
-            found.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))
+            estimates.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))
         for a in [] if alone else self._containing(clique):
             others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
             sums = a.values.reshape(self.domain.shape(a.clique)).sum(axis=others)
-            found.append((projected(np.asarray(sums)), a.values.size / sums.size * a.stddev**2, a.clique))
-        if not found:
+            estimates.append((projected(np.asarray(sums)), a.values.size / sums.size * a.stddev**2, a.clique))
+        if not estimates:
             return None
-        precision = math.fsum(1 / variance for _, variance, _ in found)
-        mean = sum(values / variance for values, variance, _ in found) / precision
-        return _Part(np.asarray(mean), 1 / precision, tuple(dict.fromkeys(c for _, _, c in found)))
+        precision = math.fsum(1 / variance for _, variance, _ in estimates)
+        mean = sum(values / variance for values, variance, _ in estimates) / precision
+        return _Part(np.asarray(mean), 1 / precision, tuple(dict.fromkeys(c for _, _, c in estimates)))
 
     def _containing(self, clique: Clique) -> Sequence[NoisyMarginal]:
         if not clique:

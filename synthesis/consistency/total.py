@@ -27,8 +27,8 @@ def estimate_total(measurements: Measurements) -> float:
         return float(measurements.public_total)
     for answer in measurements.answers:
         if not np.isfinite(answer.values).all():
-            what = f"the answers to {' × '.join(answer.clique)} are not all finite"
-            raise UserError(what, where="measurements", fix="take the release folder of a run, unchanged")
+            problem = f"the answers to {' × '.join(answer.clique)} are not all finite"
+            raise UserError(problem, where="measurements", fix="take the release folder of a run, unchanged")
     whole = [a for a in measurements.answers if isinstance(a.query, Identity)]
     pairs = [(float(a.values.sum()), a.query.rows * a.stddev**2) for a in whole]
     if not pairs:

@@ -42,37 +42,32 @@ class UpdateWork:
         cell_counts(self.keys, counts)
         return counts
 
-    def update(
-        self,
-        target: Target,
-        *,
-        alpha: float,
-        replace: float,
-        losses: str = "excess",
-        empty: str = "grow",
-        matched: str = "ordered",
-    ) -> tuple[int, float]:
+    def update(self, target: Target, *, alpha: float, replace: float, as_paper: bool = False) -> tuple[int, float]:
         """One gradual update of one marginal; how many rows moved, and how far it was off before (Appendix A.2).
 
         A cell below its target grows by min(n_t − n_s, α n_s); an empty cell, which never grows so, by α n_t, by
-        Replace, unless `empty` says that it stays. Cells above give rows in proportion to their excess, or by the
-        paper's min(n_s − n_t, β n_s) with the β that keeps the number of rows.
+        Replace. Cells above give rows in proportion to their excess, and replaced rows go to their cells in the order
+        of one attribute, so that most keep its code.
+
+        Args:
+            as_paper: empty cells stay, cells above give min(n_s − n_t, β n_s) with the β that keeps the number of
+                rows, and a replaced row goes to any cell.
         """
         rows, counts = len(self.keys), self.counts(target.clique)
         gap = target.values.ravel() * (rows / target.values.sum()) - counts
         off = 0.5 * float(np.abs(gap).sum()) / rows
-        held = counts if empty == "stay" else np.where(counts > 0, counts, np.maximum(gap, 0))
+        held = counts if as_paper else np.where(counts > 0, counts, np.maximum(gap, 0))
         growth = np.where(gap > 0, np.minimum(gap, alpha * held), 0.0)
         moved = int(growth.sum() + self.rng.random())
         if moved == 0:
             return 0, off
         gain = systematic(growth, moved, self.rng)
         excess = np.maximum(-gap, 0.0)
-        if losses == "beta":
+        if as_paper:
             excess = np.minimum(excess, shrink_factor(excess, counts, float(moved)) * counts)
         loss = np.minimum(systematic(excess, moved, self.rng), counts)
         gain = self._balanced(gain, int(loss.sum()))
-        return self.move(target.clique, counts, gain, loss, replace, ordered=matched == "ordered"), off
+        return self.move(target.clique, counts, gain, loss, replace, ordered=not as_paper), off
 
     def banish(self, clique: Clique, impossible: NDArray[np.bool_]) -> int:
         """Move the rows with an impossible combination to possible ones, in proportion to their present rows."""
@@ -100,12 +95,12 @@ class UpdateWork:
     ) -> int:
         """Free `loss` rows of each cell and give each cell its `gain`, by duplication and by replacement."""
         moved = int(loss.sum())
-        wanted = (gain * (1 - replace) + self.rng.random(gain.size)).astype(np.int64)
-        copies = np.where(counts > 0, np.minimum(wanted, gain), 0)
+        duplicates = (gain * (1 - replace) + self.rng.random(gain.size)).astype(np.int64)
+        copies = np.where(counts > 0, np.minimum(duplicates, gain), 0)
         ends = np.cumsum(copies)
         starts, distinct = ends - copies, np.minimum(copies, counts)
         freed, donors = self.freed[:moved], self.donors[: int(copies.sum())]
-        pick_rows(self.keys, counts, loss.copy(), distinct.copy(), starts.copy(), freed, donors, self.state)
+        pick_rows(self.keys, counts, (loss.copy(), distinct.copy(), starts.copy()), freed, donors, self.state)
         for cell in np.flatnonzero(copies > distinct):  # more copies than rows: rows serve again (only for α > 1)
             first = donors[starts[cell] : starts[cell] + distinct[cell]]
             donors[starts[cell] : ends[cell]] = np.resize(first, copies[cell])

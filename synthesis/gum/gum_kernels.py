@@ -32,9 +32,7 @@ def cell_counts(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
 def pick_rows(
     keys: NDArray[np.int32],
     counts: NDArray[np.int64],
-    remove: NDArray[np.int64],
-    donate: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    quotas: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
     freed: NDArray[np.int32],
     donors: NDArray[np.int32],
     state: NDArray[np.uint64],
@@ -42,8 +40,9 @@ def pick_rows(
     """One scan that picks, uniformly at random without repeats, `remove[c]` rows to free and `donate[c]` donors a cell.
 
     Selection sampling: a row of a cell with k rows left of which r are still wanted is taken with probability r / k.
-    `counts`, `remove`, `donate` and `starts` (where a cell's donors are written) are used up.
+    `counts` and `quotas` (`remove`, `donate`, and where a cell's donors are written) are used up.
     """
+    remove, donate, starts = quotas
     seed = state[0]
     done = 0
     for i in range(len(keys)):

@@ -25,19 +25,14 @@ class GumSpec(Passes):
     """Settings of GUM (Li et al. 2021b, Appendix A).
 
     Attributes:
-        iterations, start, lone, groups, nonnegative, tolerance, stall: as in `Passes`.
+        iterations, start, lone, rare, floor, stall: as in `Passes`.
         alpha: α₀, the largest relative growth of a cell in one update.
         schedule: how α falls: step (α₀ · decay^⌊t / step⌋), exponential (α₀ · e^(−rate · t)), linear
             (α₀ / (1 + rate · t)) or sqrt (α₀ / √(1 + rate · t)).
         decay, step, rate: what the schedules ask for.
         replace: share of the moved rows that are replaced (only the marginal's attributes change) in the first pass;
             the rest are duplicates of rows that are in the cell. It goes linearly to `replace_last` in the last pass.
-        losses: how the cells above their target give rows: excess (in proportion to their excess) or beta (the
-            paper's min(n_s − n_t, β n_s), with the β that keeps the number of rows).
-        empty: an empty cell below its target grows by α n_t (grow), or not at all, as min(n_t − n_s, α n_s) says
-            (stay).
-        matched: replaced rows go to their cells in the order of one attribute, so that most keep its code (ordered), or
-            any row goes to any cell (any).
+        updates: ours, or paper: as the formulas of Appendix A.2 say (`UpdateWork.update`).
         public: the file of a table whose rows are the first ones, in the place of `start`; it is declared public. Who
             reads it makes a `StartedGum`; empty: none.
         descents: closing sweeps in which single codes change where that lowers the error of all marginals together
@@ -53,9 +48,7 @@ class GumSpec(Passes):
     rate: float = setting(0.1, least=0)
     replace: float = setting(0.5, least=0, most=1)
     replace_last: float = setting(0.0, least=0, most=1)
-    losses: str = setting("excess", choices=("excess", "beta"))
-    empty: str = setting("grow", choices=("grow", "stay"))
-    matched: str = setting("ordered", choices=("ordered", "any"))
+    updates: str = setting("ours", choices=("ours", "paper"))
     descents: int = setting(4, least=0)
 
     def growth(self, t: int) -> float:
@@ -89,18 +82,11 @@ class GumSpec(Passes):
 
     def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
         """A part of the way."""
-        return work.update(
-            target,
-            alpha=self.growth(t),
-            replace=self.replaced(t),
-            losses=self.losses,
-            empty=self.empty,
-            matched=self.matched,
-        )
+        return work.update(target, alpha=self.growth(t), replace=self.replaced(t), as_paper=self.updates == "paper")
 
     def close(
         self, table: CodedTable, targets: Sequence[Target], *, rng: np.random.Generator, zeros: Zeros
     ) -> tuple[CodedTable, str]:
         """Sweeps in which single codes change."""
-        made, changed = descend(table, list(targets), sweeps=self.descents, rng=rng, zeros=zeros)
-        return made, f"{changed[-1]} codes changed in the last descent" if changed else ""
+        descended, changed = descend(table, list(targets), sweeps=self.descents, rng=rng, zeros=zeros)
+        return descended, f"{changed[-1]} codes changed in the last descent" if changed else ""

@@ -21,7 +21,7 @@ class Appended:
     """Attributes drawn given others of one marginal: `lone` given `kept` (none: from the marginal itself)."""
 
     target: Target
-    kept: Clique
+    given: Clique
     lone: Clique
 
 
@@ -38,7 +38,7 @@ class Layout:
     appended: tuple[Appended, ...]
 
 
-def lay_out(targets: ConsistentTargets, *, append: bool, separate: bool, again: bool = True) -> Layout:
+def lay_out(targets: ConsistentTargets, *, again: bool = True) -> Layout:
     """Take attributes that are in one marginal off, again and again; what is left falls into connected parts.
 
     A tree of marginals is taken off whole; without `again`, only what was in one marginal at first goes. Attributes
@@ -49,23 +49,20 @@ def lay_out(targets: ConsistentTargets, *, append: bool, separate: bool, again: 
     outer = outermost([t for t in targets.marginals if len(t.clique) > 1 or t.clique[0] in bound])
     appended: list[Appended] = []
     first = frozenset(n for n, k in Counter(n for t in outer for n in t.clique).items() if k == 1)
-    while append:
-        taken = _lone(outer, cliques, None if again else first)
-        if taken is None:
-            break
+    while (taken := _lone(outer, cliques, None if again else first)) is not None:
         appended.append(taken)
         outer = [t for t in outer if t is not taken.target]
-        columns_used = set(taken.kept)
+        columns_used = set(taken.given)
         if (len(columns_used) > 1 or columns_used & bound) and not any(columns_used <= set(t.clique) for t in outer):
             own = taken.target
-            variance = own.stddev**2 * own.values.size / targets.domain.cells(taken.kept)
-            outer.append(replace(own, clique=taken.kept, values=own.sums(taken.kept), stddev=variance**0.5))
+            variance = own.stddev**2 * own.values.size / targets.domain.cells(taken.given)
+            outer.append(replace(own, clique=taken.given, values=own.sums(taken.given), stddev=variance**0.5))
     left = {n for t in outer for n in t.clique}
     links = [t.clique for t in outer] + [tuple(n for n in c if n in left) for c in cliques]
     inside = [t for t in targets.marginals if set(t.clique) <= left and not any(t is o for o in outer)]
     smaller = [t for t in inside if any(set(t.clique) < set(o.clique) for o in outer)]
     groups = []
-    for names in components(left, links) if separate else ([left] if left else []):
+    for names in components(left, links):
         inner = tuple(t for t in (*outer, *smaller) if set(t.clique) <= names)
         groups.append((targets.domain.canonical(names), inner))
     return Layout(tuple(groups), tuple(reversed(appended)))
@@ -109,13 +106,13 @@ def draw_lone(domain: Domain, columns: Columns, appended: Appended, *, rows: int
     in which the marginal has no records draws from the whole marginal.
     """
     clique = appended.target.clique
-    order = [clique.index(n) for n in (*appended.kept, *appended.lone)]
-    given = domain.cells(appended.kept)
-    table = appended.target.values.transpose(order).reshape(given, -1)
+    order = [clique.index(n) for n in (*appended.given, *appended.lone)]
+    conditions = domain.cells(appended.given)
+    table = appended.target.values.transpose(order).reshape(conditions, -1)
     common = table.sum(axis=0) if table.sum() > 0 else np.ones(table.shape[1])
     table = np.where(table.sum(axis=1, keepdims=True) > 0, table, common)
     keys = np.zeros(rows, np.int64)
-    for name in appended.kept:
+    for name in appended.given:
         keys = keys * domain[name].size + columns[name]
     cells = _drawn(table, keys, rng)
     for name in reversed(appended.lone):

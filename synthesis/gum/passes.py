@@ -14,7 +14,6 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.settings import setting
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import ConsistentTargets, Target
-from synthesis.consistency.nonnegative import NONNEGATIVE
 from synthesis.convergence import Record, Synthesized, convergence
 from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.layout import Columns, Layout, draw_lone, lay_out, tree_columns
@@ -22,6 +21,8 @@ from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows
 
 STARTS = ("oneway", "tree")
+#: Passes end where a whole one moves less than this share of the rows per marginal.
+SETTLED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -33,29 +34,18 @@ class Passes(ByTargets):
         start: the first rows: oneway (independent columns) or tree (the two-way marginals of a tree, by mutual
             information).
         lone: attributes in a single marginal are appended at the end: again and again, until none is left, so that a
-            tree is drawn whole (append); those that are so at first (once, as Appendix A.3 says); or none (update).
-        groups: parts of the table without a common marginal are made apart and joined (separate), or together.
-        nonnegative: how negative cells are taken out of the targets; see `NONNEGATIVE`.
+            tree is drawn whole (append); or those that are so at first (once, as Appendix A.3 says).
         rare, floor: values with a noisy count below max(rare · σ, floor records) get no rows where all of them together
             are below that too (Li et al. 2021b, section 5.3); 0 and 0: no such rule. See `rare_zeros`.
-        tolerance: stop when a whole pass moves less than this share of the rows per marginal.
         stall: stop when the mean error has fallen by less than this share over the last ten passes.
     """
 
     iterations: int = setting(20, least=1)
     start: str = setting("oneway", choices=STARTS)
-    lone: str = setting("append", choices=("append", "once", "update"))
-    groups: str = setting("separate", choices=("separate", "together"))
-    nonnegative: str = setting("norm_sub", choices=NONNEGATIVE)
+    lone: str = setting("append", choices=("append", "once"))
     rare: float = setting(0.0, least=0)
     floor: float = setting(0.0, least=0)
-    tolerance: float = setting(1e-5, least=0)
     stall: float = setting(0.01, least=0, below=1)
-
-    @property
-    def cells_rule(self) -> str:
-        """As the settings say."""
-        return self.nonnegative
 
     @property
     def rare_rule(self) -> tuple[float, float]:
@@ -78,8 +68,7 @@ class Passes(ByTargets):
 
     def layout(self, targets: ConsistentTargets) -> Layout:
         """Which parts are updated apart, and what is appended."""
-        append, apart = self.lone != "update", self.groups == "separate"
-        return lay_out(targets, append=append, again=self.lone == "append", separate=apart)
+        return lay_out(targets, again=self.lone == "append")
 
     def follow(
         self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
@@ -114,8 +103,8 @@ def gum_rows(
     columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
     records = []
     for names, own in layout.groups:
-        made, record = _Group(targets, names, own, spec).run(columns, rng, progress)
-        columns.update(made)
+        changed, record = _Group(targets, names, own, spec).run(columns, rng, progress)
+        columns.update(changed)
         records.append(record)
     for appended in layout.appended:
         draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
@@ -141,11 +130,11 @@ class _Group:
         work = UpdateWork.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
         zeros = [z for z in self.targets.zeros if set(z[0]) <= set(self.names)]
         record = self._passes(work, zeros, progress)
-        made = CodedTable(domain, tuple(work.columns))
-        made, note = self.spec.close(made, self.own, rng=rng, zeros=zeros)
+        updated = CodedTable(domain, tuple(work.columns))
+        updated, note = self.spec.close(updated, self.own, rng=rng, zeros=zeros)
         if progress is not None and note:
             progress(self.spec.iterations, self.spec.iterations, note)
-        return dict(zip(self.names, made.columns, strict=True)), record
+        return dict(zip(self.names, updated.columns, strict=True)), record
 
     def _passes(self, work: UpdateWork, zeros: Zeros, progress: Progress | None) -> Record:
         record = Record(tuple(t.clique for t in self.own), [])
@@ -159,9 +148,9 @@ class _Group:
                 moved += more
             record.passes.append(errors)
             if progress is not None:
-                what = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
-                progress(t + 1, self.spec.iterations, what)
-            if moved <= self.spec.tolerance * rows * len(self.own):
+                status = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
+                progress(t + 1, self.spec.iterations, status)
+            if moved <= SETTLED * rows * len(self.own):
                 record.reason = "tolerance"
                 break
             if record.stalled(self.spec.stall):

@@ -24,33 +24,33 @@ class StartedGum(GumSpec):
     """GUM whose first rows are those of a public table; all columns are changed together until the answers hold.
 
     Attributes:
-        known: the public rows, over the domain of what is synthesized.
+        public_rows: the public rows, over the domain of what is synthesized.
     """
 
-    known: CodedTable | None = None
+    public_rows: CodedTable | None = None
 
     def over(self, groups: Mapping[str, NDArray[np.int64]]) -> StartedGum:
         """With the public rows over merged values."""
-        assert self.known is not None
+        assert self.public_rows is not None
         domain = Domain(
             tuple(
                 Attribute(a.name, int(groups[a.name].max()) + 1) if a.name in groups else a
-                for a in self.known.domain.attributes
+                for a in self.public_rows.domain.attributes
             )
         )
         columns = [
             groups[a.name][codes].astype(code_dtype(domain[a.name].size)) if a.name in groups else codes
-            for a, codes in zip(self.known.domain.attributes, self.known.columns, strict=True)
+            for a, codes in zip(self.public_rows.domain.attributes, self.public_rows.columns, strict=True)
         ]
-        return replace(self, known=CodedTable(domain, tuple(columns)))
+        return replace(self, public_rows=CodedTable(domain, tuple(columns)))
 
     def first(self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator) -> CodedTable:
         """The public rows, each as often as any other, up to one; in no order."""
-        assert self.known is not None
-        held = self.known.rows
+        assert self.public_rows is not None
+        held = self.public_rows.rows
         places = np.concatenate([np.tile(np.arange(held), rows // held), rng.permutation(held)[: rows % held]])
         places = rng.permutation(places)
-        return CodedTable(targets.domain, tuple(np.asarray(c)[places] for c in self.known.columns))
+        return CodedTable(targets.domain, tuple(np.asarray(c)[places] for c in self.public_rows.columns))
 
     def layout(self, targets: ConsistentTargets) -> Layout:
         """One part with all columns and all marginals: nothing is drawn anew."""
@@ -63,15 +63,15 @@ class StartedGum(GumSpec):
         return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
 
 
-def started_from(spec: GumSpec, known: CodedTable) -> StartedGum:
+def started_from(spec: GumSpec, public_rows: CodedTable) -> StartedGum:
     """The same settings, from these rows.
 
     Guarantee: post-processing, where the rows are public: nothing protects them, and they stand in what is made.
     Args:
-        known: over the domain of what is synthesized.
+        public_rows: over the domain of what is synthesized.
     Raises:
         UserError: no rows.
     """
-    if not known.rows:
+    if not public_rows.rows:
         raise UserError("the public table has no rows", where="synthesis.public", fix="another table, or leave it out")
-    return StartedGum(**(asdict(spec) | {"start": "oneway"}), known=known)
+    return StartedGum(**(asdict(spec) | {"start": "oneway"}), public_rows=public_rows)

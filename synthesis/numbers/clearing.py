@@ -90,10 +90,10 @@ class _Halving:
         depths: list[list[tuple[float, float]]] = []
         self._differences(0, self.evidence.cells.size, 0, depths)
         chosen = []
-        for found in depths:
-            off, noise = np.array(found).reshape(-1, 2).T
+        for differences in depths:
+            off, noise = np.array(differences).reshape(-1, 2).T
             costs = [float((noise**2 * _garrote_error(off / noise, reach)).sum()) for reach in APART]
-            chosen.append(APART[int(np.argmin(costs))] if len(found) >= MANY else APART[0])
+            chosen.append(APART[int(np.argmin(costs))] if len(differences) >= MANY else APART[0])
         return chosen
 
     def _differences(self, start: int, stop: int, depth: int, depths: list[list[tuple[float, float]]]) -> None:

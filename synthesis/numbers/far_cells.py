@@ -54,7 +54,7 @@ def with_far_cells_cleared(
             values = answer.values.reshape([int(own.max()) + 1 for own in labels])
             values = values if axis else values.T
             little = _little(values, np.flatnonzero(far_groups(shapes[name], labels[axis])), answer.stddev)
-            if not any(told.any() for told, _ in little.values()):
+            if not any(few.any() for few, _ in little.values()):
                 continue
             group = labels[1 - axis][np.asarray(columns.get(by, table.column(by)))]
             cells = _Cells.of(group, labels[axis][columns[name]], values.shape)
@@ -84,7 +84,7 @@ def filled_bins(measurements: Measurements, name: str) -> list[tuple[int, int]]:
     Args:
         measurements: without answers to residuals (`completed`).
     """
-    found: dict[tuple[int, int], float] = {}
+    heights: dict[tuple[int, int], float] = {}
     cells = 0
     for answer in measurements.answers:
         labels = pair_labels(answer, measurements.domain) if name in answer.clique else None
@@ -97,9 +97,9 @@ def filled_bins(measurements: Measurements, name: str) -> list[tuple[int, int]]:
         for group in np.unique(bins):
             low, high = np.flatnonzero(bins == group)[[0, -1]].tolist()
             if np.count_nonzero(labels[axis] == group) == high + 1 - low:  # neighbours, and nothing else
-                found[low, high + 1] = max(float(most[group]), found.get((low, high + 1), 0.0))
+                heights[low, high + 1] = max(float(most[group]), heights.get((low, high + 1), 0.0))
     far = NormalDist().inv_cdf(1 - CHANCE / max(cells, 1))
-    return [bins for bins, most in found.items() if most > far]
+    return [bins for bins, most in heights.items() if most > far]
 
 
 def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, tuple[NDArray[np.bool_], Values]]:
@@ -112,8 +112,8 @@ def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, 
         values: noisy records, groups × bins.
         far: ascending.
     """
-    known = np.maximum(values, 0.0)
-    independent = known.sum(axis=1)[:, None] * known.sum(axis=0) / max(float(known.sum()), 1e-300)
+    records = np.maximum(values, 0.0)
+    independent = records.sum(axis=1)[:, None] * records.sum(axis=0) / max(float(records.sum()), 1e-300)
     little, left = _told(values[:, far], independent[:, far], stddev)
     gaps = np.flatnonzero(np.diff(far) > 1)
     first = int(gaps[-1]) + 1 if gaps.size else 0
@@ -135,7 +135,7 @@ def _told(answers: Values, independent: Values, stddev: float) -> tuple[NDArray[
 
 
 def _exchanges(
-    values: Values, far: int, told: tuple[NDArray[np.bool_], Values], cells: _Cells, rng: np.random.Generator
+    values: Values, far: int, little_there: tuple[NDArray[np.bool_], Values], cells: _Cells, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows in a far bin that are too many in their group, and the row of another group that each exchanges with.
 
@@ -143,18 +143,18 @@ def _exchanges(
 
     Args:
         values: noisy records, groups × bins.
-        told: of `_little`.
+        little_there: of `_little`.
     """
     width = cells.width
     held = cells.count.reshape(-1, width).copy()
     have, held[:, far] = held[:, far].copy(), 0
     total = max(float(np.maximum(values, 0.0).sum()), 1e-300)
-    little, wanted = told[0], told[1] * (cells.of_row.size / total)
+    little, targets = little_there[0], little_there[1] * (cells.of_row.size / total)
     donors = np.where(little, 0, have)
-    few = np.flatnonzero(little & (have > wanted) & (held.sum(axis=1) > 0)) if donors.sum() else np.zeros(0, np.int64)
+    few = np.flatnonzero(little & (have > targets) & (held.sum(axis=1) > 0)) if donors.sum() else np.zeros(0, np.int64)
     if not few.size:
         return few, few
-    too_many = (have[few] - wanted[few]).astype(np.int64)
+    too_many = (have[few] - targets[few]).astype(np.int64)
     sources = rng.choice(donors.size, int(too_many.sum()), p=donors / donors.sum())
     below = np.cumsum(held[few] / held[few].sum(axis=1, keepdims=True), axis=1)
     below /= below[:, -1:]

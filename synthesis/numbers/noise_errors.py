@@ -103,10 +103,10 @@ def group_errors(schema: Schema, measurements: Measurements, name: str, by: str)
     shape = shapes_of(schema, measurements, (name,)).get(name)
     answers = [a for a in completed(measurements).answers if set(a.clique) == {name, by}]
     pairs = [(a, pair_labels(a, measurements.domain)) for a in answers]
-    known = [(a.stddev, a, labels) for a, labels in pairs if labels is not None]
-    if shape is None or not known:
+    usable = [(a.stddev, a, labels) for a, labels in pairs if labels is not None]
+    if shape is None or not usable:
         return None
-    stddev, answer, labels = min(known, key=lambda told: told[0])
+    stddev, answer, labels = min(usable, key=lambda each: each[0])
     axis = answer.clique.index(name)
     values = answer.values.reshape([int(own.max()) + 1 for own in labels])
     values = values if axis else values.T  # groups × bins
@@ -122,10 +122,10 @@ def _group_errors(shape: Shape, values: Values, labels: NDArray[np.int64], stdde
     counted = records > 0  # not *other*, not *missing*
     place = sums / np.maximum(records, 1e-300)
     far = far_groups(shape, labels)
-    kept = np.where(far & (values < LITTLE * stddev), 0.0, values) * counted
-    total = kept.sum(axis=1, keepdims=True)
+    left = np.where(far & (values < LITTLE * stddev), 0.0, values) * counted
+    total = left.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (kept @ place)[:, None] / total
-        noise = ((place - mean) ** 2 * (kept != 0)).sum(axis=1)
-        told = (total[:, 0] > 0) & ((kept != 0).sum(axis=1) > 1)
-        return np.asarray(np.where(told, stddev * np.sqrt(noise) / total[:, 0], np.nan))
+        mean = (left @ place)[:, None] / total
+        noise = ((place - mean) ** 2 * (left != 0)).sum(axis=1)
+        defined = (total[:, 0] > 0) & ((left != 0).sum(axis=1) > 1)
+        return np.asarray(np.where(defined, stddev * np.sqrt(noise) / total[:, 0], np.nan))

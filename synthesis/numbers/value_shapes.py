@@ -113,10 +113,10 @@ def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
     if not schema.fine:
         return measurements
     domain, distances = schema.synthesized, measurements.distances
-    kept = [all(n in domain for n in a.clique) for a in measurements.answers]
+    inside = [all(n in domain for n in a.clique) for a in measurements.answers]
     if distances is not None:
-        distances = replace(distances, answers=sum(kept[: distances.answers]))
-    answers = tuple(a for a, keep in zip(measurements.answers, kept, strict=True) if keep)
+        distances = replace(distances, answers=sum(inside[: distances.answers]))
+    answers = tuple(a for a, keep in zip(measurements.answers, inside, strict=True) if keep)
     return replace(measurements, domain=domain, answers=answers, distances=distances)
 
 
@@ -213,8 +213,8 @@ def _filled_ends(counts: Values, answer: Answer) -> Values:
     low = np.concatenate([[0.0], np.cumsum(gain[: held[0]])])
     high = np.concatenate([[0.0], np.cumsum(gain[: held[-1] : -1])])
     places = np.arange(counts.size)
-    kept = (places >= np.argmax(low)) & (places < counts.size - np.argmax(high))
-    return np.where(kept, np.maximum(counts, 1.0), counts)
+    between = (places >= np.argmax(low)) & (places < counts.size - np.argmax(high))
+    return np.where(between, np.maximum(counts, 1.0), counts)
 
 
 def _without_tails(

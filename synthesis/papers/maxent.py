@@ -18,7 +18,7 @@ from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.nonnegative import NONNEGATIVE, norm_sub
+from synthesis.consistency.nonnegative import norm_sub
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
@@ -44,14 +44,12 @@ class MaxentSpec(Synthesizer):
             leastnorm) or linear (a linear programme: any that is off by as little as possible).
         way, answers: rows follow the views and, of the marginals of `way` attributes that stand in no view, so many
             answered ones: those whose pairs depend most on each other.
-        nonnegative: how negative cells are taken out of the released marginals; see `NONNEGATIVE`.
         max_cells: the largest marginal that is answered.
     """
 
     solution: str = setting("maxent", choices=("maxent", "least_norm", "leastnorm", "linear"))
     way: int = setting(3, least=1)
     answers: int = setting(30, least=0)
-    nonnegative: str = setting("norm_sub", choices=NONNEGATIVE)
     max_cells: int = setting(20_000_000, least=1)
 
     def make(
@@ -99,8 +97,8 @@ class ViewModel:
         names = self.domain.canonical(clique)
         cells = self.domain.cells(names)
         if cells > self.spec.max_cells:
-            what = f"the marginal of {' × '.join(names)} has {cells:,} cells, more than {self.spec.max_cells:,}"
-            raise UserError(what, where="marginal", fix="fewer or coarser columns, or raise synthesis.max_cells")
+            problem = f"the marginal of {' × '.join(names)} has {cells:,} cells, more than {self.spec.max_cells:,}"
+            raise UserError(problem, where="marginal", fix="fewer or coarser columns, or raise synthesis.max_cells")
         holding = [t for t in self.targets.marginals if set(names) <= set(t.clique)]
         if holding:
             return min(holding, key=lambda t: t.variance).sums(names).ravel()
@@ -134,21 +132,21 @@ class ViewModel:
 
         They weigh as much as the least precise view.
         """
-        known = self.targets.marginals
-        if self.total <= 0 or not known or not self.spec.answers:
+        views = self.targets.marginals
+        if self.total <= 0 or not views or not self.spec.answers:
             return ()
-        names = self.domain.canonical({n for t in known for n in t.clique})
-        told: dict[Clique, float] = {}
-        for target in sorted(known, key=lambda t: -t.variance):
-            told |= {p: information(target.sums(p)) for p in itertools.combinations(target.clique, 2)}
-        views = [frozenset(t.clique) for t in known]
+        names = self.domain.canonical({n for t in views for n in t.clique})
+        dependence: dict[Clique, float] = {}
+        for target in sorted(views, key=lambda t: -t.variance):
+            dependence |= {p: information(target.sums(p)) for p in itertools.combinations(target.clique, 2)}
+        held = [frozenset(t.clique) for t in views]
         free = [
             c
             for c in itertools.combinations(names, min(self.spec.way, len(names)))
-            if self.domain.cells(c) <= ANSWER_CELLS and not any(v.issuperset(c) for v in views)
+            if self.domain.cells(c) <= ANSWER_CELLS and not any(v.issuperset(c) for v in held)
         ]
-        free.sort(key=lambda c: -sum(told.get(p, 0.0) for p in itertools.combinations(c, 2)))
-        noise = max(t.stddev for t in known)
+        free.sort(key=lambda c: -sum(dependence.get(p, 0.0) for p in itertools.combinations(c, 2)))
+        noise = max(t.stddev for t in views)
         return tuple(
             Target(c, self.marginal(c).reshape(self.domain.shape(c)), noise) for c in free[: self.spec.answers]
         )
@@ -162,7 +160,7 @@ def fit_maxent(measurements: Measurements, spec: MaxentSpec | None = None, *, ze
         UserError: as `consistent`.
     """
     spec = spec or MaxentSpec()
-    return ViewModel(consistent(measurements, nonnegative=spec.nonnegative, zeros=zeros), spec)
+    return ViewModel(consistent(measurements, zeros=zeros), spec)
 
 
 def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> ViewModel:

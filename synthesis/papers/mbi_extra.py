@@ -79,7 +79,7 @@ def mbi_rows(
     mbi = _library()
     domain = measurements.domain
     mbi_measurements = [
-        mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query, mbi))
+        mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query))
         for a in completed(measurements).answers  # of a residual the library would hold every entry
     ]
     space = mbi.Domain(domain.names, domain.shape(domain.names))
@@ -102,7 +102,7 @@ def _library() -> Any:
     return importlib.import_module("mbi")
 
 
-def _query(query: QueryMatrix, mbi: Any) -> dict[str, Any]:
+def _query(query: QueryMatrix) -> dict[str, Any]:
     if isinstance(query, Identity):
         return {}
     matrix = np.stack([query.answer(row) for row in np.eye(query.columns)], axis=1)

@@ -29,14 +29,14 @@ class McfSpec(Passes):
 def flow(work: UpdateWork, target: Target) -> tuple[int, float]:
     """Meet a marginal exactly by the fewest changes of codes; how many rows moved, and how far it was off."""
     counts = work.counts(target.clique)
-    wanted = systematic(target.values.ravel(), len(work.keys), work.rng)
-    off = 0.5 * float(np.abs(wanted - counts).sum()) / len(work.keys)
-    sources, sinks, amounts = fewest_changes(counts, wanted, target.values.shape)
+    whole = systematic(target.values.ravel(), len(work.keys), work.rng)
+    off = 0.5 * float(np.abs(whole - counts).sum()) / len(work.keys)
+    sources, sinks, amounts = fewest_changes(counts, whole, target.values.shape)
     moved = int(amounts.sum())
     if moved:
         loss = np.bincount(sources, amounts, minlength=counts.size).astype(np.int64)
         freed, none = work.freed[:moved], np.zeros(counts.size, np.int64)
-        pick_rows(work.keys, counts, loss, none, none.copy(), freed, work.donors[:0], work.state)
+        pick_rows(work.keys, counts, (loss, none, none.copy()), freed, work.donors[:0], work.state)
         shuffle(freed, work.state)
         freed = freed[np.argsort(work.keys[freed], kind="stable")]
         order = np.argsort(sources, kind="stable")
@@ -61,8 +61,8 @@ def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tupl
     tails, heads, costs, hubs = [], [], [], []
     first = over.size + under.size
     for size in range(len(shape)):
-        for kept in itertools.combinations(range(len(shape)), size):
-            keys = [_key(places[k], kept, shape) for k in ("over", "under")]
+        for shared in itertools.combinations(range(len(shape)), size):
+            keys = [_key(places[k], shared, shape) for k in ("over", "under")]
             hub_keys, hub = np.unique(np.concatenate(keys), return_inverse=True)
             hub = hub + first
             tails += [np.arange(over.size), hub[over.size :]]
@@ -74,9 +74,9 @@ def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tupl
     return _paths(np.concatenate(tails), np.concatenate(heads), flows, over, under)
 
 
-def _key(places: Whole, kept: tuple[int, ...], shape: tuple[int, ...]) -> Whole:
+def _key(places: Whole, axes: tuple[int, ...], shape: tuple[int, ...]) -> Whole:
     key = np.zeros(places.shape[1], np.int64)
-    for axis in kept:
+    for axis in axes:
         key = key * shape[axis] + places[axis]
     return key
 

@@ -81,8 +81,8 @@ def weights_table(measurements: Measurements, spec: WeightsSpec) -> NDArray[np.f
             tables += table
             continue
         for _ in range(spec.iterations):
-            for known in answers[: place + 1]:
-                table = updated(domain, table, known, total)
+            for earlier in answers[: place + 1]:
+                table = updated(domain, table, earlier, total)
     return tables / (len(answers) + 1) if spec.version == "basic" else table
 
 

@@ -203,8 +203,8 @@ def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | N
     for clique, cells in impossible:
         name = " × ".join(clique)
         if tree.domain.canonical(clique) != tuple(clique) or cells.size != tree.domain.cells(clique):
-            what = f"the impossible combinations of {name} do not fit its {tree.domain.cells(clique):,} cells"
-            raise UserError(what, where="schema", fix="columns in the schema's order, a truth value per cell")
+            problem = f"the impossible combinations of {name} do not fit its {tree.domain.cells(clique):,} cells"
+            raise UserError(problem, where="schema", fix="columns in the schema's order, a truth value per cell")
         node = tree.home(tuple(clique))
         if node is None:
             raise ValueError(f"{name} lies in no node of the junction tree")

@@ -41,7 +41,7 @@ def largest_table(tree: JunctionTree, clique: Clique) -> int:
     """Cells of the largest table that `model_marginal` builds for a clique; nothing is computed."""
     if tree.home(clique) is not None:
         return tree.domain.cells(clique)
-    return _order(tree.domain, [kept for _, kept, _ in _needed(tree, clique)], clique)[1]
+    return _order(tree.domain, [held for _, held, _ in _needed(tree, clique)], clique)[1]
 
 
 def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Clique]]:
@@ -65,21 +65,21 @@ def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Cliqu
     for node in sorted(used):
         shared = {n for c in tree.children[node] if c in used for n in tree.separators[c]}
         separator = tree.separators[node] if tree.parents[node] in used else ()
-        kept = tuple(n for n in tree.cliques[node] if n in names | shared | set(separator))
-        needed.append((node, kept, separator))
+        held = tuple(n for n in tree.cliques[node] if n in names | shared | set(separator))
+        needed.append((node, held, separator))
     return needed
 
 
 def _factors(engine: JunctionTreeInference, marginals: Values, clique: Clique) -> list[Factor]:
     """Factors whose product, summed to the clique, is its marginal."""
     factors, tree = [], engine.tree
-    for node, kept, separator in _needed(tree, clique):
-        gone, _ = onto(tree.cliques[node], kept)
+    for node, held, separator in _needed(tree, clique):
+        gone, _ = onto(tree.cliques[node], held)
         table = np.asarray(engine.view(marginals, node).sum(axis=gone))
         if separator:
             sums = table.sum(axis=tuple(range(len(separator), table.ndim)), keepdims=True)
             table = np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
-        factors.append((kept, table))
+        factors.append((held, table))
     return factors
 
 
@@ -116,11 +116,11 @@ def _eliminated(domain: Domain, factors: list[Factor], clique: Clique, max_cells
     return _product(factors, clique)
 
 
-def _product(factors: Sequence[Factor], kept: Clique) -> Values:
+def _product(factors: Sequence[Factor], held: Clique) -> Values:
     """The product of some factors, summed to some attributes."""
     number = {n: i for i, n in enumerate(dict.fromkeys(n for c, _ in factors for n in c))}
     arguments: list[object] = []
     for clique, table in factors:
         arguments += [table, [number[n] for n in clique]]
-    result = np.einsum(*arguments, [number[n] for n in kept], optimize=True)  # type: ignore[call-overload]
+    result = np.einsum(*arguments, [number[n] for n in held], optimize=True)  # type: ignore[call-overload]
     return np.asarray(result, dtype=np.float64)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Domain
 from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
@@ -114,7 +113,7 @@ def model_rows(
     for number, (start, stop) in enumerate(steps):
         part = [c[start:stop] for c in columns]
         for node in range(nodes):
-            _fill(engine, conditionals, node, domain, part, room[:, : stop - start], state, rng.random())
+            _fill(engine, conditionals, node, part, room[:, : stop - start], state, rng.random())
             if progress is not None:
                 progress(number * nodes + node + 1, len(steps) * nodes, "rows")
     return CodedTable(domain, columns)
@@ -124,14 +123,13 @@ def _fill(
     engine: JunctionTreeInference,
     conditionals: Values,
     node: int,
-    domain: Domain,
     columns: list[NDArray[np.unsignedinteger]],
     room: NDArray[np.int32],
     state: NDArray[np.uint64],
     offset: float,
 ) -> None:
     """The columns that a node adds to those of its parents."""
-    tree = engine.tree
+    tree, domain = engine.tree, engine.tree.domain
     keys, order, drawn, cells = room
     keys[:] = 0
     for name in tree.separators[node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +39,11 @@ class Term(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class WholeTerm:
-    """½ weight · ‖μ − mean‖²: every whole measurement of one clique."""
+class _MeanTerm:
+    """Answers of one weight, and their mean."""
 
     mean: Values
     weight: float
-
-    def evaluate(self, probabilities: Values, total: float, slope: Values) -> float:
-        return float(squared_gap(probabilities, total, self.mean, self.weight, slope))
 
     @property
     def size(self) -> int:
@@ -54,7 +51,16 @@ class WholeTerm:
 
     def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
         noise = rng.normal(0, self.weight**-0.5, self.size)
-        return replace(self, mean=self.mean + share * noise), replace(self, mean=self.mean - noise / share)
+        one, two = replace(self, mean=self.mean + share * noise), replace(self, mean=self.mean - noise / share)
+        return cast("Term", one), cast("Term", two)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeTerm(_MeanTerm):
+    """½ weight · ‖μ − mean‖²: every whole measurement of one clique."""
+
+    def evaluate(self, probabilities: Values, total: float, slope: Values) -> float:
+        return float(squared_gap(probabilities, total, self.mean, self.weight, slope))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,25 +98,15 @@ class SparseTerm:
 
 
 @dataclass(frozen=True, eq=False)
-class QueryTerm:
+class QueryTerm(_MeanTerm):
     """½ weight · ‖Q · μ − mean‖² for a query matrix that brings its own products."""
 
     query: QueryMatrix
-    mean: Values
-    weight: float
 
     def evaluate(self, probabilities: Values, total: float, slope: Values) -> float:
         gap = total * self.query.answer(probabilities) - self.mean
         slope += self.query.transpose(self.weight * gap)
         return 0.5 * self.weight * float(gap @ gap)
-
-    @property
-    def size(self) -> int:
-        return len(self.mean)
-
-    def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
-        noise = rng.normal(0, self.weight**-0.5, self.size)
-        return replace(self, mean=self.mean + share * noise), replace(self, mean=self.mean - noise / share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +149,10 @@ def check_answer(domain: Domain, answer: NoisyMarginal) -> None:
         raise UserError(f"{name} is not in the order of the schema", where="measurements", fix=fix)
     cells, rows = domain.cells(answer.clique), answer.query.rows
     if answer.query.columns != cells or answer.values.shape != (rows,):
-        what = f"{answer.values.size} answers to {rows} × {answer.query.columns} queries about {name}, of {cells} cells"
-        raise UserError(what, where="measurements", fix=fix)
+        problem = (
+            f"{answer.values.size} answers to {rows} × {answer.query.columns} queries about {name}, of {cells} cells"
+        )
+        raise UserError(problem, where="measurements", fix=fix)
     if not np.isfinite(answer.values).all():
         raise UserError(f"the answers to {name} are not all finite", where="measurements", fix=fix)
     if not 0 < answer.stddev < np.inf:
@@ -170,7 +168,7 @@ def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
         single.append((same[0].query, mean, float(weights.sum())))
     whole: list[Term] = [WholeTerm(m, w) for q, m, w in single if isinstance(q, Identity)]
     thin = [(q, m, w) for q, m, w in single if isinstance(q, SparseQuery)]
-    other_terms: list[Term] = [QueryTerm(q, m, w) for q, m, w in single if not isinstance(q, Identity | SparseQuery)]
+    other_terms: list[Term] = [QueryTerm(m, w, q) for q, m, w in single if not isinstance(q, Identity | SparseQuery)]
     if not thin:
         return Statistics(clique, (*whole, *other_terms), constant)
     term, rest = _sparse(thin)

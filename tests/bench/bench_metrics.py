@@ -20,12 +20,12 @@ from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute
 from evaluation.papers.anita.anita_privacy import privacy
-from evaluation.papers.ncript.ncript_series import horizontal_correlation
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import SCHEMAS
 from tests.bench.clock import timed
+from tests.evaluation.worlds import horizontal_correlation
 
 SHAPE = (12, 278, 174)
 #: Records of a unit in the generated units.

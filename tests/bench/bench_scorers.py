@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.challenges.sprint2 import EDGES as SURVEY
-from evaluation.papers.challenges.sprint2 import sprint2_table
-from evaluation.papers.challenges.sprint3 import EDGES, PLACE, TIME, TO, UNIT, sprint3_table
+from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT
 from tests.bench.clock import timed
 from tests.evaluation import transcribed
+from tests.evaluation.sprint2_frames import EDGES as SURVEY
+from tests.evaluation.sprint2_frames import sprint2_table
+from tests.evaluation.sprint3_frames import EDGES, sprint3_table
 
 CASES = ("sprint1", "sprint2", "sprint3")
 CODES = 22

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.learning.features import rows_at
 from mechanisms.public.coded_table import CodedTable
 from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
@@ -342,7 +341,7 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path, capsys):
 
 def test_models_of_rows_without_dependence_guess_and_the_page_says_what_real_rows_reach():
     table = family_table("binary", 0)
-    rows = rows_at(table, np.arange(4_000))
+    rows = table.at(np.arange(4_000))
     first = learned(METHODS[1], GridTable("binary", rows), 10.0, 0)
     assert METHODS[1].name == "independent"
     assert [r["model"] for r in first] == ["linear", "trees"]

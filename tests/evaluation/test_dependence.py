@@ -165,19 +165,19 @@ def changed(first: str, second: str, real: list[list[float]], synthetic: list[li
 
 def test_what_changed_is_told_in_the_figure_that_fits_the_columns():
     means = changed("ward", "cost", [[9, 1, 5], [2, 8, 0], [1, 1, 0]], [[9, 1, 5], [9, 1, 0], [1, 1, 0]])
-    assert means.what == "mean cost where ward = icu"
+    assert means.label == "mean cost where ward = icu"
     assert means.real == pytest.approx(0.2 * 5 + 0.8 * 20)
     assert means.synthetic == pytest.approx(0.9 * 5 + 0.1 * 20)
     odds = changed("urgent", "ward", [[9.5, 0.5], [0.5, 9.5]], [[4.5, 4.5], [4.5, 4.5]])
-    assert (odds.what, odds.real, odds.synthetic) == ("odds ratio of urgent = true and ward = icu", 100, 1)
+    assert (odds.label, odds.real, odds.synthetic) == ("odds ratio of urgent = true and ward = icu", 100, 1)
     line = changed("cost", "days", [[5, 0], [0, 5], [3, 3]], [[0, 5], [5, 0], [0, 0]])
-    assert (line.what, line.real) == ("correlation of cost and days", pytest.approx(1))
+    assert (line.label, line.real) == ("correlation of cost and days", pytest.approx(1))
     assert line.synthetic == pytest.approx(-1)
     shares = changed("place", "ward", [[8, 2, 0], [5, 5, 0], [5, 5, 0]], [[5, 5, 0], [5, 5, 0], [5, 5, 0]])
-    assert shares.what.endswith("where place = a")
+    assert shares.label.endswith("where place = a")
     assert sorted([shares.real, 1 - shares.real]) == [pytest.approx(0.2), pytest.approx(0.8)]
     gone = changed("ward", "cost", [[9, 1, 0], [2, 8, 0], [0, 0, 0]], [[9, 1, 0], [0, 0, 0], [0, 0, 0]])
-    assert gone.synthetic is None or gone.what == "mean cost where ward = medicine"
+    assert gone.synthetic is None or gone.label == "mean cost where ward = medicine"
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +217,8 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     poor, good = dependence_kept(real, lost, schema), dependence_kept(real, kept, schema)
     assert poor.score < 0.95 < good.score
     assert poor.pairs[0].pair == ("ward", "cost")
-    assert poor.pairs[0].kept < 0.1
-    assert poor.changes[0].what == "mean cost where ward = icu"
+    assert poor.pairs[0].share_kept < 0.1
+    assert poor.changes[0].label == "mean cost where ward = icu"
     assert poor.changes[0].real > 8000 > 5000 > poor.changes[0].synthetic
     section = dependence_section(poor.to_json()).shown
     assert section["chart"] is not None

@@ -5,10 +5,10 @@ import pytest
 
 from evaluation.cells import Cells
 from evaluation.mgd.aemc import marginal_cost
-from evaluation.mgd.geometry import Axis, distance_matrix
+from evaluation.mgd.geometry import Axis
 from evaluation.mgd.movements import movements
 from tests.evaluation.test_aemc import MATRICES, SHAPES, axes_of, settings
-from tests.evaluation.worlds import world
+from tests.evaluation.worlds import distance_matrix, world
 
 
 @pytest.mark.parametrize("shape", SHAPES | MATRICES)

@@ -16,13 +16,13 @@ from evaluation.papers.ncript.ncript_rows import (
     jaccard_distance,
     jsd,
 )
-from evaluation.papers.ncript.ncript_series import horizontal_correlation, vertical_correlation
 from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from evaluation.papers.ncript.strong_pairs import kept_pairs, mean_changes, strong_pairs, unit_series
 from evaluation.papers.ncript.type_losses import order_kept
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from tests.evaluation.worlds import horizontal_correlation, vertical_correlation
 
 # Section 2.2.3: 1000 records; E1 … E5 and an absent type.
 TRUE = np.array([400, 150, 150, 150, 150, 0])

@@ -173,10 +173,10 @@ def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
     rng = np.random.default_rng(5)
     real, other, held = (crowd(1000, rng) for _ in range(3))
     honest = two_sample_auc(real, other, held, rows=700, seed=0)
-    assert honest.told.interval[0] < 0.5 < honest.told.interval[1] + 0.01
+    assert honest.result.interval[0] < 0.5 < honest.result.interval[1] + 0.01
     assert honest.reference.auc == pytest.approx(0.5, abs=0.06) and honest.against == "the holdout"
     lost = two_sample_auc(real, apart(real, rng), None, rows=700, seed=0)
-    assert lost.told.interval[0] > 0.56 and lost.against.startswith("the other half")
+    assert lost.result.interval[0] > 0.56 and lost.against.startswith("the other half")
     assert lost.to_json()["rows"] == 700 and lost.to_json()["reference"]["rows"] == 500
     assert two_sample_auc(real, other, held, rows=700, seed=0) == honest
 

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from evaluation.papers.challenges.kmarginal import draw_marginals
-from evaluation.papers.challenges.sprint2 import BY, EDGES, binned, sprint2, sprint2_coded, sprint2_table
+from evaluation.papers.challenges.sprint2 import BY, sprint2_coded
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from tests.evaluation import transcribed
+from tests.evaluation.sprint2_frames import EDGES, binned, sprint2, sprint2_table
 
 CODES = (
     *("SEX", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV", "HINSEMP", "HINSCAID"),

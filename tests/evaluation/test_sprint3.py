@@ -6,21 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.sprint3 import (
-    EDGES,
-    PLACE,
-    TIME,
-    TO,
-    UNIT,
-    binned,
-    sprint3,
-    sprint3_coded,
-    sprint3_table,
-)
+from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT, Roles, sprint3_coded
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from tests.evaluation import transcribed
+from tests.evaluation.sprint3_frames import EDGES, binned, sprint3, sprint3_table
 
 
 def trips(rows: int, seed: int) -> pd.DataFrame:
@@ -146,13 +137,13 @@ def test_coded_tables_and_what_they_lack():
         for _ in range(2)
     ]
     ids = rng.integers(0, 9, (2, 500))
-    names = {"place": "where", "time": "when", "to": "to"}
-    full = sprint3_coded(*tables, **names, unit=ids[0], synthetic_unit=ids[1])
+    roles = Roles("where", "when", "to")
+    full = sprint3_coded(*tables, roles, (ids[0], ids[1]))
     assert 0 < full.score < 1000
     order = rng.permutation(500)
     shuffled = CodedTable(domain, tuple(c[order] for c in tables[0].columns))
-    again = sprint3_coded(shuffled, tables[1], **names, unit=ids[0][order], synthetic_unit=ids[1])
+    again = sprint3_coded(shuffled, tables[1], roles, (ids[0][order], ids[1]))
     assert again.score == pytest.approx(full.score, abs=1e-9)
-    alone = sprint3_coded(*tables, **names)
+    alone = sprint3_coded(*tables, roles)
     assert alone.score is None and "subject" in alone.reason
     assert (alone.k_marginal, alone.spatial) == (full.k_marginal, full.spatial)

@@ -86,7 +86,7 @@ def test_ids_are_left_out_and_named(tmp_path):
     frame = pd.DataFrame({"row": range(rows), "code": [f"x{i}" for i in range(rows)], "age": np.arange(rows) % 70})
     found = without_ids = read(tmp_path, frame, frame.sample(frac=1, random_state=1))
     assert [c.name for c in without_ids.values.columns] == ["age"]
-    assert found.values.said == ("left out as ids: 'row', 'code'",)
+    assert found.values.notices == ("left out as ids: 'row', 'code'",)
 
 
 def test_frames_csv_and_parquet_give_the_same_scores(tmp_path):

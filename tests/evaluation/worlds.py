@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from evaluation.cells import Cells
-from evaluation.mgd.aemc_lp import lp_cost
-from evaluation.mgd.geometry import Axis, distance_matrix
+from evaluation.mgd.aemc_graph import Graph
+from evaluation.mgd.geometry import Axis
+from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)
 ALPHAS = (1.0, 0.25, 2.0, 0.1)
@@ -60,3 +65,105 @@ def equation_1(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float) -
     p, q = np.zeros((2, int(np.prod(cells.shape))))
     p[cells.ids], q[cells.ids] = cells.p, cells.q
     return lp_cost(p, q, distance_matrix(axes), delta, alpha) / float(q.sum())
+
+
+def lp_cost(
+    p: np.ndarray,
+    q: np.ndarray,
+    distance: np.ndarray,
+    delta: float,
+    alpha: float,
+) -> float:
+    """Section 4.1: min Σ X_ij M_ij + α Σ_j max(|Σ_i X_ij − Q_j| − Δ, 0) subject to Σ_j X_ij = P_i, X ≥ 0.
+
+    Args:
+        p, q: synthetic and true mass of T cells.
+        distance: T × T, infinite where no mass may move.
+    """
+    cells = p.size
+    source, target = np.nonzero(np.isfinite(distance))
+    moves = source.size
+    each = np.arange(moves)
+    ones = np.ones(moves)
+    rows = sparse.csr_array((ones, (source, each)), shape=(cells, moves))
+    inflow = sparse.csr_array((ones, (target, each)), shape=(cells, moves))
+    none = sparse.csr_array((cells, cells))
+    identity = sparse.eye_array(cells)
+    above = sparse.hstack([inflow, -identity, none])
+    below = sparse.hstack([-inflow, none, -identity])
+    result = linprog(
+        np.concatenate([distance[source, target], np.full(2 * cells, alpha)]),
+        A_ub=sparse.vstack([above, below]),
+        b_ub=np.concatenate([q + delta, delta - q]),
+        A_eq=sparse.hstack([rows, none, none]),
+        b_eq=p,
+        method="highs",
+    )
+    return _solved(result)
+
+
+def lp_cost_between_neighbours(p: np.ndarray, q: np.ndarray, graph: Graph, delta: float, alpha: float) -> float:
+    """Section 4.3: the same with flows between neighbours in the place of moves between any two cells.
+
+    So the variables are as many as the arcs and twice the cells, and not as the squared cells.
+
+    Args:
+        p, q: synthetic and true mass of the graph's cells in C order.
+    """
+    cells, arcs = p.size, graph.tail.size
+    each, at = np.arange(arcs), np.arange(cells)
+    leave = sparse.csr_array((np.ones(arcs), (graph.tail, each)), shape=(graph.nodes, arcs))
+    enter = sparse.csr_array((np.ones(arcs), (graph.head, each)), shape=(graph.nodes, arcs))
+    end = sparse.csr_array((np.ones(cells), (graph.last, at)), shape=(graph.nodes, cells))
+    start = np.zeros(graph.nodes)
+    start[graph.first] += p
+    identity, nothing = sparse.eye_array(cells), sparse.csr_array((cells, arcs))
+    costs = np.array([float(c) for c in graph.costs])[graph.cost]
+    result = linprog(
+        np.concatenate([costs, np.zeros(cells), np.full(cells, alpha)]),
+        A_ub=sparse.vstack(
+            [sparse.hstack([nothing, identity, -identity]), sparse.hstack([nothing, -identity, -identity])]
+        ),
+        b_ub=np.concatenate([q + delta, delta - q]),
+        A_eq=sparse.hstack([leave - enter, end, sparse.csr_array((graph.nodes, cells))]),
+        b_eq=start,
+        method="highs",
+    )
+    return _solved(result)
+
+
+def _solved(result) -> float:
+    if result.status != 0:
+        raise RuntimeError(f"the linear programme was not solved: {result.message}")
+    return float(result.fun)
+
+
+def distance_matrix(axes: Sequence[Axis]) -> np.ndarray:
+    """Equation 2 for all cells of a marginal, T × T for T = Π size, in C order; for small cases."""
+    cells = math.prod(a.size for a in axes)
+    total = np.zeros((cells, cells))
+    codes = np.array(list(itertools.product(*(range(a.size) for a in axes))), np.int64).reshape(cells, len(axes))
+    for place, axis in enumerate(axes):
+        total += axis.table[np.ix_(codes[:, place], codes[:, place])]
+    return total
+
+
+def horizontal_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.9) -> np.ndarray:
+    """HC^A of each segment (2.2.4, equation 3): the mean of `horizontal_losses` over all types.
+
+    Goal: related series stay related. Range: [0, M]; 0 is perfect. Divided by M it is the loss of a row (2.4.1).
+    """
+    return _mean_over_types(horizontal_losses(real, synthetic, threshold=threshold))
+
+
+def vertical_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.05) -> np.ndarray:
+    """VC^A of each segment (2.2.5, equation 4): the mean of `vertical_losses` over all types.
+
+    Goal: trends and seasons stay. Range: [0, M]; 0 is perfect; M/2 is what unrelated series score. Divided by M it is
+    the loss of a row (2.4.1).
+    """
+    return _mean_over_types(vertical_losses(real, synthetic, threshold=threshold))
+
+
+def _mean_over_types(losses: np.ndarray) -> np.ndarray:
+    return np.asarray(losses.sum(axis=1) / max(losses.shape[1], 1))

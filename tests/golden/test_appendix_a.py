@@ -16,7 +16,6 @@ from synthesis.gum.layout import lay_out
 
 PEOPLE = Domain((Attribute("income", 2), Attribute("gender", 2), Attribute("age", 3)))
 PAIR = ("income", "gender")
-PLAIN = {"losses": "beta", "empty": "stay", "matched": "any"}
 
 
 def preset() -> GumSpec:
@@ -42,7 +41,7 @@ def test_figure_4_two_of_five_records_change_at_alpha_2():
     target = Target(PAIR, np.array([[0.0, 0.0], [0.2, 0.8]]), 1.0)
     for replace in (0.0, 0.5, 1.0):
         rows = work(*five)
-        moved, off = rows.update(target, alpha=2.0, replace=replace, **PLAIN)
+        moved, off = rows.update(target, alpha=2.0, replace=replace, as_paper=True)
         assert (moved, off) == (2, pytest.approx(0.6))
         assert list(rows.counts(PAIR)) == [0, 0, 2, 3]
     assert shrink_factor(np.array([3.0]), np.array([4]), 2.0) == pytest.approx(0.5)
@@ -52,8 +51,8 @@ def test_figure_4_duplicates_keep_the_age_and_replaced_records_their_own():
     five = [(1, 0, 0), (1, 0, 1), (1, 0, 1), (1, 0, 0), (1, 1, 2)]
     target = Target(PAIR, np.array([[0.0, 0.0], [0.2, 0.8]]), 1.0)
     copies, changed = work(*five, times=100), work(*five, times=100)
-    copies.update(target, alpha=2.0, replace=0.0, **PLAIN)
-    changed.update(target, alpha=2.0, replace=1.0, **PLAIN)
+    copies.update(target, alpha=2.0, replace=0.0, as_paper=True)
+    changed.update(target, alpha=2.0, replace=1.0, as_paper=True)
     women_of = [rows.counts(("gender", "age"))[3:] for rows in (copies, changed)]
     assert list(women_of[0]) == [0, 0, 300], "Duplicate: all are as v5, elderly"
     assert women_of[1][2] == 100 and women_of[1][:2].sum() == 200, "Replace: the others kept their ages"
@@ -62,9 +61,9 @@ def test_figure_4_duplicates_keep_the_age_and_replaced_records_their_own():
 def test_an_empty_cell_grows_by_nothing_as_the_formula_says_and_by_a_part_of_its_target_in_ours():
     """A.2: min(n_t − n_s, α n_s) is 0 where n_s is; with target 50 and α = 0.2 ours adds 10."""
     target = Target(PAIR, np.array([[50.0, 0.0], [50.0, 0.0]]), 1.0)
-    for empty, grown in (("stay", 0), ("grow", 10)):
+    for as_paper, grown in ((True, 0), (False, 10)):
         rows = work((1, 0, 0), times=100)
-        rows.update(target, alpha=0.2, replace=1.0, losses="beta", empty=empty, matched="any")
+        rows.update(target, alpha=0.2, replace=1.0, as_paper=as_paper)
         assert rows.counts(PAIR)[0] == grown
 
 
@@ -72,7 +71,7 @@ def test_a_cell_grows_by_a_factor_of_at_most_one_and_alpha_and_others_shrink_in_
     """Section 5.5: "each cell will increase by a factor of at most 1 + α"; A.2: min(n_s − n_t, β n_s)."""
     rows = work((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1), times=100)
     target = Target(PAIR, np.array([[200.0, 170.0], [40.0, 190.0]]), 1.0)
-    rows.update(target, alpha=0.2, replace=0.5, **PLAIN)
+    rows.update(target, alpha=0.2, replace=0.5, as_paper=True)
     assert list(rows.counts(PAIR)) == [120, 120, 170, 190], "β = 0.15: 30 of the 160 too many, and all 10 of the others"
 
 
@@ -87,7 +86,7 @@ def test_the_four_decays_are_those_of_section_a_3():
 def test_the_preset_is_the_appendix_and_nothing_of_ours():
     spec = preset()
     assert spec.alpha == 0.2 and spec.schedule == "step" and spec.start == "oneway" and spec.descents == 0
-    assert {n: getattr(spec, n) for n in PLAIN} == PLAIN and spec.lone == "once" and spec.groups == "separate"
+    assert spec.updates == "paper" and spec.lone == "once"
     assert GumSpec(replace=1, replace_last=1).replaced(7) == 1, "Replace alone"
     assert spec.replaced(0) > spec.replaced(50) > spec.replaced(spec.iterations - 1) == 0, (
         "more Duplicate towards the end"
@@ -99,7 +98,7 @@ def test_columns_of_degree_one_are_appended_once():
     domain = Domain(tuple(Attribute(n, 2) for n in "abcde"))
     chain = tuple(Target((a, b), np.full((2, 2), 25.0), 1.0) for a, b in zip("abcd", "bcde", strict=True))
     targets = ConsistentTargets(domain, 100.0, chain)
-    once, again = (lay_out(targets, append=True, separate=True, again=a) for a in (False, True))
+    once, again = (lay_out(targets, again=a) for a in (False, True))
     assert {n for part in once.appended for n in part.lone} == {"a", "e"}
     assert [names for names, _ in once.groups] == [("b", "c", "d")]
     assert not again.groups and {n for part in again.appended for n in part.lone} == set("abcde")

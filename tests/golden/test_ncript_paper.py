@@ -17,7 +17,6 @@ from evaluation.papers.ncript.ncript_rows import (
     jaccard_distance,
     jsd,
 )
-from evaluation.papers.ncript.ncript_series import horizontal_correlation
 from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
@@ -32,6 +31,7 @@ from pipeline.experiments.ncript_figures import (
     facts_of,
     table2_rows,
 )
+from tests.evaluation.worlds import horizontal_correlation
 
 SHAPE = (12, 40, 20)
 

@@ -111,7 +111,7 @@ def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
         return coverage(Measurements(domain, tuple(every)))
 
     every = covered(("a", "b"), ("a", "b", "c"))
-    assert every.in_words.startswith("3 of 3 measured, ") and (every.told, every.pairs) == (3, 3)
+    assert every.in_words.startswith("3 of 3 measured, ") and (every.pairs_measured, every.pairs) == (3, 3)
     assert covered(("a", "b"), ("a", "b", "c")).warnings == []
     (line,) = covered(("a", "b")).warnings
     assert line.startswith("nothing was measured of c:")

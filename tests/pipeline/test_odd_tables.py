@@ -71,17 +71,17 @@ def test_tables_are_scored_on_what_they_share_and_what_is_missing_comes_first(to
     made.to_csv("made.csv", index=False)
     for schema in (None, "town.yaml"):
         card = score(real, "made.csv", schema)
-        assert "'job' is not in synthetic" in card.said[0]
-        assert card.to_json()["first"] == list(card.said)
+        assert "'job' is not in synthetic" in card.notices[0]
+        assert card.to_json()["first"] == list(card.notices)
         assert card.outcomes["tvd"].score is not None
     assert str(card).index("'job'") < str(card).index("metric")
     alone = made.drop(columns=["sex", "note"])
-    assert score(real, alone).said[0] == "not in synthetic, and not scored: 'sex', 'job', 'note'"
+    assert score(real, alone).notices[0] == "not in synthetic, and not scored: 'sex', 'job', 'note'"
 
 
 def test_values_of_another_kind_are_said(town):
     card = score(with_column(HALVES), with_column(["word"] * 60))
-    assert any("'odd'" in line and "100%" in line for line in card.said)
+    assert any("'odd'" in line and "100%" in line for line in card.notices)
 
 
 def test_tables_that_share_no_column_are_one_clear_error(town, capsys):

@@ -99,8 +99,8 @@ def test_the_schema_of_the_release_is_the_default_where_the_manifest_binds_it(ma
     named = pipeline.score(made / "town.csv", release / "synthetic.csv", release / "schema.yaml", **tvd)
     plain = pipeline.score(made / "town.csv", release / "synthetic.csv", "none", **tvd)
     assert own.outcomes["tvd"].score == named.outcomes["tvd"].score != plain.outcomes["tvd"].score
-    assert "read by the schema of the release" in own.said[-1]
-    assert not any("the schema of the release" in line for card in (named, plain) for line in card.said)
+    assert "read by the schema of the release" in own.notices[-1]
+    assert not any("the schema of the release" in line for card in (named, plain) for line in card.notices)
     shutil.copytree(release, tmp_path / "release")
     (tmp_path / "release" / "schema.yaml").write_text("name: other")
     edited = pipeline.score(made / "town.csv", tmp_path / "release" / "synthetic.csv", **tvd)
@@ -113,14 +113,14 @@ def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
     both = pipeline.score(made / "town.csv", [release / "synthetic.csv", aside], metrics=["tvd"])
     alone = pipeline.score(made / "town.csv", aside, release / "schema.yaml", metrics=["tvd"])
     assert both.cards["other.csv"].outcomes["tvd"].score == alone.outcomes["tvd"].score
-    assert all("read by the schema of the release" in card.said[-1] for card in both.cards.values())
+    assert all("read by the schema of the release" in card.notices[-1] for card in both.cards.values())
     shutil.copytree(release, tmp_path / "release")
     schema = tmp_path / "release" / "schema.yaml"
     schema.write_text(schema.read_text() + "# another\n")
     rebound(tmp_path / "release")
     pair = [release / "synthetic.csv", tmp_path / "release" / "synthetic.csv"]
     differ = pipeline.score(made / "town.csv", {str(i): t for i, t in enumerate(pair)}, metrics=["tvd"])
-    assert all("different schemas" in card.said[-1] for card in differ.cards.values())
+    assert all("different schemas" in card.notices[-1] for card in differ.cards.values())
     assert "0, 1: the releases have different schemas" in repr(differ)
 
 
@@ -135,4 +135,4 @@ def test_frames_have_no_statement_beside_them(made, monkeypatch):
     monkeypatch.chdir(made / "persons" / "release")
     made_table = pd.read_csv("synthetic.csv")
     card = pipeline.score(people(100), made_table, metrics=["tvd"])
-    assert card.release is None and not any("statement" in line for line in card.said)
+    assert card.release is None and not any("statement" in line for line in card.notices)

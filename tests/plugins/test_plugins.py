@@ -134,11 +134,11 @@ def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
     given = ["plugins=[feather,best_pair]", "release.format=feather", "synthesis=best_pair", "output=again"]
     assert command("synth", "from=out/release", *given) == 0
     named = [("synthesis", "best_pair"), ("format", "feather")]
-    assert [(p["kind"], p["name"]) for p in statement("again")["not_ours"]] == named
+    assert [(p["kind"], p["name"]) for p in statement_of("again")["not_ours"]] == named
     assert command("verify", "again/release", given[0]) == 0
     assert "format 'feather' of feather" in capsys.readouterr().out
     assert command("synth", "from=again/release", *given[:3], "output=third") == 0
-    assert statement("third")["not_ours"] == statement("again")["not_ours"], "each is named once"
+    assert statement_of("third")["not_ours"] == statement_of("again")["not_ours"], "each is named once"
     assert command("synth", "from=out/release", "output=plain") == 0
     assert Path("plain/release/privacy.json").read_bytes() == Path("out/release/privacy.json").read_bytes()
 

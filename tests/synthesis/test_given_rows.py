@@ -16,7 +16,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.auto_model import AutoSpec
 from synthesis.consistency.agree import consistent
-from synthesis.given_rows import rows_given
+from synthesis.given_rows import Wish, rows_given
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import IndependentSpec
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
@@ -83,7 +83,7 @@ def drawn(spec, weights, rows=4000, finish=lambda t: t, measured=("a", "b", "c",
     answers = known() if measurements is None else measurements
     model = spec.model(answers, **more)
     rng = np.random.default_rng(3)
-    return rows_given(answers, spec, model, weights, measured=measured, finish=finish, rows=rows, rng=rng, **more)
+    return rows_given(answers, spec, model, Wish(weights, measured, finish, rows), rng=rng, **more)
 
 
 def test_rows_of_the_model_are_exactly_so_many_and_follow_the_conditional_distribution(model):

@@ -57,7 +57,7 @@ def test_a_model_of_structured_queries_is_that_of_the_matrix_written_out(number)
 
 def test_its_slope_is_that_of_its_value_and_its_halves_have_the_noise_that_they_say():
     query, rng = queries()[0], np.random.default_rng(5)
-    term = QueryTerm(query, rng.uniform(0, 60, query.rows), 0.25)
+    term = QueryTerm(rng.uniform(0, 60, query.rows), 0.25, query)
     cells, step = rng.dirichlet(np.ones(query.columns)), 1e-6
     slope = np.zeros(query.columns)
     term.evaluate(cells, 100.0, slope)

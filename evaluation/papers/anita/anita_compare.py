@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import Values
 
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -79,9 +79,9 @@ class PrivacyComparison:
         q = np.linspace(0, 1, points)
         return pd.DataFrame({"quantile": q, "synthetic": _at(self.synthetic, q), "holdout": _at(self.holdout, q)})
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values: means, quantiles, the rank statistic and the verdict."""
-        out: dict[str, Any] = {"not_smaller": self.passed}
+        out: JsonDict = {"not_smaller": self.passed}
         if self.reason:
             out["reason"] = self.reason
         if self.smaller is not None:

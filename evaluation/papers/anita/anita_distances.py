@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, check_same_domain, code_dtype
-from mechanisms.public.domain import Domain
 from mechanisms.public.jit import compiled
 
 Kind = Literal["hamming", "mixed"]
@@ -237,9 +236,3 @@ def matches(queries: CodedTable, reference: CodedTable) -> NearestMatches:
     for asked, stored in parts if len(queries.domain) > 1 else ():
         near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - stored)
     return NearestMatches(queries.rows, int(exact.sum()), int(near.sum()))
-
-
-def project(table: CodedTable, names: tuple[str, ...]) -> CodedTable:
-    """The table with some of its columns."""
-    domain: Domain = table.domain.project(names)
-    return CodedTable(domain, tuple(table.column(n) for n in names), table.weights)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
-from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest, project
+from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest
+from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: A holdout with fewer records is not split for the real-against-real reference.
 SPLIT_ROWS = 20
@@ -34,7 +34,7 @@ class Closer:
     share: RateEstimate
     real: RateEstimate | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return {
             "closer_to_training": self.training,
@@ -89,7 +89,7 @@ class Privacy:
         parts = [c.passed for c in (self.dcr, self.nndr) if c is not None and c.passed is not None]
         return all(parts) if parts else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
         parts = {
             "dcr": self.dcr,
@@ -138,7 +138,7 @@ def privacy(
     names = training.domain.canonical(training.domain.names if columns is None else columns)
     tables = {"training": training, "synthetic": synthetic, **({} if holdout is None else {"holdout": holdout})}
     rng = np.random.default_rng(seed)
-    cut = {k: _sample(project(t, names), max_rows or t.rows, rng) for k, t in tables.items()}
+    cut = {k: _sample(t.over(names), max_rows or t.rows, rng) for k, t in tables.items()}
     rows = {k: t.rows for k, t in cut.items()}
     if min(rows.values()) == 0:
         return Privacy(names, kind, rows, reason="a table without records has no distances")
@@ -187,7 +187,7 @@ def closer(
     if holdout.rows < SPLIT_ROWS:
         return Closer(*parts, estimate(share, variance), None)
     order = rng.permutation(holdout.rows)
-    asked, other = (_rows(holdout, half) for half in np.array_split(order, 2))
+    asked, other = (holdout.at(half) for half in np.array_split(order, 2))
     fair = min(other.rows, training.rows)
     distances = [nearest(asked, _sample(t, fair, rng), kind=kind) for t in (training, other)]
     real, real_variance, _ = _share(*distances)
@@ -219,19 +219,11 @@ def overlap_warning(training: CodedTable, held: NearestMatches) -> tuple[str, ..
 
 
 def _twin_share(table: CodedTable) -> float:
-    rng = np.random.default_rng(0)
-    sums = np.zeros(table.rows, np.uint64)
-    for attribute, column in zip(table.domain.attributes, table.columns, strict=True):
-        sums += rng.integers(0, 2**64, attribute.size, np.uint64)[column]
-    _, inverse, counts = np.unique(sums, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(row_sums(table), return_inverse=True, return_counts=True)
     return float((counts[inverse] > 1).mean())
 
 
 def _sample(table: CodedTable, rows: int, rng: np.random.Generator) -> CodedTable:
     if rows >= table.rows:
         return table
-    return _rows(table, np.sort(rng.choice(table.rows, rows, replace=False)))
-
-
-def _rows(table: CodedTable, chosen: NDArray[np.int64]) -> CodedTable:
-    return CodedTable(table.domain, tuple(np.asarray(c[chosen]) for c in table.columns))
+    return table.at(np.sort(rng.choice(table.rows, rows, replace=False)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.metric import Inputs, Metric, MetricSettings, Options
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _ends(result: Privacy) -> Ends | None:
     return Ends(honest, None, 1.0, share.low, share.high, limits=limits, honest_is=of, poor_is=poor)
 
 
-def _figures(result: Privacy, schema: Schema, options: Options) -> dict[str, Any]:
+def _figures(result: Privacy, schema: Schema, options: Options) -> JsonDict:
     """The curves of both distances."""
     curves = {}
     for name, part in (("dcr", result.dcr), ("nndr", result.nndr)):

@@ -17,6 +17,7 @@ from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,10 @@ class SequentialAccuracy:
         parts = [p.ends for p in self.parts if p.ends is not None]
         if len(parts) < len(self.parts) or not parts:
             return None
-        kept = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(self.parts, parts, strict=True)]
-        return replace(mean_ends(kept), limits=LIMITS)
+        by_part = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(self.parts, parts, strict=True)]
+        return replace(mean_ends(by_part), limits=LIMITS)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         sides = ("real", "synthetic")
         reason = {} if self.score is not None else {"reason": "; ".join(sorted({p.reason for p in self.parts}))}

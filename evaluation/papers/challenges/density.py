@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -13,6 +12,7 @@ from evaluation.drawn_schemas import SCHEMAS, WAYS, draw_schemas
 from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Density:
     seed: int
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first, and the worst marginals."""
         worst = self.frame.drop_duplicates("attributes").sort_values("l1d", ascending=False, kind="stable").head(10)
         return {

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 
 #: Wages from this code on mean "not available" in the 1940 census.
 NOT_AVAILABLE = 999_998
@@ -38,7 +39,7 @@ class GiniScore:
     groups: pd.DataFrame
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         lost = int(self.groups["gini_synthetic"].isna().sum()) if len(self.groups) else 0
         return {

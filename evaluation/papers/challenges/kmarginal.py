@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from evaluation.counts import DENSE_CELLS
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 
 Codes = NDArray[np.int64]
@@ -37,22 +37,6 @@ class Pooled:
     truth: int
     weights: NDArray[np.float64]
     labels: dict[str, Sequence[Any]]
-
-
-def pool_frames(real: pd.DataFrame, synthetic: pd.DataFrame, columns: Sequence[str]) -> Pooled:
-    """Codes of the values of two frames; an absent value is a value of its own."""
-    for name, frame in (("real", real), ("synthetic", synthetic)):
-        absent = [c for c in columns if c not in frame.columns]
-        if absent:
-            raise UserError(f"no column {absent[0]!r}", where=f"the {name} table", fix=f"columns {', '.join(columns)}")
-    codes: dict[str, Codes] = {}
-    sizes: dict[str, int] = {}
-    labels: dict[str, Sequence[Any]] = {}
-    for c in columns:
-        both = pd.concat([real[c], synthetic[c]], ignore_index=True)
-        numbers, values = pd.factorize(both, sort=False, use_na_sentinel=False)
-        codes[c], sizes[c], labels[c] = numbers.astype(np.int64), len(values), list(values)
-    return Pooled(codes, sizes, len(real), np.ones(len(real) + len(synthetic)), labels)
 
 
 def pool_tables(real: CodedTable, synthetic: CodedTable, columns: Sequence[str] | None = None) -> Pooled:
@@ -81,7 +65,7 @@ class KMarginal:
     draws: tuple[tuple[str, ...], ...]
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first, and the worst places and times."""
         worst = self.groups.sort_values("distance", ascending=False, kind="stable").head(10)
         return {

@@ -14,6 +14,7 @@ from scipy.special import rel_entr
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -54,7 +55,7 @@ class PieChart:
         """The score of a segment, on average."""
         return None if self.score is None else self.score / self.segments.size
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         facts = {"score": self.score, "inverse": self.inverse, "segments": self.segments.size}
         return facts | ({"reason": self.reason} if self.reason else {})

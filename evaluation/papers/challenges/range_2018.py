@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 
 QUERIES, CHANCE = 300, 0.33
@@ -42,7 +42,7 @@ class RangeScore:
     seed: int
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first, and the mean relative error of the same queries (Li et al. 2021a)."""
         if self.score is None:
             return {"score": None, "reason": self.reason}

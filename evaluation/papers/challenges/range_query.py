@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_sparse
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -69,7 +69,7 @@ class RangeError:
     undefined: int
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the error first."""
         facts = {"error": self.error, "queries": self.errors.size, "undefined": self.undefined, "seed": self.seed}
         return facts | ({"reason": self.reason} if self.reason else {})
@@ -157,7 +157,7 @@ def relative_error(truth: NDArray[np.float64], answers: NDArray[np.float64], *, 
     """The mean of |made − truth| / truth over the queries with a true answer above 0.
 
     Args:
-        truth, made: answers in records, one per query.
+        truth, synthetic: answers in records, one per query.
     """
     defined = truth > 0
     errors = np.full(truth.shape, np.nan)

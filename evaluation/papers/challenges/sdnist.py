@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
-from evaluation.learning.features import numbers_in, rows_at
+from evaluation.learning.features import numbers_in
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.sdnist_matches import ApparentMatches, matches
 from evaluation.papers.paper_metrics import AreaSettings
@@ -19,6 +18,7 @@ from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class Sdnist:
             return None
         return Ends(self.subsamples[SUBSAMPLES[1]], None, self.independent, honest_is="40 % of the real rows")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         if self.distances is None or self.subsamples is None:
             return {"score": None, "reason": self.reason}
@@ -119,9 +119,9 @@ def sdnist(
     binned_real, binned = in_bins(real, synthetic, values)
     if len(_features(binned_real.domain, by)) < 2:
         return Sdnist(None, reason="fewer than two columns beside the area: no pairs")
-    known = [distances(binned_real, t, by) for t in (binned, *(rows_at(binned_real, rows) for rows in chosen))]
+    tables = [distances(binned_real, t, by) for t in (binned, *(binned_real.at(rows) for rows in chosen))]
     shuffled = CodedTable(binned_real.domain, tuple(rng.permutation(c) for c in binned_real.columns))
-    mine, baseline = known[0], known[2]
+    mine, baseline = tables[0], tables[2]
     label = None if values is None or by is None else values[by].label
     areas = [
         (str(code) if label is None else label(code), score, baseline.areas[code])
@@ -130,7 +130,7 @@ def sdnist(
     return Sdnist(
         mine,
         by or "",
-        {share: each.score for share, each in zip(SUBSAMPLES, known[1:], strict=True)},
+        {share: each.score for share, each in zip(SUBSAMPLES, tables[1:], strict=True)},
         distances(binned_real, shuffled, by).score,
         areas,
         matches(real, synthetic),
@@ -158,9 +158,9 @@ def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> t
 def _numbers(table: CodedTable, attribute: Attribute, values: Values | None) -> Floats | None:
     """The number of each code; None for a column of other values. Texts are read for columns with fixed edges alone."""
     if attribute.ordered:
-        known = {} if values is None else values.numbers(table.domain)
+        numbers = {} if values is None else values.numbers(table.domain)
         every = CodedTable(Domain((attribute,)), (np.arange(attribute.size, dtype=code_dtype(attribute.size)),))
-        return numbers_in(every, attribute.name, known)
+        return numbers_in(every, attribute.name, numbers)
     if values is None or attribute.name not in EDGES:
         return None
     return np.array([_number(values[attribute.name].label(code)) for code in range(attribute.size)])

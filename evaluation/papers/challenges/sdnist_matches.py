@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from evaluation.papers.challenges.kmarginal import Codes, flat_key, pool_tables
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 
 #: What somebody may know of a person: SDNist's quasi-identifiers.
 QUASI = ("SEX", "MSP", "RAC1P", "OWN_RENT", "EDU", "PUMA", "INDP_CAT", "HISP")
@@ -31,7 +31,7 @@ class ApparentMatches:
     apparent: int = 0
     agreeing: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values."""
         return asdict(self) | {"quasi": list(self.quasi)}
 

@@ -13,23 +13,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
-from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_frames, pool_tables
-from evaluation.papers.challenges.sprint2 import SprintScore, by_epsilon, mean_score
+from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_tables
 from evaluation.values.subjects import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
+from mechanisms.public.json_values import JsonDict
 
 PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
-FEATURES = ("company_id", TO, "payment_type", "fare", "tips", "trip_total", "trip_seconds", "trip_miles")
 SEED, DRAWS, CUTOFF = 123456, 50, 250
 NO_UNIT = "the third part, the conjunction, needs the subject of every row"
 WIDTHS = (5, 51)
-#: Lower ends of the intervals [lo, hi); one more reaches to −∞.
-EDGES: dict[str, NDArray[np.float64]] = {
-    **{name: np.arange(0.0, 91, 10) for name in ("fare", "tips", "trip_total", "trip_miles")},
-    "trip_seconds": np.arange(0.0, 1_801, 200),
-}
 
 
 @dataclass(frozen=True)
@@ -50,7 +44,7 @@ class Sprint3:
     details: KMarginal
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         return {
             "score": self.score,
@@ -62,97 +56,51 @@ class Sprint3:
         }
 
 
-def binned(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the scorer's intervals [lo, hi) as codes in place of the five numbers; −1 falls in the first."""
-    cut = {
-        name: pd.Series(np.searchsorted(edges, frame[name].to_numpy(float), side="right"), index=frame.index)
-        for name, edges in EDGES.items()
-        if name in frame.columns
-    }
-    return frame.assign(**{name: codes.where(frame[name].notna(), -1) for name, codes in cut.items()})
+@dataclass(frozen=True)
+class Roles:
+    """The columns that stand for pickup area, shift, dropoff area and taxi."""
 
-
-def sprint3(
-    real: pd.DataFrame, submission: pd.DataFrame, *, epsilons: Sequence[float] | None = None, seed: int = SEED
-) -> SprintScore:
-    """The official score of a submission with an `epsilon` column against the true trips, both with raw values.
-
-    Goal: the mix of trips at every place and time, the flows, and the kinds of taxis. Range: [0, 1000]; 1000 is
-    perfect. Reference: 1 %, 10 % and 50 % of the real rows score 472-547, 703-721 and 887-889.
-    Edge cases: those of `sprint3_table`; without an `epsilon` column nothing is selected, which scores 0.
-
-    Args:
-        epsilons: the budgets expected; None for those of the submission.
-    """
-    parts = by_epsilon(submission, epsilons)
-    return mean_score([(epsilon, sprint3_table(real, part, seed=seed)) for epsilon, part in parts])
-
-
-def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED, strict: bool = True) -> Sprint3:
-    """The official score of one table (one ε), both with raw values.
-
-    Args:
-        strict: refuse a truth that does not show all 21 shifts and 78 areas, as the original does.
-
-    Edge cases: an empty table scores 0 in all parts (the original divides by zero in the last). Trips without a taxi_id
-    take part in all but the conjunction, as there. Where the submission
-    lacks a number that is both a shift and an area in the truth (as a shift, or as an area), the original's join names
-    the other one's column differently and drops its counts to 0: so do we.
-    """
-    pooled = pool_frames(binned(real), binned(synthetic), [PLACE, TIME, UNIT, *FEATURES])
-    return sprint3_parts(pooled, _Names(PLACE, TIME, TO, UNIT), FEATURES, seed=seed, strict=strict)
+    place: str = PLACE
+    time: str = TIME
+    to: str = TO
+    unit: str = ""
 
 
 def sprint3_coded(
     real: CodedTable,
     synthetic: CodedTable,
+    roles: Roles,
+    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
-    place: str = PLACE,
-    time: str = TIME,
-    to: str = TO,
-    unit: NDArray[np.int64] | None = None,
-    synthetic_unit: NDArray[np.int64] | None = None,
     seed: int = SEED,
     cutoff: float = CUTOFF,
     as_published: bool = True,
 ) -> Sprint3:
-    """The same score of any two tables of codes: their discretization stands for the scorer's bins.
+    """The official score, of any two tables of codes: their discretization stands for the scorer's bins.
+
+    Goal: the mix of trips at every place and time, the flows, and the kinds of taxis. Range: [0, 1000]; 1000 is
+    perfect. Reference: 1 %, 10 % and 50 % of the real rows score 472-547, 703-721 and 887-889.
+    Edge cases: an empty table scores 0 in all parts (the original divides by zero in the last). Rows without a subject
+    take part in all but the conjunction, as there.
 
     Args:
-        place, time, to: the columns that stand for pickup area, shift and dropoff area.
-        unit, synthetic_unit: a number per row for the subject, NOBODY for none; without them there is no conjunction
-            and no total. Their order is that of the original's ids: centres are drawn in it.
+        units: a number per real and per synthetic row for the subject, NOBODY for none; without them there is no
+            conjunction and no total. Their order is that of the original's ids: centres are drawn in it.
         as_published: drop counts of numbers that are both a shift and an area as the original does.
     """
     pooled = pool_tables(real, synthetic)
-    features = [n for n in real.domain.names if n not in (place, time)]
-    if unit is not None and synthetic_unit is not None:
-        ids = np.concatenate([unit, synthetic_unit]).astype(np.int64)
+    features = [n for n in real.domain.names if n not in (roles.place, roles.time)]
+    if units is not None:
+        ids = np.concatenate(units).astype(np.int64)
         numbers, values = pd.factorize(ids, sort=True)
         pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
         pooled.labels[""] = list(values)
-    return sprint3_parts(
-        pooled,
-        _Names(place, time, to, ""),
-        features,
-        seed=seed,
-        strict=False,
-        cutoff=cutoff,
-        as_published=as_published,
-    )
-
-
-@dataclass(frozen=True)
-class _Names:
-    place: str
-    time: str
-    to: str
-    unit: str
+    return sprint3_parts(pooled, roles, features, seed=seed, strict=False, cutoff=cutoff, as_published=as_published)
 
 
 def sprint3_parts(
     pooled: Pooled,
-    names: _Names,
+    names: Roles,
     features: Sequence[str],
     *,
     seed: int,
@@ -211,14 +159,14 @@ def _profile(
 ) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
     nobody = [code for code, label in enumerate(pooled.labels[unit]) if _absent(label)]
-    known = ~np.isin(pooled.columns[unit][part], nobody)
-    ids, rows = np.unique(pooled.columns[unit][part][known], return_inverse=True)
+    with_subject = ~np.isin(pooled.columns[unit][part], nobody)
+    ids, rows = np.unique(pooled.columns[unit][part][with_subject], return_inverse=True)
     by_label = sorted(range(len(ids)), key=lambda i: _sort_key(pooled.labels[unit][int(ids[i])]))
     rank = np.empty(len(ids), np.int64)
     rank[by_label] = np.arange(len(ids))
     taxis = rank[rows]
     labels: list[tuple[str, object]] = []
-    present = {n: _present(pooled, n, pooled.columns[n][part][known]) for n in (time, place)}
+    present = {n: _present(pooled, n, pooled.columns[n][part][with_subject]) for n in (time, place)}
     times, places = ({v for _, v in present[n]} for n in (time, place))
     shared = times & places if as_published else times | places
     table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
@@ -226,7 +174,7 @@ def _profile(
         width = len(present[name])
         column = np.zeros(pooled.sizes[name], np.int64)
         column[[code for code, _ in present[name]]] = np.arange(width)
-        cells = taxis * width + column[pooled.columns[name][part][known]]
+        cells = taxis * width + column[pooled.columns[name][part][with_subject]]
         counts = np.bincount(cells, minlength=len(ids) * width).reshape(len(ids), width)
         table[:, len(labels) : len(labels) + width] = counts
         labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
@@ -282,16 +230,7 @@ def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[n
 
 def sprint3_of(inputs: Inputs) -> Sprint3:
     """The metric `sprint3`."""
-    place, time, to = inputs.column("segment"), inputs.column("time"), inputs.column("to")
-    subject = inputs.options.subject
-    units = (None, None) if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
-    return sprint3_coded(
-        inputs.real,
-        inputs.synthetic,
-        place=place,
-        time=time,
-        to=to,
-        unit=units[0],
-        synthetic_unit=units[1],
-        as_published=(place, time) == (PLACE, TIME),
-    )
+    roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
+    units = None if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
+    published = (roles.place, roles.time) == (PLACE, TIME)
+    return sprint3_coded(inputs.real, inputs.synthetic, roles, units, as_published=published)

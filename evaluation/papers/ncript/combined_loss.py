@@ -18,6 +18,7 @@ from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_l
 from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from evaluation.papers.ncript.type_losses import losses_by_type, order_kept
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import JsonDict
 
 PARTS = ("jsd", "bp", "jd", "hh", "hc", "vc")
 #: How many of the worst segments have their temporal scores among the details.
@@ -94,7 +95,7 @@ class Ncript:
         frame = pd.DataFrame({"segment": list(self.segments), **columns, "Total": self.total.sum(axis=0)})
         return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """JSON values; the mean loss of a row first, and the snapshot of every segment, the worst first."""
         rows = self.total.size
         if not rows:
@@ -119,7 +120,7 @@ class Ncript:
             "temporal": self.courses(),
         }
 
-    def courses(self) -> list[dict[str, Any]]:
+    def courses(self) -> list[JsonDict]:
         """The temporal scores chart (2.4.2) as data: each loss as a list over the times.
 
         Of the segments that `NcriptSpec.places` names, else of the WORST worst ones.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaluation.map_columns import MAP, MapColumns
 from evaluation.metric import Inputs, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import setting
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _regions(own: NcriptSettings, schema: Schema | None) -> dict[str, str] | Non
     return {leaf: nodes[i] for leaf, i in zip(tree.leaves, tree.nodes_of(own.regions), strict=True)}
 
 
-def _spec(given: dict[str, Any]) -> NcriptSpec:
+def _spec(given: JsonDict) -> NcriptSpec:
     from evaluation.papers.ncript.ncript_spec import NcriptSpec
 
     names = [f.name for f in fields(NcriptSpec)]
@@ -84,7 +85,7 @@ def _losses(inputs: Inputs) -> Ncript:
     return ncript(cubes, ready.spec)
 
 
-def _figures(result: Ncript, schema: Schema, options: Options) -> dict[str, Any]:
+def _figures(result: Ncript, schema: Schema, options: Options) -> JsonDict:
     """The loss of each place and time, the six losses of some places, and what the worst record types add."""
     from evaluation.pictures.place_map import named
 

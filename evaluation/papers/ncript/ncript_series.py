@@ -1,4 +1,4 @@
-"""N-CRiPT's metrics by time series (N-CRiPT 2021, 2.2.4 and 2.2.5): horizontal and vertical correlation.
+"""N-CRiPT's metrics by time series (N-CRiPT 2021, 2.2.4 and 2.2.5): the losses of horizontal and vertical correlation.
 
 A series is the run of one record type in one segment over the M times; arrays are time × segment × type.
 """
@@ -39,16 +39,6 @@ def horizontal_losses(
     return loss.reshape(segments, types)
 
 
-def horizontal_correlation(
-    real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.9
-) -> NDArray[np.float64]:
-    """HC^A of each segment (2.2.4, equation 3): the mean of `horizontal_losses` over all types.
-
-    Goal: related series stay related. Range: [0, M]; 0 is perfect. Divided by M it is the loss of a row (2.4.1).
-    """
-    return _mean_over_types(horizontal_losses(real, synthetic, threshold=threshold))
-
-
 def vertical_losses(
     real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05
 ) -> NDArray[np.float64]:
@@ -68,21 +58,6 @@ def vertical_losses(
     gap = np.abs(shares[0] - shares[1]).max(axis=0)
     step = 0.5 * (gap > threshold / 2 + ROUNDING) + 0.5 * (gap > threshold + ROUNDING)
     return np.asarray(times * np.where(constant, step, 0.5 * (1.0 - r)))
-
-
-def vertical_correlation(
-    real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05
-) -> NDArray[np.float64]:
-    """VC^A of each segment (2.2.5, equation 4): the mean of `vertical_losses` over all types.
-
-    Goal: trends and seasons stay. Range: [0, M]; 0 is perfect; M/2 is what unrelated series score. Divided by M it is
-    the loss of a row (2.4.1).
-    """
-    return _mean_over_types(vertical_losses(real, synthetic, threshold=threshold))
-
-
-def _mean_over_types(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(losses.sum(axis=1) / max(losses.shape[1], 1))
 
 
 def _row_shares(counts: Cube) -> Cube:

@@ -83,12 +83,12 @@ def kept_pairs(series: Cube, threshold: float) -> StrongPairs:
     """The same, kept for the next table against the same truth: those of the last truth alone."""
     digest = hashlib.blake2b(np.ascontiguousarray(series).tobytes(), digest_size=16)
     digest.update(f"{series.shape}|{threshold!r}".encode())
-    known = _LAST.get(digest.digest())
-    if known is None:
-        known = strong_pairs(series, threshold)
+    cached = _LAST.get(digest.digest())
+    if cached is None:
+        cached = strong_pairs(series, threshold)
         _LAST.clear()
-        _LAST[digest.digest()] = known
-    return known
+        _LAST[digest.digest()] = cached
+    return cached
 
 
 def mean_changes(strong: StrongPairs, synthetic: Cube) -> NDArray[np.float64]:
@@ -99,13 +99,13 @@ def mean_changes(strong: StrongPairs, synthetic: Cube) -> NDArray[np.float64]:
     Args:
         synthetic: times × varying series, centred and of length 1, in the order of the true ones.
     """
-    kept = strong.pairs is not None
+    listed = strong.pairs is not None
     nothing = np.zeros(0, np.int64)
     pair_starts = nothing if strong.pair_starts is None else strong.pair_starts
     pairs = np.zeros(0, np.int32) if strong.pairs is None else strong.pairs
-    truth, made = (np.ascontiguousarray(units.T) for units in (strong.units, synthetic))
-    groups = (strong.starts, strong.members, pair_starts, pairs, kept)
-    return _changes(strong.units, truth, made, strong.threshold, *groups)
+    truth, synthetic_units = (np.ascontiguousarray(units.T) for units in (strong.units, synthetic))
+    groups = (strong.starts, strong.members, pair_starts, pairs, listed)
+    return _changes(strong.units, truth, synthetic_units, strong.threshold, groups)
 
 
 @compiled_with(parallel=True)
@@ -141,15 +141,15 @@ def _fill_strong(units: Cube, threshold: float, starts: Places, pairs: NDArray[n
 def _strong_of(units: Cube, i: int, threshold: float, r: NDArray[np.float64], out: NDArray[np.int32]) -> int:
     """Series i and the later ones that it is strongly correlated with; how many."""
     n = units.shape[1]
-    out[0], found = i, 1
+    out[0], count = i, 1
     for start in range(i + 1, n, r.size):
         width = min(r.size, n - start)
         _products(units, i, start, r[:width])
         for j in range(width):
             if abs(r[j]) > threshold:
-                out[found] = start + j
-                found += 1
-    return found
+                out[count] = start + j
+                count += 1
+    return count
 
 
 @compiled_with(fastmath={"contract"})
@@ -169,27 +169,26 @@ def _changes(
     lines: Cube,
     synthetic: Cube,
     threshold: float,
-    starts: Places,
-    members: Places,
-    pair_starts: Places,
-    pairs: NDArray[np.int32],
-    kept: bool,
+    groups_of: tuple[Places, Places, Places, NDArray[np.int32], bool],
 ) -> NDArray[np.float64]:
     """Each pair of series is looked at once, from its first group; every strand of work keeps sums of its own.
 
     Args:
         units: times × groups; lines: the same, a row per group; synthetic: a row per series.
+        groups_of: where each group's series start; the series; where its pairs start; the pairs; whether these are
+            listed.
     """
+    starts, members, pair_starts, pairs, listed = groups_of
     n, groups = synthetic.shape[0], units.shape[1]
     totals, counts = np.zeros((STRANDS, n)), np.zeros((STRANDS, n))
     for strand in numba.prange(STRANDS):
         r = np.empty(TILE)
-        found = np.empty(0 if kept else groups, np.int32)
+        partners = np.empty(0 if listed else groups, np.int32)
         for u in range(strand, groups, STRANDS):
-            if kept:
+            if listed:
                 others = pairs[pair_starts[u] : pair_starts[u + 1]]
             else:
-                others = found[: _strong_of(units, u, threshold, r, found)]
+                others = partners[: _strong_of(units, u, threshold, r, partners)]
             for v in others:
                 truth = 1.0 if u == v else _product(lines, u, v)
                 one, two = members[starts[u] : starts[u + 1]], members[starts[v] : starts[v + 1]]

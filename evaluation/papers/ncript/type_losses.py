@@ -81,11 +81,13 @@ def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number], *, top: 
     for i, (q, p) in enumerate(zip(np.asarray(real, float), np.asarray(synthetic, float), strict=True)):
         frequent = np.argsort(-q, kind="stable")[:top]
         frequent = frequent[q[frequent] > 0]
-        truth, made = q[frequent], p[frequent]
+        truth, synthetic = q[frequent], p[frequent]
         ordered = truth[:, None] > truth[None, :]
-        kept = np.where(made[:, None] > made[None, :], 1.0, 0.5 * (made[:, None] == made[None, :]))
+        agreeing = np.where(
+            synthetic[:, None] > synthetic[None, :], 1.0, 0.5 * (synthetic[:, None] == synthetic[None, :])
+        )
         if ordered.any():
-            shares[i] = float(kept[ordered].mean())
+            shares[i] = float(agreeing[ordered].mean())
     return shares
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.discovery.unit_sizes import SizeQuestion
-from mechanisms.public.plain_files import JsonDict
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, Norm
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.plain_files import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts

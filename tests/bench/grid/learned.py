@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.learning.features import rows_at
 from evaluation.learning.tstr import tstr
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -53,7 +52,7 @@ def learned(method: Method, table: GridTable, epsilon: float, seed: int) -> list
     """A row a model: the measures of models that learned from synthetic and from real rows, and of the majority."""
     order = np.random.default_rng([seed, table.rows]).permutation(table.rows)
     cut = math.floor(TRAIN_SHARE * table.rows)
-    train, test = rows_at(table.coded, np.sort(order[:cut])), rows_at(table.coded, np.sort(order[cut:]))
+    train, test = table.coded.at(np.sort(order[:cut])), table.coded.at(np.sort(order[cut:]))
     target = TARGETS[table.name] or table.coded.domain.names[-1]
     made = ours(method, GridTable(table.name, train, table.drawn), epsilon, seed).table
     synthetic = CodedTable(train.domain, made.columns)
