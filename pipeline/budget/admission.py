@@ -7,8 +7,7 @@ import math
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from decimal import ROUND_FLOOR, Decimal
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
-from mechanisms.accounting.spend import Spend, spend_of_plan
+from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
@@ -25,17 +24,11 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.budget.planned_release import PlannedRelease, fresh_of
 from pipeline.folders import not_in_release
 from pipeline.plugins.origins import rests_on_others
-from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.post_processing import bound_settings
-from pipeline.settings.specs import Specs, build_specs
+from pipeline.settings.specs import Specs
 from pipeline.statement.statement import why_not_private
 from pipeline.statement.words import reasons_in_words
-
-#: So many files beside a new ledger are looked at, none larger than this.
-BESIDE, BESIDE_BYTES = 100, 10_000_000
-#: Significant digits of an ε that is offered, and the least part of the one asked for that is worth offering.
-DIGITS, LEAST = 3, 1e-3
 
 
 def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[PlannedRelease, ...]:
@@ -48,19 +41,10 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
     wanted = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
     if wanted is None:
         return ()
-
-    def refit(epsilon: float) -> Spend:
-        smaller = build_specs(_with_epsilon(config, epsilon))
-        return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
-
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
     others = rests_on_others(specs, plan)
     resume, settings = config.resume, bound_settings(config)
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, refit, others, settings),)
-
-
-def _with_epsilon(config: Config, epsilon: float) -> Config:
-    return replace(config, privacy=replace(config.privacy, epsilon=epsilon))
+    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, others, settings),)
 
 
 def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
@@ -162,22 +146,9 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
 
 
 def new_words(wanted: LedgerTerms, book: Book) -> str:
-    """That a ledger is new, and which others lie beside it: a name that was mistyped would begin a second budget."""
+    """That a ledger is new: a name that was mistyped would begin a second budget."""
     limit = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
-    said = f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
-    path, others = wanted.path.resolve(), []
-    for other in sorted(path.parent.glob(f"*{path.suffix}"))[:BESIDE]:
-        if other != path and other.is_file() and other.stat().st_size < BESIDE_BYTES and _of_table(other, book):
-            others.append(other.name)
-    return said + (f"; beside it are ledgers for {book.scope.table!r} too: {', '.join(others)}" if others else "")
-
-
-def _of_table(path: Path, book: Book) -> bool:
-    try:
-        other = load_book(path)
-    except UserError:  # another file
-        return False
-    return other is not None and other.scope.table == book.scope.table
+    return f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
 
 
 def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[bytes], None] | None]:
@@ -207,13 +178,10 @@ def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
     else:
         asked = f"{len(fresh)} releases of ε = {math.fsum(r.spend.epsilon for r in fresh):g} in all"
     what = f"{asked} is more than the ledger has left: {left_words(book, first.spend.delta)}; {spent_words(book)}"
-    ways = []
-    if len(fresh) == 1 and first.refit is not None and (smaller := _fitting(first, book)) is not None:
-        ways.append(f"privacy.epsilon={smaller:g} fits")
-    elif len(fresh) > 1:
-        ways.append("fewer of them, or a smaller ε: they are booked all together or not at all")
-    ways.append(f"a higher limit: python -m pipeline budget {path} limit='{{epsilon: …, delta: …}}' reason='…'")
-    return UserError(f"{what}. Nothing was booked", where=SETTING, fix="; or ".join(ways))
+    several = "fewer of them, or a smaller ε: they are booked all together or not at all"
+    way = several if len(fresh) > 1 else "a privacy.epsilon within what is left"
+    way += f"; or a higher limit: python -m pipeline budget {path} limit='{{epsilon: …, delta: …}}' reason='…'"
+    return UserError(f"{what}. Nothing was booked", where=SETTING, fix=way)
 
 
 def spent_words(book: Book) -> str:
@@ -233,31 +201,3 @@ def left_words(book: Book, delta: float) -> str:
         return words
     words += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
     return words + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
-
-
-def _fitting(release: PlannedRelease, book: Book) -> float | None:
-    """The largest ε of three digits with which the same run would fit; None where hardly any does."""
-    assert release.refit is not None
-    refit = release.refit
-
-    def fits(epsilon: float) -> bool:
-        try:
-            return book.admits([refit(epsilon)])
-        except UserError:  # too small for this plan
-            return False
-
-    high = release.spend.epsilon
-    low = _down(high * LEAST)
-    if not fits(low):
-        return None
-    while high / low > 1 + 10.0 ** -(DIGITS + 1):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    nearest = float(f"{low:.{DIGITS}g}")
-    return nearest if fits(nearest) else _down(low)
-
-
-def _down(value: float) -> float:
-    """The number with so many significant digits that is not above."""
-    unit = Decimal(1).scaleb(Decimal(value).adjusted() - DIGITS + 1)
-    return float(Decimal(value).quantize(unit, rounding=ROUND_FLOOR))

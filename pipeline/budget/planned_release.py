@@ -30,7 +30,6 @@ class PlannedRelease:
         spend: its worst case.
         unprotected: the settings for which its release will not be private; empty where it may say that it is.
         resume: whether it goes on with something that may have charged already.
-        refit: a smaller ε → what the same settings would book then; None where nobody can say.
         others: whether its cost rests on parts of plugins.
         settings: as the folder's manifest keeps them, for the message of one that began with others.
     """
@@ -40,7 +39,6 @@ class PlannedRelease:
     spend: Spend
     unprotected: tuple[str, ...]
     resume: bool
-    refit: Callable[[float], Spend] | None = None
     others: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
