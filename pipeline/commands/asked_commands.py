@@ -18,14 +18,12 @@ from typing import Any, TypeAlias
 from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, not_in_release
 from pipeline.settings import config as settings
-from pipeline.settings.compose import compose_config, one_value_each, without_hydra
+from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
 from pipeline.settings.inputs import check_inputs, check_release, check_scored, check_table, check_tables
 from pipeline.settings.overrides import quoted, spelled, with_names
 
 #: What is left to do: gives the exit code.
 Work: TypeAlias = "Callable[[], int]"
-
-#: The forms of a command's answer.
 
 
 def later(name: str, *arguments: Any) -> Work:
@@ -48,14 +46,10 @@ def run(arguments: Sequence[str]) -> Work:
     config = settings.typed(without_hydra(composed), settings.Config)
     check_inputs(config)
     own = composed.hydra
-    if isinstance(own.launcher, str):
-        fix = f"hydra/launcher={own.launcher}, for a sweep (run -m)"
-        raise UserError("a group of settings, not one", where="hydra.launcher", fix=fix)
+    check_hydra(own)
     if not own.run.dir:
         raise UserError("no folder given", where="hydra.run.dir", fix="hydra.run.dir=outputs/mine")
     not_in_release(Path(own.run.dir), "hydra.run.dir")
-    if own.output_subdir is not None:
-        not_in_release(Path(own.run.dir) / own.output_subdir, "hydra.output_subdir")
     return later("pipeline.commands.run_command:run_once", config, composed)
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 import shutil
 import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
@@ -36,13 +33,12 @@ from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import machine_limits
-from pipeline.settings.compose import check_one_list, first_of_sweep, misspelt
+from pipeline.settings.compose import check_hydra, check_one_list, first_of_sweep, misspelt, records_of
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
-from pipeline.sweeps.job_process import OUTCOME, SWEEP, JobOutcome, job, load_json, outcome_of
-from pipeline.sweeps.launching import check_launcher, launcher_of
+from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
 from pipeline.sweeps.look_first import job_schema, look_before_booking
 from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
@@ -73,12 +69,17 @@ def sweep(overrides: Sequence[str]) -> int:
         fixed = [f"hydra.sweep.dir={json.dumps(str(root), ensure_ascii=False)}"]
         params = [f"{k}={v}" for k, v in (master.hydra.sweeper.params or {}).items()]
         asked = [*params, *master.hydra.overrides.task]
-        jobs = planned_jobs(asked, lambda o: loader.load_sweep_config(master, [*o, *fixed]))
+        check_hydra(master.hydra)
+
+        def load(own: Sequence[str]) -> DictConfig:
+            composed: DictConfig = loader.load_sweep_config(master, [*own, *fixed])
+            return composed
+
+        jobs = planned_jobs(asked, load)
         valid = [j for j in jobs if not j.error]
         console = next((j.settings.console for j in valid if j.settings is not None), CONSOLE[0])
         _name_the_invalid(jobs)
         check_one_list(asked)
-        check_launcher(master, loader, job)
         _check_apart(valid)
         _check_begun(valid, root)
         with _opened(root) as inside:
@@ -92,7 +93,8 @@ def sweep(overrides: Sequence[str]) -> int:
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:
-                launched = _launched(loader, master, longest_first(left), fixed, report)
+                n_jobs, shared = master.hydra.launcher.get("n_jobs", 1), inside / "shared"
+                launched = _launched(n_jobs, left, lambda j: records_of(load(j.overrides)), shared, report)
             if launched:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
@@ -186,7 +188,6 @@ def _opened(root: Path) -> Iterator[Path]:
         write_whole(inside / SEEN, BANNER)
         shutil.rmtree(shared, ignore_errors=True)
         shared.mkdir(mode=0o700)
-        (shared / SWEEP).write_text(str(os.getpid()), encoding="utf-8")
         try:
             yield inside
         finally:
@@ -253,78 +254,38 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
 
 
 def _launched(
-    loader: ConfigLoader, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Progress
+    n_jobs: int, jobs: Sequence[Job], records: Callable[[Job], Mapping[str, str]], shared: Path, report: Progress
 ) -> dict[str, JobOutcome]:
-    """The outcomes of the jobs, run by Hydra's launcher."""
-    if not jobs:
-        return {}
+    """The outcomes of the jobs, side by side: the longest first, each when another one has ended.
+
+    Args:
+        n_jobs: how many at a time; -1: as many as cores and memory allow.
+        records: Hydra's own records of a job.
+        shared: a folder that the jobs share.
+    """
     memory, cores = machine_limits.memory_limit_bytes(None), machine_limits.threads(None)
-    limits = {j.settings.limits.memory_gb for j in jobs if j.settings} - {None}
-    memory = min([memory, *(int(x * 1e9) for x in limits if x is not None)])
-    together = side_by_side(jobs, cores, memory)
-    with open_dict(master):
-        if master.hydra.launcher.get("n_jobs") == -1:
-            master.hydra.launcher.n_jobs = together
-            master.hydra.launcher.batch_size = 1  # the longest first, each to the next free core
-    each = [*fixed, f"limits.memory_gb={memory / together / 1e9:.3f}"]
-    if not any(o.startswith("limits.threads=") for o in jobs[0].overrides):
-        each.append(f"limits.threads={max(1, cores // together)}")
+    limits = [j.settings.limits.memory_gb for j in jobs if j.settings is not None]
+    memory = min([memory, *(int(most * 1e9) for most in limits if most is not None)])
+    together = n_jobs if n_jobs > 0 else side_by_side(jobs, cores, memory)
+    processes, pool = JobProcesses(shared), ThreadPoolExecutor(together)
+
+    def outcome(j: Job) -> JobOutcome:
+        assert j.settings is not None
+        own = replace(j.settings.limits, memory_gb=round(memory / together / 1e9, 3))
+        own = replace(own, threads=own.threads or max(1, cores // together))
+        return processes.outcome(replace(j.settings, limits=own), j.root, lambda: records(j))
+
     for j in jobs:
         (j.root / "internal" / OUTCOME).unlink(missing_ok=True)
-    launcher = launcher_of(master, loader, job)
-    stop = threading.Event()
-    watch = threading.Thread(target=_watch, args=(jobs, report, stop), daemon=True)
-    watch.start()
-    ended = False
     try:
-        returns = launcher.launch([[*j.overrides, *each] for j in jobs], initial_job_idx=0)
-        ended = True
+        ends = {j.name: pool.submit(outcome, j) for j in longest_first(jobs)}
+        while at_work := wait(ends.values(), timeout=0.5).not_done:
+            done, running = len(jobs) - len(at_work), min(len(at_work), together)
+            report(done, len(jobs), f"{done} of {len(jobs)} jobs done, {running} at work")
+        return {name: end.result() for name, end in ends.items()}
     finally:
-        stop.set()
-        watch.join()
-        _end_workers(str(master.hydra.launcher._target_), kill=not ended)
-        if not ended:
-            _wait_for_locks(jobs)
-    return {j.name: outcome_of(j.root) or _lost(r) for j, r in zip(jobs, returns, strict=True)}
-
-
-def _lost(returned: Any) -> JobOutcome:
-    """A job that left no outcome: what the launcher says about it."""
-    returned_value = getattr(returned, "_return_value", None)
-    return JobOutcome("failed", "", str(returned_value) if returned_value else "it left no outcome: is the disk full?")
-
-
-def _watch(jobs: Sequence[Job], report: Progress, stop: threading.Event) -> None:
-    """One line for the whole sweep."""
-    while not stop.wait(0.5):
-        done = sum((j.root / "internal" / OUTCOME).exists() for j in jobs)
-        at_work = sum((j.root / "internal" / "lock").exists() for j in jobs) - done
-        report(done, len(jobs), f"{done} of {len(jobs)} jobs done, {max(at_work, 0)} at work")
-
-
-def _end_workers(launcher: str, *, kill: bool) -> None:
-    """joblib keeps its workers for later, in the folder where they began; the next sweep may be elsewhere."""
-    if "joblib" in launcher:
-        from joblib.externals.loky import get_reusable_executor
-
-        get_reusable_executor().shutdown(wait=True, kill_workers=kill)
-
-
-def _wait_for_locks(jobs: Sequence[Job]) -> None:
-    """The jobs of an interrupted sweep end by themselves; what they share is deleted after that, not before."""
-    until = time.monotonic() + 5.0
-    for path in (j.root / "internal" / "lock" for j in jobs):
-        while path.is_file() and time.monotonic() < until and not _free(path):
-            time.sleep(0.1)
-
-
-def _free(path: Path) -> bool:
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
+        pool.shutdown(wait=False, cancel_futures=True)
+        processes.end()
 
 
 def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
