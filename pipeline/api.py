@@ -241,8 +241,10 @@ def score(
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
     several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None
-    made = {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
-    given: dict[str, Any] = {"real": real, **made} | ({} if holdout is None else {"holdout": holdout})
+    files = (
+        {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
+    )
+    given: dict[str, Any] = {"real": real, **files} | ({} if holdout is None else {"holdout": holdout})
     with TemporaryDirectory(prefix="schema-") as place:
         path = None if schema is None or schema == NO_SCHEMA else schema_file(schema, Path(place))
         config.schema = None if schema is None else str(path or NO_SCHEMA)
@@ -253,5 +255,5 @@ def score(
             if several is None:
                 config.synthetic = str(paths["synthetic"])
                 return two_tables.score(config, quiet=True)
-            named = zip(several, made, strict=True)
+            named = zip(several, files, strict=True)
             return score_several(config, {name: str(paths[file]) for name, file in named}, quiet=True)

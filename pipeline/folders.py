@@ -176,8 +176,8 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
         raise UserError("this folder holds a release of something else", where=WHERE, fix=fix)
     if folder.charged and not started:  # its answers may be about another table, or protect other units
         fix = f"another hydra.run.dir (this one is {folder.root}): a new run, with its own budget"
-        what = "this folder keeps charges or answers of a run, but its record of the settings and the table "
-        raise UserError(f"{what}(internal/manifest.json) is gone", where=WHERE, fix=fix)
+        problem = "this folder keeps charges or answers of a run, but its record of the settings and the table "
+        raise UserError(f"{problem}(internal/manifest.json) is gone", where=WHERE, fix=fix)
     if resume and not started:
         fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
         raise UserError(f"nothing to resume in {folder.root}", where="resume", fix=fix)
@@ -269,14 +269,14 @@ def bind(
 
 def changes(first: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:
     """Facts that differ, by their names with dots → what they were, and are; but for those that are drawn once."""
-    found: dict[str, tuple[Any, Any]] = {}
+    differ: dict[str, tuple[Any, Any]] = {}
     for key in (first.keys() | now.keys()) - {"once"}:
         left, right = first.get(key), now.get(key)
         if isinstance(left, dict) and isinstance(right, dict):
-            found |= changes(left, right, f"{prefix}{key}.")
+            differ |= changes(left, right, f"{prefix}{key}.")
         elif left != right:
-            found[f"{prefix}{key}"] = left, right
-    return found
+            differ[f"{prefix}{key}"] = left, right
+    return differ
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Taken
 from pipeline.measuring.attempts import Work
-from pipeline.measuring.discovery_stage import Discovered
+from pipeline.measuring.discovered import Discovered
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design
 from pipeline.settings.ready import Ready

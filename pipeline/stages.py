@@ -16,7 +16,8 @@ from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
 from pipeline.folders import RunFolder, claimed, logged
 from pipeline.inference.relations import Relation, strongest
-from pipeline.load_stage import discover, load
+from pipeline.load_stage import load
+from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import render_run
@@ -71,9 +72,11 @@ class Run:
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
     def _repr_html_(self) -> str:
-        said, words = self.statement, words_of(self.statement.to_json())
-        kept = f"ε = {said.guarantee['epsilon']:.6g}, δ = {said.guarantee['delta']:.3g} for {words['unit']}"
-        rows = [("private", kept if said.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
+        statement, words = self.statement, words_of(self.statement.to_json())
+        promise = (
+            f"ε = {statement.guarantee['epsilon']:.6g}, δ = {statement.guarantee['delta']:.3g} for {words['unit']}"
+        )
+        rows = [("private", promise if statement.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         rows += [
             ("table", f"{self.table}, {self.rows:,} rows"),
             ("noisy marginals", f"{len(self.measurements.answers):,}"),
@@ -104,7 +107,7 @@ def score(context: RunContext, state: State) -> State:
             folder,
             synthetic,
             design.scoring,
-            known=present(state.taken).known,
+            known=present(state.taken).measurements,
             places=design.places,
             statement=state.statement,
             progress=report,
@@ -173,7 +176,7 @@ def run(
 
 
 def _done(context: RunContext, state: State) -> Run:
-    answers, synthetic, design = present(state.taken).known, present(state.synthetic), state.design
+    answers, synthetic, design = present(state.taken).measurements, present(state.synthetic), state.design
     released = (context.folder, present(state.statement), answers, design.schema, present(state.table), state.scores)
     relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
     return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations)

@@ -38,13 +38,13 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
         UserError: an impossible setting of the ledger.
     """
     config = specs.config
-    wanted = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
-    if wanted is None:
+    terms = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
+    if terms is None:
         return ()
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
     others = rests_on_others(specs, plan)
     resume, settings = config.resume, bound_settings(config)
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, others, settings),)
+    return (PlannedRelease(root, terms, spend_of_plan(plan), unprotected, resume, others, settings),)
 
 
 def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
@@ -119,8 +119,8 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         if (old := release.booking()) is None or book.booked(old.id) is not None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
-    if said := _unprotected_words(fresh):
-        print(f"  {said}", file=sys.stderr)
+    if warning := _unprotected_words(fresh):
+        print(f"  {warning}", file=sys.stderr)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
     new, gone = not ledger.path.exists(), recorded(ledger.path)
     try:
@@ -145,10 +145,10 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
     return f"{many} will be NOT private, and {spent} is booked all the same: {why}"
 
 
-def new_words(wanted: LedgerTerms, book: Book) -> str:
+def new_words(terms: LedgerTerms, book: Book) -> str:
     """That a ledger is new: a name that was mistyped would begin a second budget."""
     limit = f"ε = {book.limit.epsilon:g}, δ = {book.limit.delta:g}"
-    return f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
+    return f"{SETTING}={terms.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
 
 
 def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[bytes], None] | None]:
@@ -159,12 +159,12 @@ def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Ca
 
 
 def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
-    first = releases[0].wanted
-    if any(r.wanted.path.resolve() != first.path.resolve() or r.wanted.limit != first.limit for r in releases):
+    first = releases[0].terms
+    if any(r.terms.path.resolve() != first.path.resolve() or r.terms.limit != first.limit for r in releases):
         fix = "one budget.ledger and one budget.limit for all jobs"
         raise UserError("jobs that are booked together need one ledger", where=SETTING, fix=fix)
     for release in releases[1:]:
-        if release.wanted.scope != first.scope:
+        if release.terms.scope != first.scope:
             fix = "one sweep per table, privacy unit and relation, each with a ledger of its own"
             raise UserError("jobs of several tables, units or relations share no ledger", where=SETTING, fix=fix)
     return first
@@ -172,16 +172,16 @@ def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
 
 def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
     """What was asked, what is left, and the way out."""
-    path, first = fresh[0].wanted.path, fresh[0]
+    path, first = fresh[0].terms.path, fresh[0]
     if len(fresh) == 1:
         asked = f"ε = {first.spend.epsilon:g}, δ = {first.spend.delta:g}"
     else:
         asked = f"{len(fresh)} releases of ε = {math.fsum(r.spend.epsilon for r in fresh):g} in all"
-    what = f"{asked} is more than the ledger has left: {left_words(book, first.spend.delta)}; {spent_words(book)}"
+    problem = f"{asked} is more than the ledger has left: {left_words(book, first.spend.delta)}; {spent_words(book)}"
     several = "fewer of them, or a smaller ε: they are booked all together or not at all"
     way = several if len(fresh) > 1 else "a privacy.epsilon within what is left"
     way += f"; or a higher limit: python -m pipeline budget {path} limit='{{epsilon: …, delta: …}}' reason='…'"
-    return UserError(f"{what}. Nothing was booked", where=SETTING, fix=way)
+    return UserError(f"{problem}. Nothing was booked", where=SETTING, fix=way)
 
 
 def spent_words(book: Book) -> str:

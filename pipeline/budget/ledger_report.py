@@ -99,7 +99,7 @@ def planned_json(releases: Sequence[PlannedRelease]) -> dict[str, Any] | None:
     """What a plan says about the shared ledger, without booking; None where none is set."""
     if not releases:
         return None
-    ledger, spends = releases[0].wanted, [r.spend for r in releases]
+    ledger, spends = releases[0].terms, [r.spend for r in releases]
     book = opened(ledger)
     new = tuple(Booking("planned", str(r.root), r.spend, not r.unprotected) for r in releases)
     after = replace(book, bookings=(*book.bookings, *new))

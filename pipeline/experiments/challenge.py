@@ -255,9 +255,9 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
         both = (open_with(table.path, released.data.delimiter, released.limits, folder.temporary), source)
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
-    known, seed = done.measurements, released.synthesis.seed
+    seed, rows = released.synthesis.seed, config.synthesis.rows
     methods, score = synthesizers_of(config.synthesis, settings.methods), partial(score, options, facts)
-    return compared(world.schema, known, methods, rows=config.synthesis.rows, seed=seed, score=score, facts=facts)
+    return compared(world.schema, done.measurements, methods, rows=rows, seed=seed, score=score, facts=facts)
 
 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:

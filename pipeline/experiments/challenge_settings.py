@@ -66,15 +66,15 @@ class ChallengeSettings(ExperimentSource):
 
 
 def rounds(
-    wanted: Mapping[str, Sequence[str]], rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
+    metrics_of: Mapping[str, Sequence[str]], rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """A row for each round: the mean of its metrics' scores and floors; None where one of them is undefined.
 
     A round of which a metric is not scored has none.
     """
     scored = {row["metric"]: row for row in rows if not row.get("part")}
-    made = []
-    for name, metrics in wanted.items():
+    means_of_rounds = []
+    for name, metrics in metrics_of.items():
         if not metrics or set(metrics) - scored.keys():
             continue
         means = {}
@@ -83,8 +83,8 @@ def rounds(
             means[key] = None if None in values else sum(values) / len(values)
         reason = "" if means["score"] is not None else "one of its metrics is undefined"
         rest = {"goal": "high", "reason": reason, "reported": None, "place": ""}
-        made.append({**facts, "metric": name, **means, **rest})
-    return made
+        means_of_rounds.append({**facts, "metric": name, **means, **rest})
+    return means_of_rounds
 
 
 def settings_of_challenge(config: Config) -> ChallengeSettings:
@@ -158,21 +158,21 @@ def _listed(settings: ChallengeSettings) -> tuple[Variant, ...]:
             fix = "'experiment.epsilons=[0.1,1,10]'"
             raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
         return tuple(_bounded(Variant(e), settings.bounds) for e in settings.epsilons)
-    found: list[Variant] = []
-    known = [f.name for f in fields(Variant) if f.name != "run"]
+    variants: list[Variant] = []
+    names = [f.name for f in fields(Variant) if f.name != "run"]
     fix = "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
     for entry in settings.variants:
-        for name in entry.keys() - set(known):
-            near = did_you_mean(str(name), known) or fix
+        for name in entry.keys() - set(names):
+            near = did_you_mean(str(name), names) or fix
             raise UserError(f"unknown field {name!r}", where="experiment.variants", fix=near)
-        epsilon, unit, bound = (entry.get(n) for n in known)
+        epsilon, unit, bound = (entry.get(n) for n in names)
         fits = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf
         fits = fits and (unit is None or isinstance(unit, str))
         fits = fits and (bound is None or (isinstance(bound, int) and not isinstance(bound, bool)))
         if not fits or entry in [v for v in settings.variants if v is not entry]:
             raise UserError(f"got {entry}", where="experiment.variants", fix=f"{fix}, each once")
-        found.append(_bounded(Variant(float(epsilon), unit, bound), settings.bounds))  # type: ignore[arg-type]
-    return tuple(found)
+        variants.append(_bounded(Variant(float(epsilon), unit, bound), settings.bounds))  # type: ignore[arg-type]
+    return tuple(variants)
 
 
 def _bounded(variant: Variant, bounds: dict[str, int]) -> Variant:

@@ -105,9 +105,9 @@ def _exact(number: float) -> str:
 def _with_n(text: str) -> tuple[str, list[str]]:
     """The released table with the archive's text where a value is missing, and its columns."""
     rows = list(csv.reader(io.StringIO(text)))
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows([[cell or NONE for cell in row] for row in rows])
-    return made.getvalue(), rows[0]
+    text_out = io.StringIO()
+    csv.writer(text_out, lineterminator="\n").writerows([[cell or NONE for cell in row] for row in rows])
+    return text_out.getvalue(), rows[0]
 
 
 def write_words(
@@ -125,10 +125,10 @@ def write_words(
         lines += [f"**NOT private: {len(wrong)} of {len(labels)} tables.** {wrong[0]['privacy label detail']}", ""]
     lines += [words.get("detail", ""), ""]
     budgets = sorted({(float(each["epsilon"]), each["delta"]) for each in labels})
-    told = "; ".join(f"ε = {_exact(e)}, δ = {d}" for e, d in budgets)
+    spent = "; ".join(f"ε = {_exact(e)}, δ = {d}" for e, d in budgets)
     sets = list(dict.fromkeys(each["feature set name"] for each in labels))
     lines += [
-        f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects {unit} at {told}.",
+        f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects {unit} at {spent}.",
         "- Each table spends its own budget: whoever publishes several adds them up.",
         f"- Source code: {words.get('code') or 'to be filled in'}",
         "- Privacy proof and guide to the code: PRIVACY.md of the source, and privacy.json and statement.html of each "

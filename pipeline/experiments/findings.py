@@ -177,9 +177,9 @@ def _cells(findings: Findings) -> list[list[str]]:
     """A row of HEADS for each mean score."""
     rows = []
     for row in findings.means:
-        said, score = row["reported"], row["score"]
-        difference = None if None in (said, score) else score - said
-        marks = [shown(v) for v in (said, score, row["error"], difference, row["floor"])]
+        printed_value, score = row["reported"], row["score"]
+        difference = None if None in (printed_value, score) else score - printed_value
+        marks = [shown(v) for v in (printed_value, score, row["error"], difference, row["floor"])]
         marks[1] = f"undefined: {row['reason']}" if score is None and row.get("reason") else marks[1]
         marks[1] += f" ({SMOKE})" * findings.smoke
         marks.append(row.get("place") or "–")
@@ -197,8 +197,8 @@ def told(text: str, inside: Path, console: str, names: Sequence[str] = FILES) ->
 def finished(path: Path, make: Callable[[], Rows]) -> Rows:
     """JSON values from their file if they were finished before; else made, and kept there. NOT private."""
     if path.exists():
-        found: Rows = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        cached: Rows = json.loads(path.read_text(encoding="utf-8"))
+        return cached
     values = make()
     write_whole(path, json.dumps(values, indent=1, allow_nan=False), mode=0o600)
     return values
@@ -212,9 +212,9 @@ def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int
         facts: of the run, with the fingerprint of the data.
         data: further facts of the data.
     """
-    known = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
+    source = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
     name = config.experiment.options.get("name") or config.experiment.kind
-    return {"experiment": name, "smoke": config.smoke, "data": known | data}
+    return {"experiment": name, "smoke": config.smoke, "data": source | data}
 
 
 def draw(findings: Findings, inside: Path) -> None:
@@ -239,11 +239,11 @@ def _panel(axes: Axes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         x, y = [place if single else r["epsilon"] for r in part], [r["score"] for r in part]
         errors = [r["error"] or 0.0 for r in part]
         line = axes.errorbar(x, y, errors, fmt="o-", capsize=3, markersize=4, label=f"{kind}")
-        for key, style, what in (("reported", "s--", "the source"), ("floor", "v:", "floor")):
-            known = [row for row in own if row.get(key) is not None]
-            if known:
-                x, y = [place if single else r["epsilon"] for r in known], [r[key] for r in known]
-                axes.plot(x, y, style, color=line[0].get_color(), markersize=4, label=f"{kind}, {what}")
+        for key, style, suffix in (("reported", "s--", "the source"), ("floor", "v:", "floor")):
+            marked = [row for row in own if row.get(key) is not None]
+            if marked:
+                x, y = [place if single else r["epsilon"] for r in marked], [r[key] for r in marked]
+                axes.plot(x, y, style, color=line[0].get_color(), markersize=4, label=f"{kind}, {suffix}")
     if single:
         axes.set_xticks(range(len(kinds)), kinds, rotation=45, ha="right")
         axes.set_xlabel(f"ε = {ticks[0]:g}")

@@ -149,6 +149,6 @@ def _table2(opened: OpenMap) -> Table2:
 
 def _setting(opened: OpenMap) -> dict[str, Any]:
     config, table = opened.config, opened.world.table
-    what = "generated city (demo)" if inputs.generated(config) else opened.path.name
-    kind = f"{what}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
+    source = "generated city (demo)" if inputs.generated(config) else opened.path.name
+    kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     return setting_of(config, kind, opened.facts, table.rows, columns=list(opened.world.domain.names))

@@ -69,10 +69,10 @@ def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> dict[str, Any
     """
     result = ncript(cubes_from_arrays(truth, np.round(noisy)))
     losses = {name.upper(): values for name, values in result.parts.items()} | {"Total": result.total}
-    wanted = {(int(row["place"]), int(row["time"])) for row in table.printed}
+    places = {(int(row["place"]), int(row["time"])) for row in table.printed}
     rows = [
         {"place": place, "time": time, **{n: float(v[time - 1, place - 1]) for n, v in losses.items()}}
-        for place, time in sorted(wanted)
+        for place, time in sorted(places)
         if place <= truth.shape[1] and time <= truth.shape[0]
     ]
     spread = {}
@@ -125,12 +125,12 @@ def table2_rows(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> list[
 
 def beside_table2(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> tuple[Beside, ...]:
     """Each printed cell of Table 2 beside ours, at the place of the same number."""
-    found = []
+    pairs = []
     for epsilon, place, name, time, *values in table2_rows(maps, table):
         for loss, ours, says in zip(LOSSES, values, values[len(LOSSES) :], strict=False):
-            what = f"{loss} of place {place} ({name}) in month {time}, ε = {epsilon:g}"
-            found += [] if says is None else [Beside(what, ours, says, f"Table 2, {place}, month {time}")]
-    return tuple(found)
+            label = f"{loss} of place {place} ({name}) in month {time}, ε = {epsilon:g}"
+            pairs += [] if says is None else [Beside(label, ours, says, f"Table 2, {place}, month {time}")]
+    return tuple(pairs)
 
 
 def _table2(maps: Mapping[float, Mapping[str, Any]], table: Table2, title: str) -> str:

@@ -66,8 +66,8 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
     own = settings_of(config.experiment, CrcSettings)
     check_words(own.submission)
     if config.release.format != "csv":
-        what = f"got {config.release.format}, but the submission is made of released CSV files"
-        raise UserError(what, where="release.format", fix="release.format=csv")
+        problem = f"got {config.release.format}, but the submission is made of released CSV files"
+        raise UserError(problem, where="release.format", fix="release.format=csv")
     for name in own.only:
         if name not in own.sets:
             fix = did_you_mean(name, own.sets) or f"some of {', '.join(own.sets)}"
@@ -106,7 +106,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     """
     own, parts = settings_of(config.experiment, CrcSettings), list(parts_of(config))
     admission.check(releases(config, root))
-    made: dict[str, Findings] = {}
+    findings_of: dict[str, Findings] = {}
     entries: list[Entry] = []
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         write_whole(folder.manifest, json.dumps({"experiment": own.name, "sets": list(dict(parts))}), mode=0o600)
@@ -114,7 +114,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for name, part in parts:
             home = folder.root / name
             part = replace(part, resume=(home / "internal" / "manifest.json").exists())
-            made[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
+            findings_of[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
             small = challenge.smaller(part) if part.smoke else part
             for variant in variants_of(settings_of_challenge(small)):
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
@@ -122,8 +122,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
         who = unit_in_words(build_unit(config.privacy, config.data))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
-        rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
-        first = next(iter(made.values()))
+        rows = tuple(row | {"dataset": name} for name, own_findings in findings_of.items() for row in own_findings.rows)
+        first = next(iter(findings_of.values()))
         setting = {**first.setting, "experiment": own.name, "settings": asdict(own)}
         notes = (*own.notes, *(() if config.data.path else (f"The table itself: {WHERE}.",)))
         findings = Findings(rows, setting, own.source, own.says, notes).beside

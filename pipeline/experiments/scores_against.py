@@ -1,4 +1,4 @@
-"""Scores of an experiment's tables against each other: a figure, its points, rank correlations. NOT private."""
+"""Scores of an experiment's tables against each other: a figure, its points, rank pairs_beside. NOT private."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
     means = _by_table(mean_rows(rows))
     runs = [_by_table([r for r in rows if r.get("run", 1) == run]) for run in sorted({r.get("run", 1) for r in rows})]
     floors = {row["metric"]: row["floor"] for row in rows if row.get("floor") is not None}
-    made = []
+    scored = []
     for across, others in against.items():
         for up in others:
             both = {key: (s[across], s[up]) for key, s in means.items() if across in s and up in s}
@@ -74,10 +74,10 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
             kinds = dict.fromkeys(kind_of(*key) for key in both)
             parts = {k: {key: s for key, s in means.items() if key in both and kind_of(*key) == k} for k in kinds}
             within = {k: (len(part), _order(part, across, up)) for k, part in parts.items() if len(kinds) > 1}
-            made.append(
+            scored.append(
                 ScoredPair(across, up, points, errors, _order(means, across, up), alone, within, floors.get(up))
             )
-    return tuple(made)
+    return tuple(scored)
 
 
 def kind_of(dataset: str, epsilon: float | None) -> str:
@@ -106,19 +106,21 @@ def _order(tables: Tables, across: str, up: str) -> float | None:
 
 
 def beside_pairs(pairs: Sequence[ScoredPair]) -> tuple[Beside, ...]:
-    """The rank correlations of the means, and of the runs alone; no source prints any."""
-    made = []
+    """The rank pairs_beside of the means, and of the runs alone; no source prints any."""
+    pairs_beside = []
     for pair in pairs:
-        what = f"rank correlation of {pair.across} with {pair.up} over {len(pair.points)} tables"
-        made.append(Beside(what, pair.rho))
+        label = f"rank correlation of {pair.across} with {pair.up} over {len(pair.points)} tables"
+        pairs_beside.append(Beside(label, pair.rho))
         if len(pair.alone) > 1:
             mean = mean_of(pair.alone)
-            made.append(Beside(f"{what}, of a run alone", mean.value, error=mean.error, runs=mean.runs))
+            pairs_beside.append(Beside(f"{label}, of a run alone", mean.value, error=mean.error, runs=mean.runs))
         for kind, (count, rho) in pair.within.items():
             if count < FEWEST:
                 continue
-            made.append(Beside(f"rank correlation of {pair.across} with {pair.up} over {count} tables, {kind}", rho))
-    return tuple(made)
+            pairs_beside.append(
+                Beside(f"rank correlation of {pair.across} with {pair.up} over {count} tables, {kind}", rho)
+            )
+    return tuple(pairs_beside)
 
 
 def write_against(pairs: Sequence[ScoredPair], inside: Path, title: str) -> None:

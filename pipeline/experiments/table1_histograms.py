@@ -37,7 +37,7 @@ from pipeline.settings.config import Config, ReleaseConfig
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
-from pipeline.statement.statement import Declared, make_statement
+from pipeline.statement.statement import Bought, Declared, make_statement
 from pipeline.statement.words import words_of
 
 
@@ -110,8 +110,9 @@ class Maker:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
         seed = row_seed(self.config.privacy.noise_seed, spec)
-        own = Declared(confirmed=self.config.data.confirmed_public)
-        statement = make_statement(self.world.schema, self._clipped.unit, plan, ledger, measurements, seed, taken=own)
+        confirmed = self.config.data.confirmed_public
+        own = Declared(self._clipped.unit, fixed=seed is not None, confirmed=confirmed)
+        statement = make_statement(self.world.schema, plan, own, Bought(ledger, measurements))
         write_whole(home / "privacy.json", json.dumps(statement.to_json(), indent=1), mode=0o600)
         cells = np.maximum(np.rint(measurements.answers[0].values), 0.0).reshape(self.world.histogram.shape)
         size = map_settings(self.config.experiment).sensitivity

@@ -133,7 +133,7 @@ class Release:
         if condition is None:
             coded = new_rows(schema, known, spec, rows=config.rows, rng=rng, model=self._model)
         else:
-            made = given(schema, known, spec, self._model, condition, rows=config.rows, rng=rng)
+            made = given(known, spec, self._model, condition, rows=config.rows, rng=rng)
             coded, facts, schema = made.table, facts_of(condition, made), condition.drawn_by
         texts = frame_kinds.texts(schema, self._kinds)
         table = arrow_table(coded, as_written(schema, known), rng, texts=texts)

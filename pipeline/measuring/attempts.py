@@ -24,7 +24,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import RunFolder
-from pipeline.measuring.discovery_stage import Discovered, ledger_facts
+from pipeline.measuring.discovered import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
@@ -45,7 +45,7 @@ class Work:
 
     Attributes:
         aside: the probability with which units were set aside; None: none were.
-        found: what was found out before the plan; None: nothing was asked.
+        discovered: what was found out before the plan; None: nothing was asked.
         spread: where chunks of a model's rows are drawn.
         note: what notes each charge in a shared budget; None: none is kept.
     """
@@ -58,14 +58,14 @@ class Work:
     folder: RunFolder
     show: Stages
     aside: float | None
-    found: Discovered | None = None
+    discovered: Discovered | None = None
     spread: Spread = EMBEDDED.spread
     note: Callable[[bytes], None] | None = None
 
     @property
     def answered(self) -> frozenset[str]:
         """Ids of the charges for what was discovered that were not lost."""
-        return frozenset() if self.found is None else self.found.answered
+        return frozenset() if self.discovered is None else self.discovered.answered
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
 
     Guarantee: that of the plan.
     """
-    facts, before = ledger_facts(work.aside), None if work.found is None else work.found.plan
+    facts, before = ledger_facts(work.aside), None if work.discovered is None else work.discovered.plan
     with work.show.stage("measure") as report:
         ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
         if before is not None:

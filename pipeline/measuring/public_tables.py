@@ -50,13 +50,13 @@ class PublicFile:
 
 def public_files(selection: Selection, config: SynthesisConfig) -> tuple[PublicFile, ...]:
     """The tables that the settings declare public."""
-    start, found = start_of(config), []
+    start, files = start_of(config), []
     if selection.public_table is not None:
         path, mark = Path(selection.public_table).expanduser(), getattr(selection, "delimiter", ",")
-        found.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
+        files.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
     if start is not None:
-        found.append(PublicFile(START, Path(start).expanduser(), ",", "leave it out"))
-    return tuple(found)
+        files.append(PublicFile(START, Path(start).expanduser(), ",", "leave it out"))
+    return tuple(files)
 
 
 def not_the_private(files: Sequence[PublicFile], facts: dict[str, Any]) -> dict[str, Any]:

@@ -193,6 +193,6 @@ def check_known(statement: Mapping[str, Any], where: str, kinds: Sequence[str]) 
     unknown = [(k, n, m) for k, n, m in named if isinstance(n, str) and n not in _READ[str(k)]]
     if unknown:
         asked = ",".join(m if is_module_name(m) else "MODULE" for m in sorted({m for _, _, m in unknown}))
-        what = " and ".join(f"{k} {n!r}" for k, n, _ in unknown)
+        parts_unknown = " and ".join(f"{k} {n!r}" for k, n, _ in unknown)
         fix = f"{SETTING}=[{asked}] if you trust what is named so: reading a release imports nothing that it names"
-        raise UserError(f"it was made with {what}, not ours", where=where, fix=fix)
+        raise UserError(f"it was made with {parts_unknown}, not ours", where=where, fix=fix)

@@ -165,8 +165,8 @@ def listed(override: Override, most: int) -> list[str]:
     except HydraException:  # glob() stands for names of groups, which it does not know
         values = []
     if not values:
-        what = f"the values of {override.input_line!r} cannot be listed"
-        raise UserError(what, where=str(override.key_or_group), fix=fix)
+        problem = f"the values of {override.input_line!r} cannot be listed"
+        raise UserError(problem, where=str(override.key_or_group), fix=fix)
     return values
 
 
@@ -211,8 +211,8 @@ def _choices(group: str, own: Sequence[str]) -> list[str]:
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:
     if other := of_others(key):
-        what, fix = other
-        return UserError(what, where=f"override {override!r}", fix=fix)
+        problem, fix = other
+        return UserError(problem, where=f"override {override!r}", fix=fix)
     fix = did_you_mean(key, keys) or way_out("", name)
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 

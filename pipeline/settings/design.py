@@ -75,8 +75,8 @@ def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
     try:
         design_of(specs.without_columns(names), least, discovery)
     except UserError as fault:
-        what = f"{fault.what} (where no value of {', '.join(names)} is found, which noise decides)"
-        raise UserError(what, where=fault.where, fix=fault.fix) from fault
+        problem = f"{fault.what} (where no value of {', '.join(names)} is found, which noise decides)"
+        raise UserError(problem, where=fault.where, fix=fault.fix) from fault
 
 
 def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | None = None) -> Design:
@@ -91,14 +91,16 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
     Guarantee: all is public by now, or follows from noisy answers.
     """
     empty = [c.name for c in schema.columns if c.constant and "values" in c.discovered]
-    specs, said = specs.with_bound(max_records).without_columns(empty), []
+    specs, gave_way = specs.with_bound(max_records).without_columns(empty), []
     if empty:
-        said.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
-    found = {c.name: c for c in schema.columns if "values" in c.discovered and not c.constant}
-    fewer = max((len(c.values) for c in found.values()), default=0)
+        gave_way.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
+    listable = {c.name: c for c in schema.columns if "values" in c.discovered and not c.constant}
+    fewer = max((len(c.values) for c in listable.values()), default=0)
     while True:
         listed = {
-            n: column_fields(c) | {"values": list(c.values[:fewer])} for n, c in found.items() if len(c.values) > fewer
+            n: column_fields(c) | {"values": list(c.values[:fewer])}
+            for n, c in listable.items()
+            if len(c.values) > fewer
         }
         try:
             design = design_of(specs, build.with_fine(specs, with_columns(schema, listed)), discovery)
@@ -108,8 +110,10 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
                 raise
             fewer //= 2
     if listed:
-        said.append(f"only the first {fewer:,} values of {', '.join(listed)} are listed: more make marginals too large")
-    return replace(design, gave_way=tuple(said))
+        gave_way.append(
+            f"only the first {fewer:,} values of {', '.join(listed)} are listed: more make marginals too large"
+        )
+    return replace(design, gave_way=tuple(gave_way))
 
 
 def with_columns(schema: Schema, declarations: Mapping[str, Mapping[str, Any]]) -> Schema:

@@ -24,18 +24,18 @@ def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str
     Raises:
         UserError: no such setting, with the nearest known one; a value of another type.
     """
-    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for setting in options:
-        if setting not in known:
-            fix = did_you_mean(str(setting), known) or f"a setting of {group}={name}: {', '.join(known)}"
+        if setting not in names:
+            fix = did_you_mean(str(setting), names) or f"a setting of {group}={name}: {', '.join(names)}"
             raise UserError("no such setting", where=f"{group}.{setting}", fix=fix)
     try:
-        made = OmegaConf.to_object(_merged(cls, options))
+        settings = OmegaConf.to_object(_merged(cls, options))
     except OmegaConfBaseException as error:
         where = f"{group}.{getattr(error, 'full_key', None) or _culprit(cls, options)}"
         raise UserError(first_line(error), where=where, fix=way_out(where, "config")) from error
-    assert isinstance(made, cls)
-    return made
+    assert isinstance(settings, cls)
+    return settings
 
 
 def _merged(cls: type[Any], options: Mapping[str, Any]) -> Any:

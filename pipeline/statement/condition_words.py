@@ -28,17 +28,17 @@ def _shown(value: Any) -> str:
     return "missing" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def refuse_part(given: Mapping[str, Any] | None, what: str) -> None:
+def refuse_part(given: Mapping[str, Any] | None, question: str) -> None:
     """Refuse what only a table of the whole can be asked.
 
     Args:
         given: of the table's manifest.
-        what: what was asked of it, in the plural.
+        question: what was asked of it, in the plural.
     Raises:
         UserError: the table holds only rows that satisfy a condition.
     """
     if given is not None:
-        fix = f"{what} of the release that it was made from; or of a new table without where="
+        fix = f"{question} of the release that it was made from; or of a new table without where="
         raise UserError(
-            f"{what} of a table with only rows with {condition_in_words(given['where'])}", where="where", fix=fix
+            f"{question} of a table with only rows with {condition_in_words(given['where'])}", where="where", fix=fix
         )

@@ -118,9 +118,9 @@ def _promise(statement: Mapping[str, Any], words: Mapping[str, Any]) -> str:
     if not statement["private"]:
         return f"NOT private: {'; '.join(words['reasons_not_private'])}."
     others = said_not_ours(statement.get("not_ours"))
-    said = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
-    said.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
-    return " ".join([words["promise"], *(f"{part}." for part in said if part)])
+    sentences = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
+    sentences.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
+    return " ".join([words["promise"], *(f"{part}." for part in sentences if part)])
 
 
 def _kind(column: Column) -> str:

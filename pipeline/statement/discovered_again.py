@@ -35,12 +35,12 @@ def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, 
         raise ValueError("what was discovered stands in another order than the columns, or is none of them")
     again = _planned(receipts, statement, schema, pairs=False)
     if (paid := bound_receipt(statement)) is not None:
-        said, facts = paid["discovery"], again[paid["id"]]["discovery"]
+        stated, facts = paid["discovery"], again[paid["id"]]["discovery"]
         paired = _planned(receipts, statement, schema, pairs=True)[paid["id"]]["discovery"]["noise_per_record"]
-        facts |= {"noisy": said["noisy"], "chosen": bound_again(paid)}
+        facts |= {"noisy": stated["noisy"], "chosen": bound_again(paid)}
         if len(receipts) > 1:  # what C costs was planned before the sizes of the columns were known
-            facts["noise_per_record"] = said["noise_per_record"]
-        elif math.isclose(said["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
+            facts["noise_per_record"] = stated["noise_per_record"]
+        elif math.isclose(stated["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
             facts["noise_per_record"] = paired
     return again
 
@@ -59,10 +59,10 @@ def _planned(
         cells=[a.size for a in schema.synthesized.attributes],
         pairs=pairs,
     )
-    made = [c.to_json(plan.accountant) for c in plan.charges]
+    planned = [c.to_json(plan.accountant) for c in plan.charges]
     return {
         m["id"]: {**{k: v for k, v in m.items() if k != "cost"}, "answered": e.get("answered") is True}
-        for m, e in zip(made, receipts, strict=True)
+        for m, e in zip(planned, receipts, strict=True)
     }
 
 

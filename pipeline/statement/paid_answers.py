@@ -136,17 +136,17 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
     named = [p for p in statement.get("not_ours") or () if p["kind"] == "query"]
     unknown = sorted(queries & {p["name"] for p in named} - QUERIES.keys())
     relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["unit"]["max_records"])
-    found = load_measurements(release / "measurements", without=unknown)
+    measurements = load_measurements(release / "measurements", without=unknown)
     needed = {e["id"]: _of_scores(e, relation, most) for e in statement["events"] if e.get("accept") or e.get("scores")}
-    for a in found.answers:
+    for a in measurements.answers:
         norm = NOISE_KINDS[a.noise].norm
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
-    shapes = {a.event: (a.query.columns, a.query.rows) for a in found.answers}
+    shapes = {a.event: (a.query.columns, a.query.rows) for a in measurements.answers}
     for receipt in (e for e in statement["events"] if e.get("discovery")):
         name, asked, norm = receipt["id"], question_of(receipt["discovery"]), NOISE_KINDS[receipt["mechanism"]].norm
         needed[name] = asked.sensitivity(norm=norm, neighbouring=relation, max_records=first_bound(statement))
         shapes[name] = asked.shape
-    if (counted := found.histogram) is not None:
+    if (counted := measurements.histogram) is not None:
         question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
         whole = isinstance(counted.query, Identity) and counted.query.rows == most
         if not whole or not counted.clique[0].startswith(question.label[0]):
@@ -258,8 +258,8 @@ def accepted(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     chosen = statement.get("selection")
     by_threshold = bool(limits) and None not in limits
     if chosen is not None and (chosen["threshold"] is True) is not by_threshold:
-        said = "with" if chosen["threshold"] else "without"
-        return False, f"one of several tries was taken {said} a threshold, which its thresholds do not say"
+        how = "with" if chosen["threshold"] else "without"
+        return False, f"one of several tries was taken {how} a threshold, which its thresholds do not say"
     return True, "every noisy score is within its threshold" if scores else "no score decided about the release"
 
 

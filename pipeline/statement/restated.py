@@ -27,16 +27,13 @@ from pipeline.statement.paid_answers import Finding, movements, whole_number
 from pipeline.statement.publication import build_publication
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import (
-    FIXED,
     LIBRARIES,
-    NO_HOLDOUT,
     Declared,
     FoundHere,
     declared_fields,
     in_other_terms,
     total_fields,
     tries_fields,
-    unit_of,
     warned_of,
 )
 from pipeline.statement.words import stated_total
@@ -64,21 +61,12 @@ def made_again(release: Path, schema: Schema, statement: Mapping[str, Any], inde
 
     What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
     """
-    unit = unit_of(statement["unit"])
-    declared = declared_fields(
-        schema,
-        unit,
-        Neighbouring(statement["neighbouring"]),
-        _share_aside(statement["holdout"]),
-        Declared.stated(statement),
-        FoundHere.stated(statement),
-        fixed=statement["noise_source"] == FIXED,
-    )
-    total = statement["running_total"]
+    own, total = Declared.stated(statement), statement["running_total"]
+    relation = Neighbouring(statement["neighbouring"])
     return {
         "version": STATEMENT_VERSION,
-        **declared,
-        **_terms(statement, unit),
+        **declared_fields(schema, relation, own, FoundHere.stated(statement)),
+        **_terms(statement, own.unit),
         "accountant": statement["accountant"],
         "events": _receipts_again(release, schema, statement, index),
         "versions": {name: str(statement["versions"][name]) for name in ("pipeline", *LIBRARIES)},
@@ -86,14 +74,6 @@ def made_again(release: Path, schema: Schema, statement: Mapping[str, Any], inde
         "running_total": None if total is None else total_fields(stated_total(total).to_json()),
         **({"not_ours": statement["not_ours"]} if statement.get("not_ours") else {}),
     }
-
-
-def _share_aside(holdout: Any) -> float | None:
-    if holdout == NO_HOLDOUT:
-        return None
-    if not 0 < holdout < 1:
-        raise ValueError(f"holdout is {holdout!r}, and no share")
-    return float(holdout)
 
 
 def difference(stated: Any, again: Any, name: str) -> str:
@@ -212,9 +192,9 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
 def _wrong_criteria(release: Path, statement: Mapping[str, Any]) -> str:
     """Why what a release was accepted by is nothing that a run compares."""
     columns = len(load_released_schema(release / "schema.yaml").synthesized)
-    for name, wanted in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
-        whole = [whole_number(wanted[key]) for key in ("marginals", "compared", "left_out")]
-        words = wanted.keys() == CRITERION and wanted["metric"] == "l1" and wanted["of"] in ("mean", "largest")
+    for name, criterion in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
+        whole = [whole_number(criterion[key]) for key in ("marginals", "compared", "left_out")]
+        words = criterion.keys() == CRITERION and criterion["metric"] == "l1" and criterion["of"] in ("mean", "largest")
         if not words or min(whole) < 0 or math.comb(columns, whole[0]) != whole[1] + whole[2]:
             return f"{name} compares nothing that a run would"
     return ""

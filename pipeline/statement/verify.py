@@ -51,12 +51,12 @@ class Check:
     Attributes:
         name: what was looked at.
         holds: None where it cannot be told.
-        said: the finding.
+        finding: the finding.
     """
 
     name: str
     holds: bool | None
-    said: str
+    finding: str
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Verification:
     def as_text(self) -> str:
         """One line per check, then the verdict."""
         marks = {True: "ok", False: "NO", None: "--"}
-        lines = [f"  {marks[c.holds]}  {c.name:<12} {shown(c.said)}" for c in self.checks]
+        lines = [f"  {marks[c.holds]}  {c.name:<12} {shown(c.finding)}" for c in self.checks]
         unlike = f"NOT compared: made by version {' and '.join(self.others)}; install it, and verify again"
         return "\n".join([*lines, "NOT sound" if self.contradicted else unlike if self.others else "sound"])
 
@@ -315,8 +315,8 @@ _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "an
 def _private(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     if statement.get("private") is True and not statement.get("reasons_not_private"):
         if statement.get("noise_source") != SECURE and not is_older(statement):
-            said = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
-            return False, said
+            problem = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
+            return False, problem
         return True, "the release says that it is private"
     reasons = "; ".join(reasons_in_words(statement.get("reasons_not_private") or ["no reason given"]))
     return False, f"the release says of itself that it is NOT private: {reasons}"

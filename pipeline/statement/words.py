@@ -61,8 +61,8 @@ def protected(statement: Mapping[str, Any]) -> str:
 
 def reasons_in_words(codes: Any) -> list[str]:
     """Why there is no promise; the texts of an older format as they are."""
-    known = ("noise_seed", "confirmed_public")
-    return [sentence("reason", code) if code in known else str(code) for code in codes]
+    codes_today = ("noise_seed", "confirmed_public")
+    return [sentence("reason", code) if code in codes_today else str(code) for code in codes]
 
 
 def running_total_in_words(stated: Mapping[str, Any] | None) -> str:

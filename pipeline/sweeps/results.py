@@ -102,10 +102,10 @@ def total(frame: pd.DataFrame) -> str:
         if jobs["seed"].notna().any() and jobs["epsilon"].nunique() > 1:
             words += " (a seed: equal noise at two ε gives the truth away)"
         return words
-    for kind, what in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
+    for kind, problem in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
         if kind in stated and stated[kind].nunique() > 1:
             these = "; ".join(sorted(map(str, stated[kind].dropna().unique())))
-            return f"the releases {what} ({these}): no total holds for what is published together"
+            return f"the releases {problem} ({these}): no total holds for what is published together"
     epsilon, delta = (math.fsum(stated[f"spent_{k}"]) for k in ("epsilon", "delta"))
     return f"published together they spend at most ε = {epsilon:g}, δ = {delta:.3g} on the same people"
 

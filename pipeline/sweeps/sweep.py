@@ -108,14 +108,14 @@ def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
         return master
     except (HydraException, OmegaConfBaseException) as error:
         own = [first_of_sweep(spelled(o)) for o in overrides if not o.lstrip("+~").startswith("hydra")]
-        said = misspelt("config", own, error)
-        if said.where != "settings":
-            raise said from error
-        what, fix = str(error).strip().splitlines()[0], "key=value,value or key=range(5); quotes around brackets"
-        if unknown := re.match(r"Could not override '(.*)'", what):  # the first job knows it
-            what = f"it belongs to a choice that is swept, and is not known before: {unknown[1]}"
+        message = misspelt("config", own, error)
+        if message.where != "settings":
+            raise message from error
+        problem, fix = str(error).strip().splitlines()[0], "key=value,value or key=range(5); quotes around brackets"
+        if unknown := re.match(r"Could not override '(.*)'", problem):  # the first job knows it
+            problem = f"it belongs to a choice that is swept, and is not known before: {unknown[1]}"
             fix = f"++{unknown[1]}=VALUE"
-        raise UserError(what, where="run -m", fix=f"{fix}; see run --help") from error
+        raise UserError(problem, where="run -m", fix=f"{fix}; see run --help") from error
 
 
 def _root(master: DictConfig) -> Path:
@@ -211,10 +211,10 @@ def _check_begun(jobs: Sequence[Job], root: Path) -> None:
     there = own | {p.resolve() for p in (*(j.root for j in jobs), *root.glob("*")) if _ended_well(p)}
     if left := sorted(p.name for p in there - resumed):
         more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-        what = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
+        problem = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
         fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
         fix += "another folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
-        raise UserError(f"{what}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
+        raise UserError(f"{problem}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
 
 
 def _ended_well(root: Path) -> bool:

@@ -136,7 +136,7 @@ def test_each_word_about_what_was_discovered_follows_from_the_schema_and_a_plan_
     (release / "privacy.json").write_text(json.dumps(statement))
     rebound(release)
     terms = next(c for c in verify(release).checks if c.name == "terms")
-    assert terms.holds is False and said in terms.said, terms.said
+    assert terms.holds is False and said in terms.finding, terms.finding
 
 
 def test_what_discovered_bounds_cut_off_is_said_to_the_operator_alone(run, capsys):

@@ -59,8 +59,8 @@ def shown(value: float | None) -> str:
 def numbers_of(folder: Path) -> list[dict[str, Any]]:
     """What a finished experiment left beside what is published (`gallery.published.Beside`)."""
     facts = json.loads((folder / "internal" / "experiment.json").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = facts["beside"]
-    return found
+    numbers: list[dict[str, Any]] = facts["beside"]
+    return numbers
 
 
 def table_of(numbers: Sequence[dict[str, Any]]) -> list[str]:

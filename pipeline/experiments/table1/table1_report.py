@@ -46,11 +46,11 @@ class Table1Report:
     def errors(self) -> dict[str, dict[str, float]]:
         """Dataset → score of the figure → its standard error; 0 for one run."""
         scores = ("range_query", "inverse_pie", "mgd")
-        found = {}
+        errors = {}
         for group in zip(*self.runs, strict=True):
             values = {n: [r[n] for r in group] for n in scores} | {"aemc_3way": [r["aemc"]["3-way"] for r in group]}
-            found[group[0]["dataset"]] = {name: mean_of(each).error or 0.0 for name, each in values.items()}
-        return found
+            errors[group[0]["dataset"]] = {name: mean_of(each).error or 0.0 for name, each in values.items()}
+        return errors
 
     @property
     def smoke(self) -> bool:
@@ -221,13 +221,13 @@ def _beside_run(rows: Sequence[dict[str, Any]]) -> list[Beside]:
     for row in rows:
         paper = PAPER.get(row["dataset"])
         if paper is not None:
-            for what, ours, theirs in (
+            for label, ours, theirs in (
                 ("Inv Pie", row["inverse_pie"], paper.inverse_pie),
                 ("RQ", row["range_query"], paper.range_query),
                 ("MGD", row["mgd"], round(paper.mgd, 4)),
             ):
-                place = "Table 1" if what != "MGD" else "Table 1, from its AEMC columns"
-                pairs.append(Beside(f"{what}, {row['dataset']}", ours, theirs, f"{place}, {row['dataset']}"))
+                place = "Table 1" if label != "MGD" else "Table 1, from its AEMC columns"
+                pairs.append(Beside(f"{label}, {row['dataset']}", ours, theirs, f"{place}, {row['dataset']}"))
     return pairs
 
 
@@ -253,8 +253,8 @@ def summary(report: Table1Report) -> str:
         (_named(report, r), *map(_four, (r["inverse_pie"], r["range_query"], r["aemc"]["3-way"], r["mgd"])))
         for r in report.rows
     ]
-    told = [*([TOO_SMALL] if report.smoke else []), *(sentence(c, w) for w, c in report.claims.items())]
-    return "\n".join([*lined_up([heads, *rows]), "", *told])
+    notes_below = [*([TOO_SMALL] if report.smoke else []), *(sentence(c, w) for w, c in report.claims.items())]
+    return "\n".join([*lined_up([heads, *rows]), "", *notes_below])
 
 
 def _named(report: Table1Report, row: Mapping[str, Any]) -> str:
