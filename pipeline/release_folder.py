@@ -107,7 +107,7 @@ def check_seal(folder: RunFolder) -> None:
         raise UserError(problem, where=str(folder.release), fix=fix)
 
 
-def read_release(folder: Path) -> Measured:
+def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
     Raises:

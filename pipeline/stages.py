@@ -25,12 +25,10 @@ from pipeline.run_context import RunContext, Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.scores.table_sources import open_with
-from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
-from pipeline.settings.design import Design, design_of
+from pipeline.settings.design import Design, whole_design
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.settings.ready import ready
-from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import words_of
 
@@ -155,8 +153,8 @@ def run(
     """
     load_used(asdict(config))
     root = Path(root)
-    specs = build_specs(config)
-    design = design_of(specs, build_schema(specs))
+    design = whole_design(config)
+    specs = design.specs
     checked = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
     show = Stages(quiet=quiet, console=config.console)

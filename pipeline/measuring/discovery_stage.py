@@ -49,15 +49,14 @@ def discovered(context: RunContext, state: State) -> Discovered:
     Guarantee: that of the plan.
     """
     schema, plan = state.design.schema, present(state.design.plan.discovery)
-    private, source, charges = present(state.private), present(state.source), plan.of("discover")
+    private, source = present(state.private), present(state.source)
+    charges = plan.of("discover")
     folder, holdout, show = context.folder, context.ready.aside, context.show
 
     @cache
     def weights() -> dict[str, ValueWeights]:
         columns = [schema[c.wanted.column] for c in charges if c.wanted.of_values]
-        read = partial(
-            value_weights, present(state.source), columns, private.unit, key=state.key, engine=context.engine
-        )
+        read = partial(value_weights, source, columns, private.unit, key=state.key, engine=context.engine)
         return read(norm=plan.norm, holdout=holdout, workdir=folder.temporary / ANSWERS)
 
     with show.stage("discover") as report:

@@ -13,9 +13,10 @@ from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from pipeline.settings import build
+from pipeline.settings.config import Config
 from pipeline.settings.memory import check_memory
 from pipeline.settings.scoring import build_places, build_scores
-from pipeline.settings.specs import Specs
+from pipeline.settings.specs import Specs, build_specs
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,16 @@ class Design:
     places: tuple[str, str] | None
     left_out: tuple[str, ...]
     gave_way: tuple[str, ...] = ()
+
+
+def whole_design(config: Config) -> Design:
+    """The design that the settings alone make; whatever the schema leaves open is planned too.
+
+    Raises:
+        UserError: any mistake of the settings or the schema.
+    """
+    specs = build_specs(config)
+    return design_of(specs, build.build_schema(specs))
 
 
 def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> Design:

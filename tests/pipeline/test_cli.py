@@ -262,7 +262,7 @@ def test_a_release_that_is_not_private_is_not_said_to_be_published(town, capsys)
         (["run", *TOWN, "selection.marginals=[age,sex]"], "a list of lists"),
         (["run", *TOWN, "selection.marginals=[[age,sex]"], "close every bracket"),
         (["run", *TOWN, "selection.k=[3,9]"], "1 to 3"),
-        (["run", *TOWN, "hydra.run.dir=/proc/foo"], "a folder that can be made"),
+        (["run", *TOWN, "hydra.run.dir=/proc/foo"], "another folder"),
         (["run", *TOWN, "accept={metric: l1, marginals: 2}"], "'accept=[{metric: l1"),
         (["run", *TOWN, "accept=l1"], "not of the form that this setting has"),
         (["run", *TOWN, "budget.ledger=a.json", "budget.limit=3"], "not of the form that this setting has"),
