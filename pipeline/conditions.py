@@ -12,6 +12,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.json_types import Json, JsonDict
 from pipeline.marginal_files import as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights, no_column
 from synthesis.contract import RowModel, Synthesizer
@@ -30,12 +31,12 @@ class Condition:
     """
 
     schema: Schema
-    asked: Mapping[str, Any]
+    asked: Json
     weights: Mapping[str, Weights]
     drawn_by: Schema
 
 
-def build_condition(schema: Schema, where: Mapping[str, Any] | None) -> Condition | None:
+def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     """The condition; None where nothing is asked.
 
     Raises:
@@ -103,7 +104,7 @@ def given(
     )
 
 
-def facts_of(condition: Condition, rows: GivenRows) -> dict[str, Any]:
+def facts_of(condition: Condition, rows: GivenRows) -> JsonDict:
     """What the manifest of a conditioned table says."""
     how = "drawn from the conditioned model, exact for it" if rows.exact else "chosen among synthetic rows by weight"
     return {"where": dict(condition.asked), "rows": how, "effective_rows": round(rows.effective, 1)}

@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.tables.engine_instances import shared_engine
 from pipeline.folder_lock import held, unwritable
+from pipeline.json_types import Json, JsonDict
 
 BANNER = """NOT PRIVATE. Everything in this folder was made with sight of the raw rows: scores, logs, temporary copies.
 Do not publish it and do not share it. What may leave lies in folders called release, under the terms of the
@@ -229,9 +230,7 @@ def not_in_release(path: Path, where: str) -> None:
             raise UserError(f"{path} lies in the release folder {parent}", where=where, fix=fix)
 
 
-def bind(
-    folder: RunFolder, facts: Mapping[str, Any], *, may_change: Callable[[str], bool] = lambda name: False
-) -> Mapping[str, Any]:
+def bind(folder: RunFolder, facts: Json, *, may_change: Callable[[str], bool] = lambda name: False) -> Json:
     """Bind the folder to settings and data: written when the run starts, compared when it is resumed.
 
     Args:
@@ -248,7 +247,7 @@ def bind(
         write_whole(folder.manifest, json.dumps(facts, indent=1, sort_keys=True), mode=0o600)
         return facts
     try:
-        first: dict[str, Any] = json.loads(folder.manifest.read_text())
+        first: JsonDict = json.loads(folder.manifest.read_text())
     except ValueError as error:
         fix = "a new run, with its own budget"
         raise UserError("the record of the run's settings is damaged", where=str(folder.manifest), fix=fix) from error
@@ -267,7 +266,7 @@ def bind(
     return first
 
 
-def changes(first: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:
+def changes(first: Json, now: Json, prefix: str = "") -> dict[str, tuple[Any, Any]]:
     """Facts that differ, by their names with dots → what they were, and are; but for those that are drawn once."""
     differ: dict[str, tuple[Any, Any]] = {}
     for key in (first.keys() | now.keys()) - {"once"}:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.files import write_whole
@@ -20,6 +19,7 @@ from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind
+from pipeline.json_types import JsonDict
 from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origins_of
@@ -95,7 +95,7 @@ def _table(context: RunContext, report: Progress) -> Path:
     return path
 
 
-def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
+def run_facts(config: Config, schema: Schema, path: Path) -> JsonDict:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     seed = config.privacy.noise_seed
     start = start_in(config.synthesis)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.formats import TableFormat
 from pipeline.folders import RunFolder, whole_folder
+from pipeline.json_types import Json, JsonDict
 from pipeline.marginal_files import write_marginals
 from pipeline.plugins.origins import check_known
 from pipeline.settings.inputs import check_release
@@ -32,7 +32,7 @@ from synthesis.numbers.value_shapes import as_written
 
 #: Schema, content of privacy.json and measurements of a release. A statement of an older format is passed on without
 #: papers; nothing binds one of format 1.
-Measured: TypeAlias = tuple[Schema, dict[str, Any], Measurements]
+Measured: TypeAlias = tuple[Schema, JsonDict, Measurements]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class NewRows:
     rng: np.random.Generator
     asked: int | None
     drawn_by: Schema | None = None
-    given: Mapping[str, Any] | None = None
+    given: Json | None = None
 
 
 def write_release(
@@ -126,7 +126,7 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     return schema, statement, measurements
 
 
-def _bound_statement(folder: Path) -> dict[str, Any]:
+def _bound_statement(folder: Path) -> JsonDict:
     """The content of privacy.json, after all that binds the release was checked; older versions get a warning."""
     fix = "take the release folder of a run, whole"
     manifest = read_manifest(folder)

@@ -20,6 +20,7 @@ from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.json_types import Json
 from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
@@ -39,7 +40,7 @@ def query(
     release: Path | str,
     *,
     marginal: Sequence[str] = (),
-    where: Mapping[str, Any] | None = None,
+    where: Json | None = None,
     solution: str | None = None,
 ) -> pd.DataFrame:
     """A marginal, or the number of records in a range, estimated from noisy answers alone; costs no privacy.
@@ -57,7 +58,7 @@ def answer(
     measurements: Measurements,
     *,
     marginal: Sequence[str] = (),
-    where: Mapping[str, Any] | None = None,
+    where: Json | None = None,
     solution: str | None = None,
 ) -> pd.DataFrame:
     """What the noisy answers of a release say.
@@ -148,7 +149,7 @@ def no_column(schema: Schema, name: str, where: str) -> UserError:
     return UserError(f"no column {name!r}", where=where, fix=fix)
 
 
-def _count(schema: Schema, measurements: Measurements, where: Mapping[str, Any]) -> pd.DataFrame:
+def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFrame:
     """How many records satisfy all conditions; of a bin that one cuts, anything from none to all of its records may."""
     even = {name: code_weights(schema, name, value) for name, value in where.items()}
     cut = [f"{n}: {label}" for n, w in even.items() for label in _cut_bins(schema, n, w)]
@@ -204,7 +205,7 @@ def _of_cells(
 
 
 def _by_curves(
-    schema: Schema, measurements: Measurements, where: Mapping[str, Any], even: Mapping[str, Weights]
+    schema: Schema, measurements: Measurements, where: Json, even: Mapping[str, Weights]
 ) -> dict[str, Weights]:
     """The part of each bin that a condition holds by the column's curve, where it has one; else by its width."""
     shapes, weights = shapes_of(schema, measurements, where), dict(even)

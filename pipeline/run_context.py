@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from evaluation.score import Scorecard
 from mechanisms.accounting.running_total import RunningTotal
@@ -17,6 +17,7 @@ from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.folders import RunFolder
+from pipeline.json_types import Json
 from pipeline.measuring.acceptance import Taken
 from pipeline.measuring.attempts import Work
 from pipeline.measuring.discovered import Discovered
@@ -70,7 +71,7 @@ class State:
 
     design: Design
     source: Source | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Json = field(default_factory=dict)
     private: PrivateTable | None = None
     losses: tuple[ColumnLoss, ...] = ()
     total: RunningTotal | None = None

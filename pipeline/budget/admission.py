@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.bookings import SETTING, Book, LedgerTerms, Refused, Scope, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
@@ -23,6 +22,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.budget.planned_release import PlannedRelease, fresh_of
 from pipeline.folders import not_in_release
+from pipeline.json_types import JsonDict
 from pipeline.plugins.origins import rests_on_others
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.post_processing import bound_settings
@@ -75,11 +75,11 @@ def _unused(settings: BudgetConfig) -> None:
             raise UserError("is set, but there is no ledger", where=f"budget.{name}", fix=fix)
 
 
-def _unit_json(unit: PrivacyUnit) -> dict[str, Any]:
+def _unit_json(unit: PrivacyUnit) -> JsonDict:
     """All that decides which rows are one unit; neither how many of them count nor how they are clipped."""
     if unit.column is None:
         return {"column": None}
-    facts: dict[str, Any] = json.loads(json.dumps(asdict(unit)))
+    facts: JsonDict = json.loads(json.dumps(asdict(unit)))
     return {k: v for k, v in facts.items() if k not in ("max_records", "clip")}
 
 

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -20,6 +19,7 @@ from mechanisms.public.errors import UserError
 from pipeline.budget.admission import left_words, spent_words
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.folders import not_in_release
+from pipeline.json_types import JsonDict
 from pipeline.settings.config import BudgetFileConfig
 
 #: δ at which the table says what one more run may cost.
@@ -45,7 +45,7 @@ def show(config: BudgetFileConfig) -> str:
     return json.dumps(as_json(book), indent=1, allow_nan=False) if config.format == "json" else as_text(book)
 
 
-def as_json(book: Book) -> dict[str, Any]:
+def as_json(book: Book) -> JsonDict:
     """The ledger as JSON values."""
     left = book.filter.room(book.spends, book.limit)
     return {
@@ -95,7 +95,7 @@ def _shown(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "none"
 
 
-def planned_json(releases: Sequence[PlannedRelease]) -> dict[str, Any] | None:
+def planned_json(releases: Sequence[PlannedRelease]) -> JsonDict | None:
     """What a plan says about the shared ledger, without booking; None where none is set."""
     if not releases:
         return None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.bookings import SETTING, Book, Booking, LedgerTerms, load_book, note_charge
 from mechanisms.accounting.charge_marks import Mark, marks_of
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from pipeline.folders import BOOKING, WHERE, changes
+from pipeline.json_types import Json
 
 #: Where a release keeps what it charged, below its folder.
 CHARGES = ("internal/ledger.jsonl", "internal/tries/*/ledger.jsonl", "ledger.jsonl")
@@ -40,7 +40,7 @@ class PlannedRelease:
     unprotected: tuple[str, ...]
     resume: bool
     others: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Json = field(default_factory=dict)
 
     @property
     def name_file(self) -> Path:

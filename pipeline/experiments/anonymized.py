@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from pipeline.experiments.challenge_settings import settings_of_challenge
 from pipeline.experiments.standin import write_coded
 from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder
+from pipeline.json_types import JsonDict
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config
 
@@ -23,7 +23,7 @@ from pipeline.settings.config import Config
 KIND = "k-anonymous"
 
 
-def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int, run: int) -> list[dict[str, Any]]:
+def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int, run: int) -> list[JsonDict]:
     """The scores of a k-anonymous table of the rows that are not set aside, the same rows for all k of a run."""
     settings = settings_of_challenge(config)
     aside = np.random.default_rng([settings.sample_seed, run]).random(world.real.rows) < settings.holdout
@@ -39,7 +39,7 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
     options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
     options = replace(options, holdout=remaining.holdout, values=values)
-    facts: dict[str, Any] = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
+    facts: JsonDict = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"{KIND} {k}: that each row is like {k - 1} others; nothing about what somebody knows besides"}
     return scores_of_table(config, config, remaining, options, facts, anonymous)
 

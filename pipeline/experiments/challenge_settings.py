@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.settings import setting
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
+from pipeline.json_types import Json, JsonDict
 from pipeline.settings.config import Config
 
 T = TypeVar("T")
@@ -44,16 +45,16 @@ class ChallengeSettings(ExperimentSource):
     """
 
     epsilons: list[float] = setting([], above=0)
-    variants: list[dict[str, Any]] = field(default_factory=list)
+    variants: list[JsonDict] = field(default_factory=list)
     bounds: dict[str, int] = field(default_factory=dict)
     schemas: dict[str, str] = field(default_factory=dict)
-    scales: list[dict[str, Any]] = field(default_factory=list)
+    scales: list[JsonDict] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     rounds: dict[str, list[str]] = field(default_factory=dict)
     against: dict[str, list[str]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
-    methods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    methods: dict[str, JsonDict] = field(default_factory=dict)
     samples: list[float] = setting([], above=0, most=1, distinct=True, noun="shares")
     anonymous: list[int] | None = setting([], least=2, distinct=True, noun="k")
     rows: int = setting(20_000, least=1)
@@ -65,9 +66,7 @@ class ChallengeSettings(ExperimentSource):
     sample_seed: int = setting(0, least=0)
 
 
-def rounds(
-    metrics_of: Mapping[str, Sequence[str]], rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def rounds(metrics_of: Mapping[str, Sequence[str]], rows: Sequence[Json], facts: Json) -> list[JsonDict]:
     """A row for each round: the mean of its metrics' scores and floors; None where one of them is undefined.
 
     A round of which a metric is not scored has none.

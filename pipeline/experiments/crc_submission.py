@@ -12,10 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from pipeline.json_types import Json, JsonDict
 from pipeline.statement.words import reasons_in_words
 
 #: Under the experiment's folder.
@@ -55,7 +55,7 @@ def check_words(words: Mapping[str, str]) -> None:
         raise UserError(f"no such word {name!r}", where="experiment.submission", fix=f"one of {', '.join(SAYS)}")
 
 
-def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: bool) -> dict[str, Any]:
+def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: bool) -> JsonDict:
     """The data and the labels of one table, beside each other; returns the labels.
 
     Args:
@@ -69,7 +69,7 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
     detail = words.get("detail", "")
     if not private:
         detail = f"NOT private: {'; '.join(reasons_in_words(statement['reasons_not_private']))}"
-    labels: dict[str, Any] = {
+    labels: JsonDict = {
         "team": words.get("team") or None,
         "submission timestamp": None,
         "target dataset": "national2019" if real else "generated rows, not national2019",
@@ -110,9 +110,7 @@ def _with_n(text: str) -> tuple[str, list[str]]:
     return text_out.getvalue(), rows[0]
 
 
-def write_words(
-    inside: Path, labels: Sequence[Mapping[str, Any]], words: Mapping[str, str], statement: Mapping[str, Any], unit: str
-) -> None:
+def write_words(inside: Path, labels: Sequence[Json], words: Mapping[str, str], statement: Json, unit: str) -> None:
     """abstract.md: the answers of the submission form; no score stands in it, since scores saw the rows.
 
     Args:

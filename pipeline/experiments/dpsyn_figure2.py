@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -22,6 +21,7 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside, as_json
 from pipeline.folders import claimed, logged
+from pipeline.json_types import JsonDict
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
 
@@ -117,7 +117,7 @@ def _write(panels: Mapping[str, FigurePanel], inside: Path) -> None:
         for curve, values in p.stddev.items():
             table.writerows([name, p.epsilon, p.delta, curve, k, v] for k, v in zip(p.ks, values, strict=True))
     write_whole(inside / "figure2.csv", text.getvalue())
-    facts: dict[str, Any] = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
+    facts: JsonDict = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
     facts["beside"] = as_json(
         Beside(f"crossing in panel {n}", p.crossing, p.printed, f"Figure 2 ({n})") for n, p in panels.items()
     )

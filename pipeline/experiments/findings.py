@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,9 +31,10 @@ from pipeline.experiments.gallery.published import (
     printed,
 )
 from pipeline.experiments.repeats import mean_rows
+from pipeline.json_types import Json, JsonDict
 from pipeline.settings.config import Config
 
-Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])
+Rows = TypeVar("Rows", JsonDict, list[JsonDict])
 
 HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
 #: What `write_findings` leaves for readers.
@@ -68,8 +69,8 @@ class Findings:
         further: numbers that no table of ours has, such as noise scales, beside those of the source.
     """
 
-    rows: tuple[dict[str, Any], ...]
-    setting: Mapping[str, Any]
+    rows: tuple[JsonDict, ...]
+    setting: Json
     source: str
     says: str
     notes: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Findings:
     further: tuple[Beside, ...] = ()
 
     @property
-    def means(self) -> tuple[dict[str, Any], ...]:
+    def means(self) -> tuple[JsonDict, ...]:
         """The rows as means over the runs; see `repeats.mean_rows`."""
         return mean_rows(self.rows)
 
@@ -101,7 +102,7 @@ class Findings:
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
 
 
-def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> dict[str, Any]:
+def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> JsonDict:
     """The source's number for a metric at an ε and its place; None and empty where it prints none."""
     number = printed(numbers, metric, epsilon=epsilon, dataset=dataset)
     return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
@@ -124,7 +125,7 @@ def write_findings(findings: Findings, inside: Path) -> None:
     draw(findings, inside)
 
 
-def keep_rows(rows: tuple[dict[str, Any], ...], inside: Path) -> None:
+def keep_rows(rows: tuple[JsonDict, ...], inside: Path) -> None:
     """What a sweep gathers from each of its jobs."""
     columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")
     lines = [{**{k: row.get(k) for k in columns}, "method": row.get("dataset")} for row in rows]
@@ -204,7 +205,7 @@ def finished(path: Path, make: Callable[[], Rows]) -> Rows:
     return values
 
 
-def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int, **data: Any) -> dict[str, Any]:
+def setting_of(config: Config, kind: str, facts: Json, records: int, **data: Any) -> JsonDict:
     """What rows were made from: the experiment, and its data.
 
     Args:
@@ -229,7 +230,7 @@ def draw(findings: Findings, inside: Path) -> None:
         save(figure, inside, "figure")
 
 
-def _panel(axes: Axes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _panel(axes: Axes, name: str, rows: Sequence[Json]) -> None:
     """One metric; what belongs to a table has its colour, and tables of a single ε stand side by side."""
     ticks, kinds = sorted({row["epsilon"] for row in rows}), list(dict.fromkeys(row["dataset"] for row in rows))
     single = len(ticks) == 1 and len(kinds) > 1

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -20,6 +19,7 @@ from pipeline.experiments.experiment_settings import map_settings, rows_of
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.json_types import Json, JsonDict
 from pipeline.load_stage import keep_settings, run_facts
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
@@ -47,7 +47,7 @@ class OpenMap:
 
     config: Config
     path: Path
-    facts: Mapping[str, Any]
+    facts: Json
     maker: Maker
 
     @property
@@ -112,7 +112,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, few tables, one run."""
     settings = map_settings(config.experiment)
-    lists: dict[str, Any] = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
+    lists: JsonDict = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
     lists["repeats"] = 1
     data = config.data
     if data.name == "demo":

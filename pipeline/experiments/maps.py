@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from pipeline.experiments.map_experiment import releases as releases  # what is 
 from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.repeats import mean_beside
+from pipeline.json_types import JsonDict
 from pipeline.settings import inputs
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
@@ -64,7 +64,7 @@ class MapScores(MapSettings, ExperimentSource):
     """
 
     metrics: list[str] = field(default_factory=list)
-    table2: list[dict[str, Any]] = field(default_factory=list)
+    table2: list[JsonDict] = field(default_factory=list)
 
 
 def own(config: Config) -> MapScores:
@@ -92,7 +92,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
             with show.stage(spec.name):
                 rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
         settings, table2 = own(config), _table2(opened)
-        runs: list[dict[float, dict[str, Any]]] = [{} for _ in range(settings.repeats)]
+        runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
                 runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
@@ -113,7 +113,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     return told(summary(findings), root / "internal", config.console, (*FILES, *further))
 
 
-def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
+def _rows(opened: OpenMap, spec: RowSpec) -> list[JsonDict]:
     """The scores of one map."""
     start = time.perf_counter()
     noisy = opened.maker.make(spec)
@@ -137,7 +137,7 @@ def _own_file(opened: OpenMap, spec: RowSpec) -> Path:
     return opened.folder.internal / "rows" / f"{spec.name}-ncript.json"
 
 
-def _own(opened: OpenMap, spec: RowSpec) -> dict[str, Any]:
+def _own(opened: OpenMap, spec: RowSpec) -> JsonDict:
     """The same of a map that was made before."""
     return facts_of(opened.world.histogram, opened.maker.make(spec).histogram, _table2(opened))
 
@@ -147,7 +147,7 @@ def _table2(opened: OpenMap) -> Table2:
     return Table2(own(opened.config).table2, code_names(place))
 
 
-def _setting(opened: OpenMap) -> dict[str, Any]:
+def _setting(opened: OpenMap) -> JsonDict:
     config, table = opened.config, opened.world.table
     source = "generated city (demo)" if inputs.generated(config) else opened.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.json_types import Json, JsonDict
 from pipeline.settings.config import SynthesisConfig
 from pipeline.settings.methods import build_synthesizer
 from synthesis.contract import Synthesizer
@@ -26,7 +26,7 @@ FURTHER: dict[str, type[Synthesizer]] = {"mwem": WeightsSpec}
 TARGETS = "targets"
 
 
-def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Mapping[str, Any]]) -> dict[str, Synthesizer]:
+def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Json]) -> dict[str, Synthesizer]:
     """Label → synthesizer; one without a kind has the settings of `synthesis`, but for what it names.
 
     Raises:
@@ -55,9 +55,9 @@ def compared(
     *,
     rows: int | None,
     seed: int | None,
-    score: Callable[[CodedTable], list[dict[str, Any]]],
-    facts: Mapping[str, Any],
-) -> list[dict[str, Any]]:
+    score: Callable[[CodedTable], list[JsonDict]],
+    facts: Json,
+) -> list[JsonDict]:
     """Each synthesizer's scores; of one that keeps a record of its passes also the distance from its targets.
 
     Args:

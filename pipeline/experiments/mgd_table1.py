@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -22,6 +21,7 @@ from pipeline.experiments.table1.table1_report import as_csv, as_json, as_markdo
 from pipeline.experiments.table1.table1_scores import Yardstick, make_yardstick, own, score_row
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.folders import RunFolder
+from pipeline.json_types import JsonDict
 from pipeline.settings import inputs
 from pipeline.settings.config import Config, PrivacyConfig
 from pipeline.stage_bars import Stages
@@ -61,7 +61,7 @@ def run(
     show = Stages(quiet=quiet, console=config.console)
     with opened_map(config, Path(root), hydra_files, show) as opened:
         settings = own(opened.config)
-        runs: list[list[dict[str, Any]]] = [[] for _ in range(settings.repeats)]
+        runs: list[list[JsonDict]] = [[] for _ in range(settings.repeats)]
         yardstick, specs = make_yardstick(opened.world, settings), rows_of(settings)
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
@@ -73,7 +73,7 @@ def run(
     return Table1Outcome(opened.folder, findings)
 
 
-def _row(maker: Maker, yardstick: Yardstick, spec: RowSpec) -> dict[str, Any]:
+def _row(maker: Maker, yardstick: Yardstick, spec: RowSpec) -> JsonDict:
     """One row: what it was made of, its scores, its promise and its time."""
     start = time.perf_counter()
     noisy = maker.make(spec)
@@ -96,7 +96,7 @@ def _check(config: Config) -> None:
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
 
 
-def _setting(opened: OpenMap, yardstick: Yardstick) -> dict[str, Any]:
+def _setting(opened: OpenMap, yardstick: Yardstick) -> JsonDict:
     """What the rows were made from, and how."""
     config, world = opened.config, opened.world
     generated = inputs.generated(config)

@@ -24,6 +24,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.text_table import markdown
 from pipeline.experiments.findings import save, shown
 from pipeline.experiments.gallery.published import Beside
+from pipeline.json_types import Json, JsonDict
 
 Histogram = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ class Table2:
         names: of the places of the map.
     """
 
-    printed: Sequence[Mapping[str, Any]]
+    printed: Sequence[Json]
     names: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -61,7 +62,7 @@ class Table2:
                 raise UserError(f"got {dict(row)}", where="experiment.table2", fix=fix)
 
 
-def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> dict[str, Any]:
+def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> JsonDict:
     """All that table and figures need of one noisy map, as JSON values.
 
     Args:
@@ -91,7 +92,7 @@ def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> dict[str, Any
     }
 
 
-def write_figures(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside: Path, title: str) -> None:
+def write_figures(maps: Mapping[float, Json], table: Table2, inside: Path, title: str) -> None:
     """Table 2 and the three figures, each with its numbers.
 
     Args:
@@ -109,7 +110,7 @@ def write_figures(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside
         _figure3(maps, inside, title)
 
 
-def table2_rows(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> list[list[Any]]:
+def table2_rows(maps: Mapping[float, Json], table: Table2) -> list[list[Any]]:
     """Every place and time of Table 2 at every ε, and what is printed for it."""
     printed = {(float(r["epsilon"]), int(r["place"]), int(r["time"])): r for r in table.printed}
     rows: list[list[Any]] = []
@@ -123,7 +124,7 @@ def table2_rows(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> list[
     return rows
 
 
-def beside_table2(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> tuple[Beside, ...]:
+def beside_table2(maps: Mapping[float, Json], table: Table2) -> tuple[Beside, ...]:
     """Each printed cell of Table 2 beside ours, at the place of the same number."""
     pairs = []
     for epsilon, place, name, time, *values in table2_rows(maps, table):
@@ -133,7 +134,7 @@ def beside_table2(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> tup
     return tuple(pairs)
 
 
-def _table2(maps: Mapping[float, Mapping[str, Any]], table: Table2, title: str) -> str:
+def _table2(maps: Mapping[float, Json], table: Table2, title: str) -> str:
     """Neighbourhood × month, each loss as ours and as the source prints it."""
     rows = []
     for epsilon, place, name, time, *values in table2_rows(maps, table):
@@ -169,7 +170,7 @@ def _penalty(truth: NDArray[np.integer], counts: NDArray[np.integer]) -> Any:
     return heavy_hitters(truth, counts, level=EXAMPLE_K, delta=EXAMPLE_DELTA, h=EXAMPLE_H)
 
 
-def _figure2(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside: Path, title: str) -> None:
+def _figure2(maps: Mapping[float, Json], table: Table2, inside: Path, title: str) -> None:
     """The sum of each loss over the times, place by place, poor and moderate quality in two colours."""
     rows = [
         [epsilon, i + 1, name, *(facts["sums"][n][i] for n in PANELS)]
@@ -194,7 +195,7 @@ def _figure2(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside: Pat
     save(figure, inside, "figure2")
 
 
-def _figure3(maps: Mapping[float, Mapping[str, Any]], inside: Path, title: str) -> None:
+def _figure3(maps: Mapping[float, Json], inside: Path, title: str) -> None:
     """How the heavy hitters' penalty of the poorest map is spread for three Δ."""
     epsilon, facts = min(maps.items())
     edges = np.linspace(0, 1, BINS + 1)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
@@ -19,6 +18,7 @@ from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, writ
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
 from pipeline.folders import claimed, logged
+from pipeline.json_types import JsonDict
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
 from pipeline.settings.experiment_list import ExperimentConfig
@@ -83,7 +83,7 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
         yield name, replace(config, experiment=ExperimentConfig("challenge", options), selection=selection)
 
 
-def _selected(config: Config, columns: Sequence[str], area: str | None) -> dict[str, Any]:
+def _selected(config: Config, columns: Sequence[str], area: str | None) -> JsonDict:
     """The selection's settings for some columns: where none are said to be important, the area is.
 
     The score has a pair with the area in as many triples as there are further columns, and any other pair in one.

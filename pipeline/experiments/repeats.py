@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pipeline.experiments.gallery.published import Beside
+from pipeline.json_types import Json, JsonDict
 
 #: Differences of runs below this part of the mean are rounding, not an error.
 DUST = 1e-12
@@ -42,9 +42,9 @@ def mean_of(values: Iterable[float | None]) -> Mean:
     return Mean(mean, 0.0 if error < DUST * abs(mean) else error, len(defined))
 
 
-def mean_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+def mean_rows(rows: Iterable[Json]) -> tuple[JsonDict, ...]:
     """A row for each table, ε and metric: the mean `score`, its standard `error`, how many `runs`; else as in run 1."""
-    groups: dict[tuple[str, float | None, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, float | None, str], list[Json]] = {}
     for row in rows:
         groups.setdefault((row["dataset"], row["epsilon"], row["metric"]), []).append(row)
     means = []

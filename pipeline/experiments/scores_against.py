@@ -7,7 +7,6 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -19,9 +18,10 @@ from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
 from pipeline.experiments.table1.claim import spearman
+from pipeline.json_types import Json
 
 #: (dataset, ε) → metric → a row of the findings.
-Tables = dict[tuple[str, float | None], dict[str, Mapping[str, Any]]]
+Tables = dict[tuple[str, float | None], dict[str, Json]]
 #: What is left for readers.
 FILES = ("against.csv", "against.png")
 
@@ -53,7 +53,7 @@ class ScoredPair:
     floor: float | None
 
 
-def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[str]]) -> tuple[ScoredPair, ...]:
+def pairs_of(rows: Sequence[Json], against: Mapping[str, Sequence[str]]) -> tuple[ScoredPair, ...]:
     """The pairs that `against` names (metric → metrics), as far as tables have both scores.
 
     Args:
@@ -88,7 +88,7 @@ def kind_of(dataset: str, epsilon: float | None) -> str:
     return "samples" if head == "sample" else head
 
 
-def _by_table(rows: Sequence[Mapping[str, Any]]) -> Tables:
+def _by_table(rows: Sequence[Json]) -> Tables:
     """(dataset, ε) → metric → its row, where it has a score."""
     tables: Tables = {}
     for row in rows:

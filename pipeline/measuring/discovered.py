@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import Plan, PlannedCharge
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.json_types import JsonDict
 from pipeline.statement.words import sentence
 
 
@@ -28,7 +28,7 @@ class FoundBound:
     max_records: int
     noisy: tuple[float, ...] | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonDict:
         """What a statement says of it beside what was asked."""
         return {"noisy": None if self.noisy is None else list(self.noisy), "chosen": self.max_records}
 

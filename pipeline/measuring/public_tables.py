@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.selection.base import Selection
 from mechanisms.sensitive.private_table import fingerprint
 from mechanisms.sensitive.same_rows import same_rows
+from pipeline.json_types import Json, JsonDict
 from pipeline.settings.config import SynthesisConfig
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.format_2 import starts_from
@@ -59,7 +59,7 @@ def public_files(selection: Selection, config: SynthesisConfig) -> tuple[PublicF
     return tuple(files)
 
 
-def not_the_private(files: Sequence[PublicFile], facts: dict[str, Any]) -> dict[str, Any]:
+def not_the_private(files: Sequence[PublicFile], facts: JsonDict) -> JsonDict:
     """The same facts; the private table itself in the place of a public one is refused.
 
     Raises:
@@ -116,7 +116,7 @@ def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema, start: S
     return started_from(spec, CodedTable(schema.synthesized, columns))
 
 
-def ready_again(config: SynthesisConfig, schema: Schema, statement: Mapping[str, Any]) -> Synthesizer:
+def ready_again(config: SynthesisConfig, schema: Schema, statement: Json) -> Synthesizer:
     """The synthesizer of new rows from a release; a public start has to be the table that its statement names.
 
     Rows of any other table would stand in what is made under a statement that knows nothing of them.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
@@ -12,6 +11,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
+from pipeline.json_types import Json
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.memory import check_memory
@@ -127,7 +127,7 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
     return replace(design, gave_way=tuple(gave_way))
 
 
-def with_columns(schema: Schema, declarations: Mapping[str, Mapping[str, Any]]) -> Schema:
+def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
     """The schema with these declarations in the place of its own, read anew."""
     content = schema.to_fields()
     for name, declaration in declarations.items():

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from mechanisms.accounting.plan import Plan
 from mechanisms.selection.selections import method_of
 from pipeline.folders import RunFolder
+from pipeline.json_types import JsonDict
 from pipeline.settings.config import Config
 
 #: What may differ between a run and its continuation, whatever is there; a ledger's limit has a command of its own.
 FREE = ("resume", "limits", "plan", "engine", "console")
 
 
-def bound_settings(config: Config) -> dict[str, Any]:
+def bound_settings(config: Config) -> JsonDict:
     """The settings that a run is known by, and that a continuation shares but for `post_processing`."""
     settings = asdict(config)
     for free in FREE:

@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.plain_files import check_plain, open_plain, read_mapping
+from pipeline.json_types import Json
 
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"
 FORMAT = "release-manifest/1"
@@ -34,7 +34,7 @@ class Manifest:
     rows_asked: int | None
     signer: str | None
     files: Mapping[str, str]
-    given: Mapping[str, Any] | None = None
+    given: Json | None = None
 
     def write(self, folder: Path) -> bytes:
         """Write manifest.json; returns its bytes, which are what a signature signs."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planned_discovery import plan_discovery
@@ -13,13 +12,14 @@ from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
+from pipeline.json_types import Json, JsonDict
 from pipeline.statement.paid_answers import bound_again, bound_receipt, first_bound, question_of
 from pipeline.statement.stated_plan import CALIBRATED, one_try
 
-Receipt = Mapping[str, Any]
+Receipt = Json
 
 
-def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, dict[str, Any]]:
+def discovered_again(statement: Json, schema: Schema) -> dict[str, JsonDict]:
     """Each charge → what its receipt has to say; its noisy counts, and whether it was lost, stand as they are.
 
     Args:
@@ -45,9 +45,7 @@ def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, 
     return again
 
 
-def _planned(
-    receipts: Sequence[Receipt], statement: Mapping[str, Any], schema: Schema, *, pairs: bool
-) -> dict[str, dict[str, Any]]:
+def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pairs: bool) -> dict[str, JsonDict]:
     """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
     most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
     budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Set
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import DISTANCES, HISTOGRAM, index_of, load_measurements, load_released_schema
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS, TableFormat
+from pipeline.json_types import Json
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
@@ -39,7 +39,7 @@ RELATIVE, ABSOLUTE = 1e-6, 2e-3
 ROOM = 2**12
 
 
-def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def other_files(release: Path, statement: Json, index: Json) -> Finding:
     """Files, arrays, answers, marginals and columns are those that a run writes from these measurements.
 
     Raises:
@@ -61,7 +61,7 @@ def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     return (False, wrong) if wrong else (True, "tables and marginals are those of the measurements, and nothing more")
 
 
-def written_with(release: Path, statement: Mapping[str, Any]) -> tuple[Schema, Measurements, Set[str]]:
+def written_with(release: Path, statement: Json) -> tuple[Schema, Measurements, Set[str]]:
     """The schema that rows were written with, the measurements, and queries whose answers are left out of them.
 
     Raises:
@@ -107,7 +107,7 @@ def _wrong_answers(release: Path, measurements: Measurements) -> str:
     return f"answers.npz holds arrays of no answer: {', '.join(foreign[:6])}" if foreign else ""
 
 
-def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement: Mapping[str, Any]) -> str:
+def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement: Json) -> str:
     """The first file that says other numbers than the measurements; empty where there is none."""
     same_libraries = all(statement["versions"][name] == version(name) for name in LIBRARIES)
     for name, again in frames.items():

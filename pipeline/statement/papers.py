@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.json_types import Json
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
@@ -23,13 +23,13 @@ NAMED = ("measurements/answers.npz", "privacy.json")
 
 def write_papers(
     folder: Path,
-    statement: Mapping[str, Any],
+    statement: Json,
     schema: Schema,
     *,
     table: str,
     rows_asked: int | None,
     signer: Signer | None,
-    given: Mapping[str, Any] | None = None,
+    given: Json | None = None,
 ) -> None:
     """Write statement.html, deployment.yaml, croissant.json, manifest.json and, with a key, signature.json.
 

@@ -21,6 +21,7 @@ from mechanisms.public.rules.unit_histogram import UNITS
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.json_types import Json, JsonDict
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.discovered_again import discovered_again
 from pipeline.statement.paid_answers import Finding, movements, whole_number
@@ -44,7 +45,7 @@ ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells",
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 
 
-def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def restated(release: Path, statement: Json, index: Json) -> Finding:
     """Every field is what it is in the statement that is made again; for a release of this version."""
     if wrong := _wrong_ids(statement) or _wrong_criteria(release, statement) or _wrong_order(statement, index):
         return False, wrong
@@ -56,7 +57,7 @@ def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, An
     return True, "every field of privacy.json follows from the receipts, the schema and the settings that it names"
 
 
-def made_again(release: Path, schema: Schema, statement: Mapping[str, Any], index: Mapping[str, Any]) -> dict[str, Any]:
+def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
     """The content of privacy.json as a run with these charges writes it.
 
     What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
@@ -97,7 +98,7 @@ def difference(stated: Any, again: Any, name: str) -> str:
     return "" if same else f"{name} is {stated!r}, and follows as {again!r}"
 
 
-def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
+def _terms(statement: Json, unit: PrivacyUnit) -> JsonDict:
     """Each key that follows from the receipts and the budget → what it has to be."""
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
@@ -119,9 +120,7 @@ def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
     return facts | {k: statement[k] for k in ("guarantee", "original", "epsilon_at", "curve", "group_privacy")}
 
 
-def _receipts_again(
-    release: Path, schema: Schema, statement: Mapping[str, Any], index: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _receipts_again(release: Path, schema: Schema, statement: Json, index: Json) -> list[JsonDict]:
     """Each receipt with all that follows from its numbers."""
     accountant, _ = accountant_of(statement)
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
@@ -162,7 +161,7 @@ def _receipts_again(
     return again
 
 
-def _wrong_ids(statement: Mapping[str, Any]) -> str:
+def _wrong_ids(statement: Json) -> str:
     """Why the names of the charges are not those of a plan: places in their order, a reserve, and what is beside."""
     last, gaps, rank, criteria = -1, False, -1, 0
     for receipt in statement["events"]:
@@ -189,7 +188,7 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def _wrong_criteria(release: Path, statement: Mapping[str, Any]) -> str:
+def _wrong_criteria(release: Path, statement: Json) -> str:
     """Why what a release was accepted by is nothing that a run compares."""
     columns = len(load_released_schema(release / "schema.yaml").synthesized)
     for name, criterion in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
@@ -200,7 +199,7 @@ def _wrong_criteria(release: Path, statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def _wrong_order(statement: Mapping[str, Any], index: Mapping[str, Any]) -> str:
+def _wrong_order(statement: Json, index: Json) -> str:
     """Answers stand in the order of their charges."""
     places = {e["id"]: i for i, e in enumerate(statement["events"])}
     order = [places[a["event"]] for a in index["answers"]]

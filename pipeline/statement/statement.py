@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
@@ -20,6 +19,7 @@ from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.json_types import Json, JsonDict
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.specs import Specs
 from pipeline.statement.publication import Publication
@@ -60,7 +60,7 @@ class Declared:
     selection_rows: int | None = None
     max_unplaced: float = 1.0
 
-    def facts(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[JsonDict]:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
         facts += [] if self.start is None else [self.start.fact]
@@ -68,7 +68,7 @@ class Declared:
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
 
     @classmethod
-    def stated(cls, statement: Mapping[str, Any]) -> Declared:
+    def stated(cls, statement: Json) -> Declared:
         """The same, back from the content of privacy.json."""
         facts = {f["fact"]: f for f in statement["public_facts"]}
         table, start, holdout = facts.get("public_table"), facts.get("public_start"), statement["holdout"]
@@ -122,7 +122,7 @@ class FoundHere:
         return cls(tuple(c.wanted.column for c in plan.of("discover")), plan.cap)
 
     @classmethod
-    def stated(cls, statement: Mapping[str, Any]) -> FoundHere:
+    def stated(cls, statement: Json) -> FoundHere:
         """The same, back from the content of privacy.json."""
         asked = [e["discovery"] for e in statement["events"] if e.get("discovery")]
         return cls(tuple(a["column"] for a in asked), next((a["cap"] for a in asked if "cap" in a), None))
@@ -142,9 +142,9 @@ class Bought:
     measurements: Measurements
     chosen: Collection[str] = ()
     scores: Sequence[float | None] = ()
-    bound: Mapping[str, Any] | None = None
+    bound: Json | None = None
 
-    def receipts(self, plan: Plan) -> tuple[dict[str, Any], ...]:
+    def receipts(self, plan: Plan) -> tuple[JsonDict, ...]:
         """Each charge with what it bought."""
         histogram = [] if self.measurements.histogram is None else [self.measurements.histogram]
         answered = {a.event: a for a in (*self.measurements.answers, *histogram)}
@@ -159,8 +159,8 @@ def make_statement(
     bought: Bought,
     *,
     publication: Publication | None = None,
-    running_total: Mapping[str, Any] | None = None,
-    not_ours: Sequence[Mapping[str, Any]] = (),
+    running_total: Json | None = None,
+    not_ours: Sequence[Json] = (),
 ) -> PrivacyStatement:
     """The statement, from the objects that were used.
 
@@ -194,7 +194,7 @@ def make_statement(
     )
 
 
-def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> dict[str, Any]:
+def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> JsonDict:
     """All fields that follow from the schema and the settings: of a run, and of its release again."""
     reasons = why_not_private(schema, 0 if own.fixed else None, confirmed=own.confirmed)
     return {
@@ -210,7 +210,7 @@ def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, h
     }
 
 
-def in_other_terms(promised: Composition) -> dict[str, Any]:
+def in_other_terms(promised: Composition) -> JsonDict:
     """The guarantee before any δ is chosen, at other δ, and for groups of units."""
     groups = ((k, promised.of_group(k)) for k in GROUPS)
     return {
@@ -221,13 +221,13 @@ def in_other_terms(promised: Composition) -> dict[str, Any]:
     }
 
 
-def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> dict[str, Any]:
+def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> JsonDict:
     """What is public about several tries: the expected number, never how many there were."""
     facts = {"tries_expected_at_most": selection.tries, "threshold": selection.threshold}
     return {**facts, "one_try": asdict(one), "total": asdict(selection.total(one))}
 
 
-def total_fields(running_total: Mapping[str, Any]) -> dict[str, Any]:
+def total_fields(running_total: Json) -> JsonDict:
     """What a budget ledger says, without its sentence."""
     return {name: value for name, value in running_total.items() if name != "sentence"}
 
@@ -255,7 +255,7 @@ def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) 
     return [*reasons, "confirmed_public"] if unconfirmed else reasons
 
 
-def unit_fields(unit: PrivacyUnit) -> dict[str, Any]:
+def unit_fields(unit: PrivacyUnit) -> JsonDict:
     """Who is protected, and how much of a unit counts; None where a record is the unit."""
     if unit.column is None:
         return {"column": None, "max_records": 1, "clip": None, "missing": None, "ids": None}
@@ -264,7 +264,7 @@ def unit_fields(unit: PrivacyUnit) -> dict[str, Any]:
     return {**facts, "ids": ids}
 
 
-def unit_of(fields: Mapping[str, Any]) -> PrivacyUnit:
+def unit_of(fields: Json) -> PrivacyUnit:
     """The same, back from the content of privacy.json.
 
     Raises:
@@ -277,9 +277,7 @@ def unit_of(fields: Mapping[str, Any]) -> PrivacyUnit:
     return PrivacyUnit(column, **facts, missing_values=tuple(ids["no_id"]), rules=tuple(ids["rules"]))
 
 
-def _answered(
-    receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal], chosen: Collection[str]
-) -> dict[str, Any]:
+def _answered(receipt: JsonDict, answered: Mapping[str, NoisyMarginal], chosen: Collection[str]) -> JsonDict:
     """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
     answer = answered.get(receipt["id"])
     if answer is None:
@@ -288,14 +286,14 @@ def _answered(
     return {**receipt, **bought, "answered": True}
 
 
-def _with_bound(receipt: dict[str, Any], bound: Mapping[str, Any] | None) -> dict[str, Any]:
+def _with_bound(receipt: JsonDict, bound: Json | None) -> JsonDict:
     """The charge for counts of units, with these counts and what follows from them."""
     if bound is None or "cap" not in receipt.get("discovery", {}):
         return receipt
     return {**receipt, "discovery": {**receipt["discovery"], **bound}}
 
 
-def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict[str, Any]:
+def _with_score(receipt: JsonDict, scores: Sequence[float | None]) -> JsonDict:
     """The charge for a noisy score with what it said, and by how much that may be off."""
     if "accept" not in receipt:
         return receipt
@@ -303,7 +301,7 @@ def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict
     return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 
-def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> list[dict[str, Any]]:
+def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> list[JsonDict]:
     """What is taken as public; arguments as of `declared_fields`."""
     unit = own.unit
     discovered = [
@@ -313,7 +311,7 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
     ]
     confirmed = "schema" if schema.confirmed_public else "settings" if own.confirmed else None
     named = {"fact": "schema", "name": schema.name, "source": schema.source}
-    facts: list[dict[str, Any]] = [{**named, "confirmed": confirmed, "discovered": discovered}]
+    facts: list[JsonDict] = [{**named, "confirmed": confirmed, "discovered": discovered}]
     if schema.rules.declared:
         facts.append({"fact": "rules", "rules": [*schema.rules.declared]})
     if neighbouring is Neighbouring.REPLACE:
@@ -326,10 +324,10 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
     return [*facts, *own.facts()]
 
 
-def outside(schema: Schema, own: Declared) -> list[dict[str, Any]]:
+def outside(schema: Schema, own: Declared) -> list[JsonDict]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
     unit = own.unit
-    stops: list[dict[str, Any]] = [{"stop": "column", "column": name} for name in schema.refusals]
+    stops: list[JsonDict] = [{"stop": "column", "column": name} for name in schema.refusals]
     stops += [{"stop": "rule", "rule": rule} for rule in schema.refusing_rules]
     if unit.column is not None and unit.missing == "refuse":
         stops.append({"stop": "missing_unit"})

@@ -18,6 +18,7 @@ from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import delta
+from pipeline.json_types import Json, JsonDict
 from pipeline.plugins.origins import check_known
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.condition_words import condition_in_words
@@ -132,7 +133,7 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
     return Verification(tuple(checks), others)
 
 
-def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, ...]:
+def _other_versions(release: Path, statement: Json) -> tuple[str, ...]:
     """The versions but this one that say that they measured the release, or wrote its papers; or an older format."""
     try:
         versions = statement.get("versions")
@@ -155,7 +156,7 @@ def _check_there(release: Path, name: str) -> None:
     raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
 
 
-def _content(release: Path, name: str) -> dict[str, Any]:
+def _content(release: Path, name: str) -> JsonDict:
     try:
         return read_mapping(release / name)
     except (OSError, ValueError) as error:
@@ -163,7 +164,7 @@ def _content(release: Path, name: str) -> dict[str, Any]:
         raise UserError(f"{name} is damaged ({error})", where=str(release), fix=fix) from error
 
 
-def _bound(release: Path, statement: Mapping[str, Any], key: str | None) -> list[Check]:
+def _bound(release: Path, statement: Json, key: str | None) -> list[Check]:
     """Files and signature; who signed is told of an edited release too."""
     try:
         manifest = read_manifest(release)
@@ -197,9 +198,7 @@ def _signature(release: Path, manifest: Manifest, key: str | None) -> Check:
     return Check("signature", True, f"{by}: {signer}")
 
 
-def _guarded(
-    name: str, check: Callable[[Mapping[str, Any], Mapping[str, Any]], Finding], statement: Any, index: Any
-) -> Check:
+def _guarded(name: str, check: Callable[[Json, Json], Finding], statement: Any, index: Any) -> Check:
     """A check that a made-up file cannot bring down."""
     try:
         return Check(name, *check(statement, index))
@@ -207,7 +206,7 @@ def _guarded(
         return Check(name, False, f"cannot be read: {type(error).__name__}: {error}".replace("\n", " "))
 
 
-def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _receipts(statement: Json, index: Json) -> Finding:
     """The charges, added up again, are what is said to be spent, and within the budget."""
     accountant, events = accountant_of(statement)
     if len({e.id for e in events}) < len(events):
@@ -227,7 +226,7 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
     return True, f"{len(events)} charges add up to ε = {loss.epsilon:.6g}, δ = {loss.delta:.3g} by {accountant.kind}"
 
 
-def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _promise(statement: Json, index: Json) -> Finding:
     """What is promised covers what was charged, stays within the budget, and says the same in all its terms."""
     if "guarantee" not in statement:
         lost = statement.get("version", 1) != 1
@@ -268,7 +267,7 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     return True, f"ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {whom} ({statement['neighbouring']})"
 
 
-def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
+def _totals(statement: Json, loss: PrivacyLoss) -> str:
     """What other totals fall short of the charges: of all tries, and of all runs of a ledger; empty where none does."""
     chosen, running = statement.get("selection"), statement.get("running_total")
     totals = [] if chosen is None else [("all tries", chosen["total"]["epsilon"], chosen["total"]["delta"])]
@@ -279,7 +278,7 @@ def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
     return ""
 
 
-def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _page(release: Path, statement: Json, index: Json) -> Finding:
     """statement.html, deployment.yaml and croissant.json say what privacy.json says."""
     manifest = read_manifest(release)
     if manifest is None:
@@ -312,7 +311,7 @@ _COMPARED = {"terms": restated, "page": _page, "tables": other_files}
 _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "answers": receipts_of_answers}
 
 
-def _private(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _private(statement: Json, index: Json) -> Finding:
     if statement.get("private") is True and not statement.get("reasons_not_private"):
         if statement.get("noise_source") != SECURE and not is_older(statement):
             problem = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
@@ -322,7 +321,7 @@ def _private(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     return False, f"the release says of itself that it is NOT private: {reasons}"
 
 
-def _advisories(statement: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check]:
+def _advisories(statement: Json, index: Json) -> list[Check]:
     """Known wrong claims of the version that measured."""
     try:
         version = statement.get("versions", {}).get("pipeline", "unknown")

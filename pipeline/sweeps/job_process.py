@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.files import write_whole
 from pipeline import experiment_run, stages
 from pipeline.error_messages import explained, unquoted
 from pipeline.folders import RunFolder
+from pipeline.json_types import JsonDict
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import Config
 from pipeline.sweeps.planned_jobs import digest
@@ -156,10 +156,10 @@ def _alive(process: int) -> bool:
     return True
 
 
-def load_json(path: Path) -> dict[str, Any]:
+def load_json(path: Path) -> JsonDict:
     """A JSON file of a job; empty where there is none."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: JsonDict = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content

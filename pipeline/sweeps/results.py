@@ -13,6 +13,7 @@ import pandas as pd
 from mechanisms.public.files import whole_file
 from mechanisms.public.text_table import lined_up
 from pipeline.folders import RunFolder
+from pipeline.json_types import JsonDict
 from pipeline.scores.floors import FLOORS, floors_file, metric_rows
 from pipeline.statement.words import protected
 from pipeline.sweeps.job_process import JobOutcome, load_json
@@ -36,8 +37,8 @@ def results_table(jobs: Sequence[tuple[Job, JobOutcome]]) -> pd.DataFrame:
     return frame.reindex(columns=[*names, *further])
 
 
-def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
-    facts: dict[str, Any] = {"job": job.name, "status": outcome.status, **job.varied}
+def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
+    facts: JsonDict = {"job": job.name, "status": outcome.status, **job.varied}
     if job.settings is not None:
         privacy = job.settings.privacy
         facts |= {"data": job.settings.data.name, "method": method_of(job)}
@@ -54,7 +55,9 @@ def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
     statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if statement:
         facts |= {"unit": protected(statement)} | {k: statement[k] for k in ("private", "neighbouring")}
-        promise = statement.get("guarantee", statement["budget"])  # of all that a job may charge, whatever part it used
+        promise = (
+            statement.get("guarantee") or statement["budget"]
+        )  # of all that a job may charge, whatever part it used
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
@@ -64,7 +67,7 @@ def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
     return rows or [facts | {"metric": None}]
 
 
-def _shared_floors(root: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+def _shared_floors(root: Path, manifest: JsonDict) -> JsonDict:
     """The floors that the sweep measured for jobs such as this one; none where it did not."""
     if not manifest:
         return {}
@@ -154,6 +157,6 @@ def _shown(value: Any) -> str:
     return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.4g}"
 
 
-def outcomes_json(jobs: Iterable[tuple[Job, JobOutcome]]) -> list[dict[str, Any]]:
+def outcomes_json(jobs: Iterable[tuple[Job, JobOutcome]]) -> list[JsonDict]:
     """How each job ended, for programs."""
     return [{"job": job.name, "folder": str(job.root), **asdict(outcome)} for job, outcome in jobs]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -20,6 +20,7 @@ from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.summary_page import ExperimentOutcome, write_summary
 from pipeline.folders import RunFolder, claimed, logged
+from pipeline.json_types import JsonDict
 
 if TYPE_CHECKING:
     from pipeline.budget.planned_release import PlannedRelease
@@ -38,8 +39,8 @@ class AllSettings:
     """`experiment.*` of all experiments; the comments stand in conf/experiment/all.yaml."""
 
     only: list[str] = field(default_factory=list)
-    files: dict[str, Any] = field(default_factory=dict)
-    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: JsonDict = field(default_factory=dict)
+    tables: dict[str, JsonDict] = field(default_factory=dict)
 
 
 def names_of_all() -> list[str]:

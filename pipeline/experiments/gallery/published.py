@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
+from pipeline.json_types import Json, JsonDict
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Published:
     dataset: str | None = None
 
 
-def published_of(entries: Sequence[Mapping[str, Any]]) -> tuple[Published, ...]:
+def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     """What `experiment.published` lists.
 
     Raises:
@@ -105,7 +105,7 @@ def of_smoke(pairs: Iterable[Beside], smoke: bool) -> tuple[Beside, ...]:
     return tuple(replace(p, what=f"{p.what} ({SMOKE})", published=None, place="") for p in pairs)
 
 
-def beside_rows(rows: Sequence[Mapping[str, Any]], *, smoke: bool = False) -> list[dict[str, Any]]:
+def beside_rows(rows: Sequence[Json], *, smoke: bool = False) -> list[JsonDict]:
     """Means of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
     pairs = []
     for row in rows:
@@ -116,6 +116,6 @@ def beside_rows(rows: Sequence[Mapping[str, Any]], *, smoke: bool = False) -> li
     return as_json(of_smoke(pairs, smoke))
 
 
-def as_json(pairs: Iterable[Beside]) -> list[dict[str, Any]]:
+def as_json(pairs: Iterable[Beside]) -> list[JsonDict]:
     """With their differences, as `experiment.json` has them under `beside`."""
     return [asdict(pair) | {"difference": pair.difference} for pair in pairs]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
+
+from pipeline.json_types import JsonDict
 
 #: Score → its name in sentences.
 SCORES = {"mgd": "MGD", "aemc_3way": "AEMC (3-way)", "inverse_pie": "Inv Pie"}
@@ -30,7 +31,7 @@ class Claim:
     holds: bool | None
 
 
-def check(rows: Sequence[dict[str, Any]]) -> Claim:
+def check(rows: Sequence[JsonDict]) -> Claim:
     """The claim on these rows; rows with an undefined score do not count.
 
     Args:

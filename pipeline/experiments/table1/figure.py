@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 from pipeline.experiments.findings import save
 from pipeline.experiments.table1.claim import SCORES
 from pipeline.experiments.table1.table1_report import Table1Report
+from pipeline.json_types import JsonDict
 
 #: Series → label, colour, marker.
 SERIES = {
@@ -37,7 +37,7 @@ def draw_figure(report: Table1Report, folder: Path) -> None:
         save(figure, folder, "figure3")
 
 
-def value_of(row: dict[str, Any], name: str) -> float:
+def value_of(row: JsonDict, name: str) -> float:
     """The score for the figure; NaN where it is undefined."""
     value = row["aemc"]["3-way"] if name == "aemc_3way" else row[name]
     return float("nan") if value is None else float(value)
@@ -60,7 +60,7 @@ def _curves(axes: Axes, report: Table1Report) -> None:
             places = [i for i, r in enumerate(rows) if r["method"] == method]
             values = [_positive(value_of(rows[i], name), name) for i in places]
             errors = [report.errors[rows[i]["dataset"]][name] for i in places]
-            how: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": 1.2, "markersize": 4, "capsize": 2}
+            how: JsonDict = {"color": colour, "marker": marker, "linewidth": 1.2, "markersize": 4, "capsize": 2}
             line = where.errorbar(places, values, errors, label=label, **how)
         lines.append(line)
     axes.legend(handles=lines, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=4)

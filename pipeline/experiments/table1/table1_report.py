@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from pipeline.experiments.gallery.published import as_json as beside_json
 from pipeline.experiments.repeats import mean_beside, mean_of
 from pipeline.experiments.table1.claim import SCORES, Claim, check, sentence
 from pipeline.experiments.table1.paper_table1 import MARGINALS, PAPER, SOURCE
+from pipeline.json_types import Json, JsonDict
 
 METHODS = {
     "dpsyn": "GUM on one- and two-way marginals",
@@ -34,11 +35,11 @@ class Table1Report:
         setting: data, seeds and settings.
     """
 
-    runs: tuple[tuple[dict[str, Any], ...], ...]
-    setting: dict[str, Any]
+    runs: tuple[tuple[JsonDict, ...], ...]
+    setting: JsonDict
 
     @cached_property
-    def rows(self) -> tuple[dict[str, Any], ...]:
+    def rows(self) -> tuple[JsonDict, ...]:
         """The means over the runs; promise and seconds are those of the first one."""
         return tuple(_mean(group) for group in zip(*self.runs, strict=True))
 
@@ -213,7 +214,7 @@ def beside(report: Table1Report) -> tuple[Beside, ...]:
     return of_smoke(mean_beside([_beside_run(rows) for rows in report.runs]), report.smoke)
 
 
-def _beside_run(rows: Sequence[dict[str, Any]]) -> list[Beside]:
+def _beside_run(rows: Sequence[JsonDict]) -> list[Beside]:
     pairs = []
     for name, ours in check(rows).rho.items():
         place = "from the 20 rows of Table 1; no correlation is printed"
@@ -231,7 +232,7 @@ def _beside_run(rows: Sequence[dict[str, Any]]) -> list[Beside]:
     return pairs
 
 
-def as_json(report: Table1Report) -> dict[str, Any]:
+def as_json(report: Table1Report) -> JsonDict:
     """Everything, for programs."""
     return {
         "format": "experiment/1",
@@ -257,7 +258,7 @@ def summary(report: Table1Report) -> str:
     return "\n".join([*lined_up([heads, *rows]), "", *notes_below])
 
 
-def _named(report: Table1Report, row: Mapping[str, Any]) -> str:
+def _named(report: Table1Report, row: Json) -> str:
     """The row's name, with a mark where its figures say nothing."""
     return str(row["dataset"]) + f" ({SMOKE})" * report.smoke
 

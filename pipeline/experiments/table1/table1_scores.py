@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from mechanisms.public.settings import setting
 from pipeline.experiments.experiment_settings import MapSettings, settings_of
 from pipeline.experiments.table1.paper_table1 import MARGINALS, weighted
 from pipeline.experiments.temporal_map import LETTERS, TemporalMap
+from pipeline.json_types import JsonDict
 from pipeline.settings.config import Config
 
 Histogram = NDArray[np.float64]
@@ -83,7 +83,7 @@ def make_yardstick(world: TemporalMap, settings: Table1Settings) -> Yardstick:
     return Yardstick(world.domain, world.histogram, queries, answers, settings.delta, tuple(settings.deltas))
 
 
-def score_row(yardstick: Yardstick, noisy: Histogram) -> dict[str, Any]:
+def score_row(yardstick: Yardstick, noisy: Histogram) -> JsonDict:
     """All columns of one row, as JSON values; None where a score is undefined.
 
     Args:
