@@ -1,4 +1,4 @@
-"""Scores of an experiment's tables against each other: a figure, its points, rank pairs_beside. NOT private."""
+"""Scores of an experiment's tables against each other: a figure, its points, rank correlations. NOT private."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evaluation.metrics import find
+from evaluation.metrics import METRICS
 from mechanisms.public.files import write_whole
 from pipeline.experiments.findings import save
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
-from pipeline.experiments.table1.claim import spearman
+from pipeline.experiments.table1_paper import spearman
 from pipeline.json_types import Json
 
 #: (dataset, ε) → metric → a row of the findings.
@@ -27,6 +28,8 @@ FILES = ("against.csv", "against.png")
 
 #: Among fewer tables of one kind an exchange of two, which noise makes, moves a rank correlation by 0.2 and more.
 FEWEST = 5
+#: Where a published rank correlation is from.
+FROM_PRINTED = "from the 20 rows of Table 1; no correlation is printed"
 
 
 @dataclass(frozen=True)
@@ -101,19 +104,26 @@ def _order(tables: Tables, across: str, up: str) -> float | None:
     """The rank correlation over tables that have both; 1 is the same order of quality."""
     both = [(s[across]["score"], s[up]["score"]) for s in tables.values() if across in s and up in s]
     rho = spearman([a for a, _ in both], [b for _, b in both])
-    turned = -1.0 if find(across).goal != find(up).goal else 1.0
-    return None if rho is None else turned * rho
+    goals = {s[m]["goal"] for s in tables.values() for m in (across, up) if m in s}
+    return None if rho is None else rho if len(goals) < 2 else -rho
 
 
-def beside_pairs(pairs: Sequence[ScoredPair]) -> tuple[Beside, ...]:
-    """The rank pairs_beside of the means, and of the runs alone; no source prints any."""
+def beside_pairs(
+    pairs: Sequence[ScoredPair], printed: Mapping[str, float | None] = MappingProxyType({})
+) -> tuple[Beside, ...]:
+    """The rank correlations of the means, and of the runs alone.
+
+    Args:
+        printed: score → the rank correlation of what a source prints of it; no source prints a correlation itself.
+    """
     pairs_beside = []
     for pair in pairs:
         label = f"rank correlation of {pair.across} with {pair.up} over {len(pair.points)} tables"
-        pairs_beside.append(Beside(label, pair.rho))
+        source = printed.get(pair.up), FROM_PRINTED if pair.up in printed else ""
+        pairs_beside.append(Beside(label, pair.rho, *source))
         if len(pair.alone) > 1:
             mean = mean_of(pair.alone)
-            pairs_beside.append(Beside(f"{label}, of a run alone", mean.value, error=mean.error, runs=mean.runs))
+            pairs_beside.append(Beside(f"{label}, of a run alone", mean.value, *source, mean.error, mean.runs))
         for kind, (count, rho) in pair.within.items():
             if count < FEWEST:
                 continue
@@ -153,8 +163,7 @@ def _panel(axes: Axes, pair: ScoredPair) -> None:
     if pair.floor is not None:
         axes.axhline(pair.floor, color="#444444", linestyle=":", linewidth=1, label="fresh real records")
     for label, name in ((axes.set_xlabel, pair.across), (axes.set_ylabel, pair.up)):
-        metric = find(name)
-        label(f"{name} ({metric.perfect:g} is perfect)")
+        label(f"{name} ({METRICS[name].perfect:g} is perfect)" if name in METRICS else name)
     rho = "undefined" if pair.rho is None else f"{pair.rho:.3f}"
     axes.set_title(f"rank correlation {rho} (1: the same order)", fontsize=9)
     axes.grid(alpha=0.3)
