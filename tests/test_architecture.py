@@ -21,10 +21,8 @@ MAX_IMPORTS = 25
 MANY_IMPORTS = {
     "pipeline.experiments.challenge": 39,
     "pipeline.frames.release_object": 30,
-    "pipeline.api": 29,
     "pipeline.look.table_look": 29,
     "pipeline.experiments.table1_histograms": 27,
-    "pipeline.measuring.attempts": 26,
     "synthesis.auto_model": 26,
 }
 

@@ -24,14 +24,24 @@ from pipeline.settings.overrides import quoted, spelled, with_names
 
 #: What is left to do: gives the exit code.
 Work: TypeAlias = "Callable[[], int]"
+#: What is said of a report.
+REPORT = "report (NOT private): {}"
 
 
-def later(name: str, *arguments: Any) -> Work:
-    """The function of that dotted name with these arguments; its module is loaded when it is called."""
+def later(name: str, *arguments: Any, words: str = "{}") -> Work:
+    """The function of that dotted name with these arguments; its module is loaded when it is called.
+
+    Args:
+        words: what is printed of a result that is no exit code.
+    """
 
     def work() -> int:
         module, _, function = name.partition(":")
-        return int(getattr(import_module(module), function)(*arguments))
+        result = getattr(import_module(module), function)(*arguments)
+        if isinstance(result, int):
+            return result
+        print(words.format(result))
+        return 0
 
     return work
 
@@ -113,14 +123,14 @@ def report(arguments: Sequence[str]) -> Work:
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
         output = Path(given["output"]) if "output" in given else None
-        return later("pipeline.commands.report_command:sweep_report", folders, output, given.get("metric"))
+        return later("pipeline.sweeps.sweep_page:render", folders, output, given.get("metric"), words=REPORT)
     config = settings.typed(compose_config("report", with_names("report", arguments)), settings.ReportConfig)
     if not config.run:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
     folder = RunFolder(Path(config.run))
     check_scored(folder)
     output = Path(config.output) if config.output else None
-    return later("pipeline.commands.report_command:run_report", folder, output)
+    return later("pipeline.report.run_page:render_again", folder, output, words=REPORT)
 
 
 def query(arguments: Sequence[str]) -> Work:
@@ -146,7 +156,7 @@ def budget(arguments: Sequence[str]) -> Work:
         for key, _, value in split
     ]
     config = settings.typed(compose_config("budget_file", given), settings.BudgetFileConfig)
-    return later("pipeline.commands.budget_command:show_budget", config)
+    return later("pipeline.budget.ledger_report:show", config)
 
 
 def schema(arguments: Sequence[str]) -> Work:

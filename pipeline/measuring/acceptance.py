@@ -21,7 +21,8 @@ from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
-from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
+from pipeline.measuring.attempts import Attempt, Work, check_answers, measured, synthesized
+from pipeline.measuring.candidate_tables import kept_table
 from pipeline.statement.statement import unit_fields, why_not_private
 from synthesis.consistency.total import estimate_total
 

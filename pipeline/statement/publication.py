@@ -5,25 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass, fields
-from typing import Protocol
 
 from mechanisms.public.errors import UserError
+from pipeline.settings.config import StatementConfig
 
 #: A statement is one page: its texts are short.
 LONGEST = 160
-
-
-class Settings(Protocol):
-    """The settings that are read here: each a text, or None."""
-
-    publisher: str | None
-    date: str | None
-    contact: str | None
-    confirmed_by: str | None
-    publisher_type: str | None
-    intended_use: str | None
-    region: str | None
-    license: str | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +38,7 @@ class Publication:
     license: str | None = None
 
 
-def build_publication(settings: Settings) -> Publication:
+def build_publication(settings: StatementConfig) -> Publication:
     """The settings, checked.
 
     Raises:

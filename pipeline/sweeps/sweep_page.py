@@ -21,7 +21,7 @@ ACROSS = 3
 BANNER = "NOT PRIVATE. These numbers were computed from raw rows: do not publish them."
 
 
-def render(folders: Sequence[Path], output: Path | None = None, *, metric: str | None = None) -> Path:
+def render(folders: Sequence[Path], output: Path | None = None, metric: str | None = None) -> Path:
     """The page of one or several sweeps, from their results.parquet; returns its path.
 
     Args:
