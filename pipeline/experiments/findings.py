@@ -29,6 +29,7 @@ from pipeline.experiments.gallery.published import (
     beside_rows,
     of_smoke,
     printed,
+    shown,
 )
 from pipeline.experiments.repeats import mean_rows
 from pipeline.json_types import Json, JsonDict
@@ -125,6 +126,13 @@ def write_findings(findings: Findings, inside: Path) -> None:
     draw(findings, inside)
 
 
+def write_rows(path: Path, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table as CSV, for the owner alone."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
+    write_whole(path, text.getvalue(), mode=0o600)
+
+
 def keep_rows(rows: tuple[JsonDict, ...], inside: Path) -> None:
     """What a sweep gathers from each of its jobs."""
     columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")
@@ -141,11 +149,6 @@ def as_markdown(findings: Findings) -> str:
     lines += ["", "## Notes", "", *(f"- {note}" for note in findings.notes)]
     promises = dict.fromkeys(row["promise"] for row in findings.rows)
     return "\n".join([*lines, "", "## What each table promises", "", *(f"- {p}" for p in promises)]) + "\n"
-
-
-def shown(value: float | None) -> str:
-    """A number for readers."""
-    return "–" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def summary(findings: Findings) -> str:

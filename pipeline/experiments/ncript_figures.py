@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,8 @@ from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.text_table import markdown
-from pipeline.experiments.findings import save, shown
-from pipeline.experiments.gallery.published import Beside
+from pipeline.experiments.findings import save, write_rows
+from pipeline.experiments.gallery.published import Beside, shown
 from pipeline.json_types import Json, JsonDict
 
 Histogram = NDArray[np.float64]
@@ -99,7 +97,7 @@ def write_figures(maps: Mapping[float, Json], table: Table2, inside: Path, title
         maps: ε → as of `facts_of`.
     """
     write_whole(inside / "table2.md", _table2(maps, table, title), mode=0o600)
-    _write(
+    write_rows(
         inside / "table2.csv",
         ("epsilon", "place", "name", "time", *LOSSES, *(f"source_{n}" for n in LOSSES)),
         table2_rows(maps, table),
@@ -162,7 +160,7 @@ def _figure1(inside: Path) -> None:
         )
         axes.set_title(f"{name}: {words}", fontsize=9)
     heads = ("histogram", *(f"E{j + 1}" for j in range(5)), "jsd", "source_jsd", "hh", "source_hh")
-    _write(inside / "figure1.csv", heads, rows)
+    write_rows(inside / "figure1.csv", heads, rows)
     save(figure, inside, "figure1")
 
 
@@ -177,7 +175,7 @@ def _figure2(maps: Mapping[float, Json], table: Table2, inside: Path, title: str
         for epsilon, facts in sorted(maps.items())
         for i, name in enumerate(table.names)
     ]
-    _write(inside / "figure2.csv", ("epsilon", "place", "name", *PANELS), rows)
+    write_rows(inside / "figure2.csv", ("epsilon", "place", "name", *PANELS), rows)
     figure = Figure(figsize=(12, 6.4), layout="constrained")
     for i, name in enumerate(PANELS):
         axes = figure.add_subplot(2, 3, i + 1)
@@ -205,7 +203,7 @@ def _figure3(maps: Mapping[float, Json], inside: Path, title: str) -> None:
         for delta, counts in spread.items()
         for *pair, count in zip(edges, edges[1:], counts, strict=False)
     ]
-    _write(inside / "figure3.csv", ("delta", "from", "to", "rows"), rows)
+    write_rows(inside / "figure3.csv", ("delta", "from", "to", "rows"), rows)
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     axes: Axes | None = None
     for i, (delta, counts) in enumerate(spread.items()):
@@ -215,11 +213,3 @@ def _figure3(maps: Mapping[float, Json], inside: Path, title: str) -> None:
         axes.set_xlabel(f"HH of a neighbourhood and month, h = {H:g}")
     figure.suptitle(f"{title}, ε = {epsilon:g}. NOT private.", fontsize=10)
     save(figure, inside, "figure3")
-
-
-def _write(path: Path, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(heads)
-    table.writerows(rows)
-    write_whole(path, text.getvalue(), mode=0o600)

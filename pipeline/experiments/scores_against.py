@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.metrics import METRICS
-from mechanisms.public.files import write_whole
-from pipeline.experiments.findings import save
+from pipeline.experiments.findings import save, write_rows
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
 from pipeline.experiments.table1_paper import spearman
@@ -135,13 +132,9 @@ def beside_pairs(
 
 def write_against(pairs: Sequence[ScoredPair], inside: Path, title: str) -> None:
     """The points, and a panel for each pair."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up"])
-    for pair in pairs:
-        both = zip(pair.points, pair.errors, strict=True)
-        table.writerows([pair.across, pair.up, *point, *errors] for point, errors in both)
-    write_whole(inside / "against.csv", text.getvalue(), mode=0o600)
+    heads = ("across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up")
+    rows = [[p.across, p.up, *at, *errors] for p in pairs for at, errors in zip(p.points, p.errors, strict=True)]
+    write_rows(inside / "against.csv", heads, rows)
     with matplotlib.rc_context({"svg.hashsalt": "against", "font.size": 9, "axes.spines.top": False}):
         figure = Figure(figsize=(4.4 * max(1, len(pairs)), 3.8), layout="constrained")
         for i, pair in enumerate(pairs):

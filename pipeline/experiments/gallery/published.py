@@ -119,3 +119,8 @@ def beside_rows(rows: Sequence[Json], *, smoke: bool = False) -> list[JsonDict]:
 def as_json(pairs: Iterable[Beside]) -> list[JsonDict]:
     """With their differences, as `experiment.json` has them under `beside`."""
     return [asdict(pair) | {"difference": pair.difference} for pair in pairs]
+
+
+def shown(value: float | None) -> str:
+    """A number for readers, with four digits."""
+    return "–" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from evaluation.score import BANNER
 from mechanisms.public.files import write_whole
 from mechanisms.public.text_table import markdown
+from pipeline.experiments.gallery.published import shown
 from pipeline.folders import RunFolder
 from pipeline.json_types import JsonDict
 
@@ -47,13 +48,6 @@ class ExperimentOutcome:
     def command(self) -> str:
         """What makes this one alone."""
         return " ".join(["python -m pipeline run", *self.arguments])
-
-
-def shown(value: float | None) -> str:
-    """A number for readers, with four digits."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def numbers_of(folder: Path) -> list[JsonDict]:
