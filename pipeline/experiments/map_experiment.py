@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
-from mechanisms.public.tables.codec import encode_columns
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import map_settings, rows_of
+from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
-from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.folders import RunFolder
 from pipeline.json_types import Json, JsonDict
-from pipeline.load_stage import keep_settings, run_facts
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
-from pipeline.stage_bars import Stages, unplaced_lines
+from pipeline.stage_bars import Stages
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
@@ -72,31 +71,16 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     config = smaller(config) if config.smoke else config
     schema = map_schema(config, build.build_schema(build_specs(config)))
     admission.check(booked := tables.releases(config, schema, root))
-    with claimed(root, resume=config.resume) as folder, logged(folder.log):
-        with show.stage("load") as report:
-            path = demo_table(config, folder, report)
-            facts = bind(folder, run_facts(config, schema, path))
-            keep_settings(folder, config, hydra_files or {})
-            schema_file = folder.internal / "map.yaml"
-            write_whole(schema_file, schema.to_yaml(), mode=0o600)
-            source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
-            table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-            world = TemporalMap(schema, table, histogram(table))
-        show.warn_privately(unplaced_lines(encoding))
-        if not table.rows:
-            raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
+    generate = partial(_generate, config) if inputs.generated(config) else None
+    with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
+        folder, key = table.folder, bytes.fromhex(table.facts["once"]["key"])
+        schema_file = folder.internal / "map.yaml"
+        write_whole(schema_file, schema.to_yaml(), mode=0o600)
+        world = TemporalMap(schema, table.real, histogram(table.real))
         admission.book(booked)
-        key = bytes.fromhex(facts["once"]["key"])
-        maker = Maker(
-            config,
-            world,
-            path,
-            schema_file,
-            folder,
-            key,
-            lambda p: open_with(p, config.data.delimiter, config.limits, folder.temporary),
-        )
-        yield OpenMap(config, path, facts, maker)
+        opened = partial(open_with, delimiter=config.data.delimiter, limits=config.limits, workdir=folder.temporary)
+        maker = Maker(config, world, table.path, schema_file, folder, key, opened)
+        yield OpenMap(config, table.path, table.facts, maker)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -121,13 +105,7 @@ def smaller(config: Config) -> Config:
     return replace(config, experiment=experiment, data=data)
 
 
-def demo_table(config: Config, folder: RunFolder, report: Progress) -> Path:
-    """The table's file; the demo's is generated once, under internal/."""
-    if not inputs.generated(config):
-        return inputs.data_path(config)
-    path = folder.internal / "demo.parquet"
-    if not path.exists():
-        rows = DEMO_ROWS if config.data.rows is None else config.data.rows
-        write_demo(path, rows=rows, seed=config.data.seed, progress=report)
-        path.chmod(0o600)
-    return path
+def _generate(config: Config, path: Path, report: Progress) -> None:
+    """The demo's table."""
+    rows = DEMO_ROWS if config.data.rows is None else config.data.rows
+    write_demo(path, rows=rows, seed=config.data.seed, progress=report)
