@@ -69,7 +69,7 @@ def read_rows(context: RunContext, state: State, schema: Schema, report: Progres
     Args:
         schema: by which they are read: the scouting one until what is open is discovered.
     """
-    plan, unit, aside = state.design.plan, state.design.specs.unit, context.ready.aside
+    plan, unit, aside = state.design.plan, state.design.specs.unit, context.config.evaluation.holdout
     source, folder = present(state.source), context.folder.temporary
     counted = None if plan.histogram is None else unit.max_records
     if plan.discovery is not None and state.discovered is None:

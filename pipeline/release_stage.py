@@ -37,7 +37,7 @@ def measure(context: RunContext, state: State) -> State:
         present(state.private),
         context.folder,
         context.show,
-        context.ready.aside,
+        context.config.evaluation.holdout,
         state.discovered,
         context.engine.spread,
         state.note,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +18,7 @@ from pipeline.experiments.experiment_settings import map_settings, rows_of
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
-from pipeline.folders import RunFolder
-from pipeline.json_types import Json, JsonDict
-from pipeline.scores.table_sources import open_with
+from pipeline.json_types import JsonDict
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
@@ -33,35 +31,8 @@ SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
 DEMO_ROWS = 290_000
 
 
-@dataclass(frozen=True, eq=False)
-class OpenMap:
-    """An experiment whose table is read and whose releases are booked. NOT private.
-
-    Attributes:
-        config: its settings; of the small version where that was asked for.
-        path: the table's file.
-        facts: of the run, as its manifest holds them.
-        maker: makes its noisy tables.
-    """
-
-    config: Config
-    path: Path
-    facts: Json
-    maker: Maker
-
-    @property
-    def world(self) -> TemporalMap:
-        """The truth."""
-        return self.maker.world
-
-    @property
-    def folder(self) -> RunFolder:
-        """Where all of it goes."""
-        return self.maker.folder
-
-
 @contextmanager
-def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[OpenMap]:
+def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[Maker]:
     """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
 
     Raises:
@@ -73,14 +44,10 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
     with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
-        folder, key = table.folder, bytes.fromhex(table.facts["once"]["key"])
-        schema_file = folder.internal / "map.yaml"
+        schema_file = table.folder.internal / "map.yaml"
         write_whole(schema_file, schema.to_yaml(), mode=0o600)
-        world = TemporalMap(schema, table.real, histogram(table.real))
         admission.book(booked)
-        opened = partial(open_with, delimiter=config.data.delimiter, limits=config.limits, workdir=folder.temporary)
-        maker = Maker(config, world, table.path, schema_file, folder, key, opened)
-        yield OpenMap(config, table.path, table.facts, maker)
+        yield Maker(config, TemporalMap(schema, table.real, histogram(table.real)), table, schema_file)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:

@@ -18,13 +18,14 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.code_labels import code_names
 from pipeline.experiments.experiment_settings import ExperimentSource, RowSpec, rows_of, settings_of
 from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
-from pipeline.experiments.map_experiment import OpenMap, opened_map
+from pipeline.experiments.map_experiment import opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.repeats import mean_beside
 from pipeline.experiments.scores_against import FILES as AGAINST_FILES
 from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
+from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.table1_paper import COMPARED, printed_order, printed_scores
 from pipeline.experiments.table1_scores import Scores, Table1Settings, table1_scorer
 from pipeline.experiments.temporal_map import TemporalMap
@@ -101,7 +102,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
                 report(place, len(specs), f"row {place + 1} of {len(specs)}")
-                path = opened.folder.internal / "rows" / f"{spec.name}.json"
+                path = opened.table.folder.internal / "rows" / f"{spec.name}.json"
                 rows += finished(path, partial(_rows, opened, spec, scorers))
         runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
@@ -111,12 +112,12 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
         pairs, order = pairs_of(rows, settings.against), printed_order() if "table1" in settings.metrics else {}
         findings = Findings(tuple(rows), _setting(opened), *says, notes, beside_pairs(pairs, order), cells).beside
-        write_findings(findings, opened.folder.internal)
+        write_findings(findings, opened.table.folder.internal)
         if pairs:
-            write_against(pairs, opened.folder.internal, findings.title)
+            write_against(pairs, opened.table.folder.internal, findings.title)
         if runs[0]:
             table2 = replace(table2, printed=()) if config.smoke else table2
-            write_figures(runs[0], table2, opened.folder.internal, findings.title)
+            write_figures(runs[0], table2, opened.table.folder.internal, findings.title)
     return findings
 
 
@@ -140,10 +141,10 @@ def _check(config: Config) -> None:
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
 
 
-def _rows(opened: OpenMap, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
+def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
     """The scores of one map."""
     start = time.perf_counter()
-    noisy = opened.maker.make(spec)
+    noisy = opened.make(spec)
     sample = spec.method == "sample"
     facts: JsonDict = {"dataset": f"sample {spec.value:g}" if sample else spec.method}
     facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.histogram.sum())}
@@ -161,25 +162,25 @@ def _rows(opened: OpenMap, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list
     return rows
 
 
-def _own_file(opened: OpenMap, spec: RowSpec) -> Path:
+def _own_file(opened: Maker, spec: RowSpec) -> Path:
     """What N-CRiPT's table and figures need of one map."""
-    return opened.folder.internal / "rows" / f"{spec.name}-ncript.json"
+    return opened.table.folder.internal / "rows" / f"{spec.name}-ncript.json"
 
 
-def _own(opened: OpenMap, spec: RowSpec) -> JsonDict:
+def _own(opened: Maker, spec: RowSpec) -> JsonDict:
     """The same of a map that was made before."""
-    return facts_of(opened.world.histogram, opened.maker.make(spec).histogram, _table2(opened))
+    return facts_of(opened.world.histogram, opened.make(spec).histogram, _table2(opened))
 
 
-def _table2(opened: OpenMap) -> Table2:
+def _table2(opened: Maker) -> Table2:
     place = opened.world.schema.columns[1]
     return Table2(own(opened.config).table2, code_names(place))
 
 
-def _setting(opened: OpenMap) -> JsonDict:
+def _setting(opened: Maker) -> JsonDict:
     config, table = opened.config, opened.world.table
-    source = "generated city (demo)" if inputs.generated(config) else opened.path.name
+    source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
     parts = {name: asdict(getattr(config, name)) for name in ("privacy", "synthesis")}
-    return setting_of(config, kind, opened.facts, table.rows, **data) | {"settings": asdict(own(config)), **parts}
+    return setting_of(config, kind, opened.table.facts, table.rows, **data) | {"settings": asdict(own(config)), **parts}

@@ -51,7 +51,7 @@ def discovered(context: RunContext, state: State) -> Discovered:
     schema, plan = state.design.schema, present(state.design.plan.discovery)
     private, source = present(state.private), present(state.source)
     charges = plan.of("discover")
-    folder, holdout, show = context.folder, context.ready.aside, context.show
+    folder, holdout, show = context.folder, context.config.evaluation.holdout, context.show
 
     @cache
     def weights() -> dict[str, ValueWeights]:

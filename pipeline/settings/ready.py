@@ -21,12 +21,10 @@ class Ready:
     """What a run needs beside its plan.
 
     Attributes:
-        aside: the probability with which units are set aside; None: none are.
         start: the public table whose rows are the first ones; None: none.
         who: who publishes the release; `signer` signs it.
     """
 
-    aside: float | None
     start: Start | None
     who: Publication
     signer: Signer | None
@@ -43,7 +41,6 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     config = specs.config
     released_format(config.release.format)
     usable_synthesizer(config.synthesis, specs.synthesizer)
-    aside = config.evaluation.holdout
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
-    return Ready(aside, start, build_publication(config.statement), load_signer(config.statement.key))
+    return Ready(start, build_publication(config.statement), load_signer(config.statement.key))
