@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -80,7 +81,10 @@ class JobProcesses:
         if child.exitcode:
             signal = f"by signal {-child.exitcode}" if child.exitcode < 0 else f"with code {child.exitcode}"
             why = f"its process was ended {signal}" + (" (out of memory?)" if child.exitcode == -9 else "")
-            keep(root, JobOutcome("failed", digest(settings), why, seconds=time.perf_counter() - start))
+            lost = JobOutcome("failed", digest(settings), why, seconds=time.perf_counter() - start)
+            with suppress(OSError):  # on a full disk it is told all the same
+                keep(root, lost)
+            return lost
         return outcome_of(root) or JobOutcome("failed", "", "it left no outcome: is the disk full?")
 
     def end(self) -> None:
