@@ -11,7 +11,7 @@ from mechanisms.public.tables.format_trial import released_format
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.specs import Specs
-from pipeline.statement.publication import Publication, build_publication
+from pipeline.statement.publication import WhoPublishes, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in
 
@@ -26,7 +26,7 @@ class Ready:
     """
 
     start: Start | None
-    who: Publication
+    who: WhoPublishes
     signer: Signer | None
 
 

@@ -71,7 +71,7 @@ def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> J
         "accountant": statement["accountant"],
         "events": _receipts_again(release, schema, statement, index),
         "versions": {name: str(statement["versions"][name]) for name in ("pipeline", *LIBRARIES)},
-        "published": asdict(build_publication(StatementConfig(**statement["published"]))),
+        "published": build_publication(StatementConfig(**statement["published"])),
         "running_total": None if total is None else total_fields(stated_total(total).to_json()),
         **({"not_ours": statement["not_ours"]} if statement.get("not_ours") else {}),
     }

@@ -22,7 +22,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.json_types import Json, JsonDict
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.specs import Specs
-from pipeline.statement.publication import Publication
+from pipeline.statement.publication import FIELDS, WhoPublishes
 from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
@@ -158,7 +158,7 @@ def make_statement(
     own: Declared,
     bought: Bought,
     *,
-    publication: Publication | None = None,
+    publication: WhoPublishes | None = None,
     running_total: Json | None = None,
     not_ours: Sequence[Json] = (),
 ) -> PrivacyStatement:
@@ -188,7 +188,7 @@ def make_statement(
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
         **in_other_terms(worst_case(plan)),
-        published=asdict(publication or Publication()),
+        published=publication or dict.fromkeys(FIELDS),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
     )
