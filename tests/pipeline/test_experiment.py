@@ -29,8 +29,9 @@ def done(tmp_path_factory) -> Path:
 
 
 def table(root: Path) -> list[dict[str, str]]:
+    """The lines of the table but for their times."""
     with (root / "internal" / "table.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [row | {"seconds": ""} for row in csv.DictReader(file)]
 
 
 def scores(root: Path) -> dict[str, dict[str, dict]]:

@@ -80,10 +80,10 @@ def test_a_challenge_is_made_as_often_as_asked_and_shows_the_spread(town):
 def test_means_are_ranked_and_the_ranks_of_runs_alone_are_told_beside():
     """Noise hides an order in single runs that means show."""
     rows = [
-        {"dataset": "gum", "epsilon": e, "run": run, "metric": m, "score": score}
+        {"dataset": "gum", "epsilon": e, "run": run, "metric": m, "goal": goal, "score": score}
         for e, density in ((0.1, 0.5), (1, 0.6), (10, 0.7))
         for run, noise in ((1, {0.1: 0.15}), (2, {10: -0.15}), (3, {}))
-        for m, score in (("mgd", -density), ("density", density + noise.get(e, 0.0)))
+        for m, goal, score in (("mgd", "low", -density), ("density", "high", density + noise.get(e, 0.0)))
     ]
     (pair,) = pairs_of(rows, {"mgd": ["density"]})
     assert pair.rho == pytest.approx(1) and pair.alone == pytest.approx((0.5, 0.5, 1))
