@@ -62,7 +62,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     """
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
-    _check_said(statement, schema, release)
+    _check_written(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
     form = released_format(config.release.format)
@@ -89,7 +89,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     return NewTable(path, facts)
 
 
-def _check_said(statement: Mapping[str, Any], schema: Schema, release: Path) -> None:
+def _check_written(statement: Mapping[str, Any], schema: Schema, release: Path) -> None:
     """UserError where no papers can be written of a statement: whoever made it may have bound it, too."""
     if statement.get("version") != STATEMENT_VERSION:
         return  # passed on without papers

@@ -52,7 +52,7 @@ def generalized(table: CodedTable, k: int, rng: np.random.Generator) -> CodedTab
     """
     columns = [np.asarray(c).astype(np.int64) for c in table.columns]
     sizes = np.array([max(a.size - 1, 1) for a in table.domain.attributes])
-    released = [np.empty_like(c) for c in columns]
+    anonymous = [np.empty_like(c) for c in columns]
     todo = [np.arange(table.rows)]
     while todo:
         group = todo.pop()
@@ -65,9 +65,9 @@ def generalized(table: CodedTable, k: int, rng: np.random.Generator) -> CodedTab
                 todo += [group[low], group[~low]]
                 break
         else:
-            for own, (least, most) in zip(released, ranges, strict=True):
+            for own, (least, most) in zip(anonymous, ranges, strict=True):
                 own[group] = rng.integers(least, most + 1, group.size)
-    return CodedTable(table.domain, tuple(m.astype(c.dtype) for m, c in zip(released, table.columns, strict=True)))
+    return CodedTable(table.domain, tuple(m.astype(c.dtype) for m, c in zip(anonymous, table.columns, strict=True)))
 
 
 def _lower_half(codes: NDArray[np.int64]) -> NDArray[np.bool_]:

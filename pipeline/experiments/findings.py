@@ -19,7 +19,7 @@ from scipy.stats import t
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
 from mechanisms.public.text_table import lined_up, markdown
-from pipeline.console import NOT_SAID, tells
+from pipeline.console import NOT_PRINTED, tells
 from pipeline.experiments.gallery.published import (
     SMOKE,
     TOO_SMALL,
@@ -191,10 +191,10 @@ def _cells(findings: Findings) -> list[list[str]]:
     return rows
 
 
-def told(text: str, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
+def closing_text(text: str, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
     """What a person reads at the end, and where everything lies; the text saw rows, and goes to no log unasked."""
     files = "\n".join(f"  {inside / name}" for name in names)
-    text = text if tells(sys.stdout, console) else NOT_SAID
+    text = text if tells(sys.stdout, console) else NOT_PRINTED
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
 
 

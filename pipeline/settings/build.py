@@ -85,17 +85,17 @@ def build_workload(specs: Specs, schema: Schema) -> Workload:
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
-def said_limit(specs: Specs, schema: Schema) -> str:
+def limit_text(specs: Specs, schema: Schema) -> str:
     """The most cells of a marginal that is not left out for its size, in words."""
     return specs.selection.limit(specs.facts(schema))
 
 
-def said_left_out(specs: Specs, schema: Schema, workload: Workload) -> list[str]:
+def left_out_texts(specs: Specs, schema: Schema, workload: Workload) -> list[str]:
     """Which marginals are left out, and why, a sentence each; empty where nobody dropped anything."""
     lines, domain = [], schema.measured
     if large := sorted(domain.cells(c) for c in workload.left_out):
         lines.append(
-            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than {said_limit(specs, schema)} "
+            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than {limit_text(specs, schema)} "
             f"({large[0]:,} to {large[-1]:,}); see plan"
         )
     if count := len(workload.no_room):

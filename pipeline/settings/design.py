@@ -67,7 +67,7 @@ def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> De
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     check_memory(specs, schema, plan)
-    return Design(specs, schema, plan, scoring, places, tuple(build.said_left_out(specs, schema, workload)))
+    return Design(specs, schema, plan, scoring, places, tuple(build.left_out_texts(specs, schema, workload)))
 
 
 def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:

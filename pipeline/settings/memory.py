@@ -147,7 +147,7 @@ def scores_bytes(config: Config, schema: Schema, records: int | None = None) -> 
     return SCORING_BYTES + cells * (VALUE_BYTES if cells <= MOST_CELLS else CODE_BYTES) + counts
 
 
-def said_scores_memory(config: Config, schema: Schema, records: int) -> list[str]:
+def scores_memory_texts(config: Config, schema: Schema, records: int) -> list[str]:
     """A sentence before a run spends, where its scores are predicted to need more than limits.memory_gb; NOT private.
 
     A refusal would tell the number of records, which the guarantee protects; a sentence for a terminal does not.

@@ -26,7 +26,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
-from pipeline.console import CONSOLE, NOT_SAID, tells
+from pipeline.console import CONSOLE, NOT_PRINTED, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
@@ -99,7 +99,7 @@ def sweep(overrides: Sequence[str]) -> int:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
-            return _told([(j, ended[j.name]) for j in jobs], inside, console)
+            return _conclude([(j, ended[j.name]) for j in jobs], inside, console)
 
 
 def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
@@ -288,7 +288,7 @@ def _launched(
         processes.end()
 
 
-def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
+def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
     """The table and the report on disk; what a person should know on the screen."""
     from pipeline.sweeps.sweep_page import render
 
@@ -296,7 +296,7 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int
     write_results(frame, inside)
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
-    text = as_text(frame) if tells(sys.stdout, console) else NOT_SAID
+    text = as_text(frame) if tells(sys.stdout, console) else NOT_PRINTED
     others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}
     more = f"releases of other jobs in {inside.parent}, which this total leaves out: {len(others)}" if others else ""
     print("\n".join(["", text, total(frame), *filter(None, [more, choice_warning(frame)])]))

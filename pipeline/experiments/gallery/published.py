@@ -37,7 +37,7 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     """
     names = [f.name for f in fields(Published)]
     form = "'experiment.published=[{metric: tvd, epsilon: 1, value: 0.1, place: Table 2}]'"
-    numbers_printed = []
+    published = []
     for entry in entries:
         for name in entry.keys() - set(names):
             near = did_you_mean(str(name), names) or form
@@ -50,8 +50,8 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
         )
         if not fits:
             raise UserError(f"got {dict(entry)}", where="experiment.published", fix=form)
-        numbers_printed.append(Published(**entry))
-    return tuple(numbers_printed)
+        published.append(Published(**entry))
+    return tuple(published)
 
 
 def printed(
