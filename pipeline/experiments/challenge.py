@@ -33,7 +33,7 @@ from pipeline.experiments.anonymized import scores_of_anonymous
 from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
 from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import stored
-from pipeline.experiments.findings import FILES, Findings, closing_text, finished, setting_of, summary, write_findings
+from pipeline.experiments.findings import FILES, Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.opened_table import opened_table
@@ -109,7 +109,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """Like `run`; returns the short table and where everything lies."""
     further = AGAINST_FILES if settings_of_challenge(config).against else ()
     findings = run(config, root, hydra_files=hydra_files)
-    return closing_text(summary(findings), root / "internal", config.console, (*FILES, *further))
+    return closing_text(findings, root / "internal", config.console, (*FILES, *further))
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:

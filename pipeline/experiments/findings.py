@@ -191,10 +191,10 @@ def _cells(findings: Findings) -> list[list[str]]:
     return rows
 
 
-def closing_text(text: str, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
+def closing_text(findings: Findings, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
     """What a person reads at the end, and where everything lies; the text saw rows, and goes to no log unasked."""
     files = "\n".join(f"  {inside / name}" for name in names)
-    text = text if tells(sys.stdout, console) else NOT_PRINTED
+    text = summary(findings) if tells(sys.stdout, console) else NOT_PRINTED
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
 
 

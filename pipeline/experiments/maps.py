@@ -17,16 +17,7 @@ from evaluation.papers.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.code_labels import code_names
 from pipeline.experiments.experiment_settings import ExperimentSource, RowSpec, rows_of, settings_of
-from pipeline.experiments.findings import (
-    FILES,
-    Findings,
-    closing_text,
-    finished,
-    reported,
-    setting_of,
-    summary,
-    write_findings,
-)
+from pipeline.experiments.findings import FILES, Findings, closing_text, finished, reported, setting_of, write_findings
 from pipeline.experiments.map_experiment import opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
@@ -135,7 +126,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     findings = run(config, root, hydra_files=hydra_files)
     further = [*FILES, *(NCRIPT_FILES if "ncript" in own(config).metrics and own(config).laplace else ())]
     further += AGAINST_FILES if own(config).against else ()
-    return closing_text(summary(findings), root / "internal", config.console, further)
+    return closing_text(findings, root / "internal", config.console, further)
 
 
 def _check(config: Config) -> None:
