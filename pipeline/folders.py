@@ -288,7 +288,6 @@ def logged(path: Path) -> Iterator[None]:
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
-    log.disabled = False  # Hydra's job_logging=disabled turns off the loggers that it finds
     try:
         yield
     except BaseException:
