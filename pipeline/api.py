@@ -9,18 +9,11 @@ from typing import Any, TypeAlias, overload
 
 import pandas as pd
 
-from evaluation.metric import Options
-from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
-from evaluation.mgd.deep_dive import DeepDive
-from evaluation.mgd.deep_dive import deep_dive as dive
-from evaluation.mgd.marginal_difference import MGDResult
-from evaluation.mgd.marginal_difference import mgd as score_mgd
-from evaluation.mgd.targets import Targets
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError
 from mechanisms.public.members import needed
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
 from pipeline.comparison.compared_tables import score_several, tables_by_name
 from pipeline.comparison.several_tables import Comparison
@@ -29,14 +22,13 @@ from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_fil
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, load
 from pipeline.inference import estimate_questions, release_bounds
+from pipeline.mgd_of_tables import deep_dive, mgd
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, load_config, typed
 from pipeline.settings.inputs import NO_SCHEMA
-from pipeline.settings.metric_settings import typed_settings
-from pipeline.stage_bars import Stages
 from pipeline.stages import Run, run
 from synthesis.consistency.total import estimate_total
 
@@ -135,69 +127,6 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
     return pd.DataFrame(rows, columns=["items", "count", "stddev"])
 
 
-def mgd(
-    real: Table,
-    synthetic: Table,
-    schema: AnySchema,
-    targets: Sequence[Mapping[str, Any]] | str = "kway",
-    **settings: Any,
-) -> MGDResult:
-    """MGD of a synthetic table against the truth (Li et al. 2021a); 0 is perfect; NOT private.
-
-    Args:
-        real: a data frame, or the path of a CSV, compressed CSV or Parquet table.
-        synthetic: the other table, likewise.
-        schema: a schema's path, the name of a ready one, or a mapping as in YAML.
-        targets: a preset (kway, thirds, located, pie, pums), or a list such as
-            [{"attributes": ["month", {"city": "state"}], "weights": {"month": 1}, "delta": 2, "weight": 0.5}].
-        settings: those of MGD (`MgdSettings`): attributes, k, max_marginals, delta, alpha, solver; and the seed.
-    Returns:
-        the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
-    """
-    facts, own, marginals = _chosen(schema, targets, settings)
-    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (
-        coded,
-        tables,
-    ):
-        how = {"alpha": own["alpha"], "solver": own["solver"]}
-        return score_mgd(tables["real"], tables["synthetic"], coded, marginals, **how)
-
-
-def deep_dive(
-    real: Table,
-    synthetic: Table,
-    schema: AnySchema,
-    target: Mapping[str, Any],
-    *,
-    top: int = 10,
-    **settings: Any,
-) -> DeepDive:
-    """What one marginal's AEMC is made of, as data frames: per attribute, slice and bin, and where mass went.
-
-    Args:
-        target: one entry of the list that `mgd` takes.
-        top: how many bins and movements.
-    """
-    facts, own, marginals = _chosen(schema, [target], settings)
-    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (
-        coded,
-        tables,
-    ):
-        (chosen,) = marginals.marginals
-        return dive(tables["real"], tables["synthetic"], coded, chosen, alpha=own["alpha"], top=top)
-
-
-def _chosen(
-    schema: AnySchema, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
-) -> tuple[Schema, Mapping[str, Any], Targets]:
-    with TemporaryDirectory(prefix="schema-") as place:
-        facts = load_schema(schema_file(schema, Path(place)))
-    given = {**settings, **({"preset": targets} if isinstance(targets, str) else {"targets": list(targets)})}
-    seed = given.pop("seed", 0)
-    options = Options(settings=typed_settings(given), seed=seed)
-    return facts, options.settings, METRICS["mgd"].prepared(options, facts)
-
-
 @overload
 def score(
     real: Table,
@@ -241,8 +170,10 @@ def score(
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
     several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None
-    made = {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
-    given: dict[str, Any] = {"real": real, **made} | ({} if holdout is None else {"holdout": holdout})
+    files = (
+        {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
+    )
+    given: dict[str, Any] = {"real": real, **files} | ({} if holdout is None else {"holdout": holdout})
     with TemporaryDirectory(prefix="schema-") as place:
         path = None if schema is None or schema == NO_SCHEMA else schema_file(schema, Path(place))
         config.schema = None if schema is None else str(path or NO_SCHEMA)
@@ -253,5 +184,5 @@ def score(
             if several is None:
                 config.synthetic = str(paths["synthetic"])
                 return two_tables.score(config, quiet=True)
-            named = zip(several, made, strict=True)
+            named = zip(several, files, strict=True)
             return score_several(config, {name: str(paths[file]) for name, file in named}, quiet=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
@@ -25,16 +26,17 @@ class Condition:
 
     Attributes:
         asked: column → a value, a list of values, or [low, high], as JSON values.
-        weights: column → how much of each of its codes satisfies it.
+        weights: column → how much of each of its codes satisfies it, by the schema of the release.
         drawn_by: the schema by which values are drawn inside bins that the condition cuts.
     """
 
-    asked: Mapping[str, Any]
+    schema: Schema
+    asked: Json
     weights: Mapping[str, Weights]
     drawn_by: Schema
 
 
-def build_condition(schema: Schema, where: Mapping[str, Any] | None) -> Condition | None:
+def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     """The condition; None where nothing is asked.
 
     Raises:
@@ -64,11 +66,10 @@ def build_condition(schema: Schema, where: Mapping[str, Any] | None) -> Conditio
         ranges = asked_ranges(schema[name], where[name], name)
         columns[place] = replace(columns[place], within=None if ranges is None else tuple(ranges))
     asked = {name: _plain(value) for name, value in where.items()}
-    return Condition(asked, weights, replace(schema, columns=tuple(columns)))
+    return Condition(schema, asked, weights, replace(schema, columns=tuple(columns)))
 
 
 def given(
-    schema: Schema,
     measurements: Measurements,
     spec: Synthesizer,
     model: RowModel | None,
@@ -83,6 +84,7 @@ def given(
     Args:
         model: `spec.model(…)`, of what is synthesized (`for_synthesis`).
     """
+    schema = condition.schema
     targets = {m.target for m in schema.rules.mapped}
     measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
 
@@ -98,10 +100,10 @@ def given(
     return rows_given(whole, spec, model, wish, rng=rng, zeros=schema.zeros, progress=progress)
 
 
-def facts_of(condition: Condition, made: GivenRows) -> dict[str, Any]:
+def facts_of(condition: Condition, rows: GivenRows) -> JsonDict:
     """What the manifest of a conditioned table says."""
-    how = "drawn from the conditioned model, exact for it" if made.exact else "chosen among synthetic rows by weight"
-    return {"where": dict(condition.asked), "rows": how, "effective_rows": round(made.effective, 1)}
+    how = "drawn from the conditioned model, exact for it" if rows.exact else "chosen among synthetic rows by weight"
+    return {"where": dict(condition.asked), "rows": how, "effective_rows": round(rows.effective, 1)}
 
 
 def _plain(value: Any) -> Any:

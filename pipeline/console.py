@@ -9,7 +9,7 @@ from typing import TextIO
 #: Where `run` prints what saw rows (scores, lost values): on a terminal alone, on any stream, on none.
 CONSOLE = ("terminal", "always", "never")
 #: Said where they are not printed.
-NOT_SAID = "what saw rows is not printed here (console=always prints it)"
+NOT_PRINTED = "what saw rows is not printed here (console=always prints it)"
 #: What a run prints at its end, at most.
 LINES, WIDTH = 14, 100
 #: Where the words of a line begin.

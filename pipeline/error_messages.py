@@ -48,23 +48,23 @@ def unquoted(error: Exception) -> Exception:
 
     Guarantee: no words that a library, a plugin or a fault of ours made of a value of the rows.
     """
-    known = isinstance(error, UserError | MemoryError) or str(error) == INTERRUPTED_QUERY
-    if known or isinstance(error, OSError) or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
+    in_our_words = isinstance(error, UserError | MemoryError) or str(error) == INTERRUPTED_QUERY
+    if in_our_words or isinstance(error, OSError) or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
         return error
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    what = f"{type(error).__name__}{place}: a fault of the pipeline, or of a plugin, not of yours"
+    problem = f"{type(error).__name__}{place}: a fault of the pipeline, or of a plugin, not of yours"
     fix = "its words may quote rows: they stand in internal/run.log, and console=always prints them; keep both back"
-    return UserError(what, where="run", fix=fix)
+    return UserError(problem, where="run", fix=fix)
 
 
 @contextmanager
-def unquoted_unless(told: bool) -> Iterator[None]:
+def unquoted_unless(rows_may_show: bool) -> Iterator[None]:
     """Errors leave without words, or errors behind them, that may quote rows; as they are where these may be told."""
     try:
         yield
     except Exception as error:
-        if told:
+        if rows_may_show:
             raise
         raise unquoted(error) from None
 
@@ -76,16 +76,19 @@ def show_what_can_be_shown() -> None:
             stream.reconfigure(errors="replace")
 
 
-def say_what_is_safe(root: Path, said: str = "") -> None:
+def say_what_is_safe(root: Path, message: str = "") -> None:
     """After a failure: what was measured is kept, and going on with it costs nothing more.
 
     Args:
-        said: the message; where it refuses the folder or its booking, the way out is its own.
+        message: the message; where it refuses the folder or its booking, the way out is its own.
     """
-    if said.startswith(REFUSED):
+    if message.startswith(REFUSED):
         return
     if (folder := RunFolder(root)).charged:
-        made = folder.released
-        free = "evaluation.* may differ" if made else "synthesis.*, release.*, evaluation.* and statement.* may differ"
+        free = (
+            "evaluation.* may differ"
+            if folder.released
+            else "synthesis.*, release.*, evaluation.* and statement.* may differ"
+        )
         way = f"go on at no further cost with its settings\n  ({free}) and hydra.run.dir={root} resume=true"
         print(f"  the measurements of the run in {root} are kept and stay spent; {way}", file=sys.stderr)

@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.tables.engine_instances import shared_engine
 from pipeline.folder_lock import held, unwritable
 
@@ -176,8 +177,8 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
         raise UserError("this folder holds a release of something else", where=WHERE, fix=fix)
     if folder.charged and not started:  # its answers may be about another table, or protect other units
         fix = f"another hydra.run.dir (this one is {folder.root}): a new run, with its own budget"
-        what = "this folder keeps charges or answers of a run, but its record of the settings and the table "
-        raise UserError(f"{what}(internal/manifest.json) is gone", where=WHERE, fix=fix)
+        problem = "this folder keeps charges or answers of a run, but its record of the settings and the table "
+        raise UserError(f"{problem}(internal/manifest.json) is gone", where=WHERE, fix=fix)
     if resume and not started:
         fix = "hydra.run.dir=FOLDER of the interrupted run; or resume=false: a new run with its own budget"
         raise UserError(f"nothing to resume in {folder.root}", where="resume", fix=fix)
@@ -229,9 +230,7 @@ def not_in_release(path: Path, where: str) -> None:
             raise UserError(f"{path} lies in the release folder {parent}", where=where, fix=fix)
 
 
-def bind(
-    folder: RunFolder, facts: Mapping[str, Any], *, may_change: Callable[[str], bool] = lambda name: False
-) -> Mapping[str, Any]:
+def bind(folder: RunFolder, facts: Json, *, may_change: Callable[[str], bool] = lambda name: False) -> Json:
     """Bind the folder to settings and data: written when the run starts, compared when it is resumed.
 
     Args:
@@ -248,7 +247,7 @@ def bind(
         write_whole(folder.manifest, json.dumps(facts, indent=1, sort_keys=True), mode=0o600)
         return facts
     try:
-        first: dict[str, Any] = json.loads(folder.manifest.read_text())
+        first: JsonDict = json.loads(folder.manifest.read_text())
     except ValueError as error:
         fix = "a new run, with its own budget"
         raise UserError("the record of the run's settings is damaged", where=str(folder.manifest), fix=fix) from error
@@ -267,16 +266,16 @@ def bind(
     return first
 
 
-def changes(first: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> dict[str, tuple[Any, Any]]:
+def changes(first: Json, now: Json, prefix: str = "") -> dict[str, tuple[Any, Any]]:
     """Facts that differ, by their names with dots → what they were, and are; but for those that are drawn once."""
-    found: dict[str, tuple[Any, Any]] = {}
+    differ: dict[str, tuple[Any, Any]] = {}
     for key in (first.keys() | now.keys()) - {"once"}:
         left, right = first.get(key), now.get(key)
         if isinstance(left, dict) and isinstance(right, dict):
-            found |= changes(left, right, f"{prefix}{key}.")
+            differ |= changes(left, right, f"{prefix}{key}.")
         elif left != right:
-            found[f"{prefix}{key}"] = left, right
-    return found
+            differ[f"{prefix}{key}"] = left, right
+    return differ
 
 
 @contextmanager
@@ -289,7 +288,6 @@ def logged(path: Path) -> Iterator[None]:
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
-    log.disabled = False  # Hydra's job_logging=disabled turns off the loggers that it finds
     try:
         yield
     except BaseException:

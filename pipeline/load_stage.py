@@ -1,4 +1,4 @@
-"""The first stages of a run: the table is read and looked at, and what its schema leaves open is discovered."""
+"""The first stage of a run: the table is read and looked at."""
 
 from __future__ import annotations
 
@@ -9,30 +9,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
-from pipeline.measuring.discovery_stage import discovered
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origins_of
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config
-from pipeline.settings.design import concrete
 from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
-from pipeline.stage_bars import unplaced_lines
 from pipeline.statement.start_table import start_in
 from pipeline.version import __version__
 
@@ -55,7 +51,7 @@ def load(context: RunContext, state: State) -> State:
         keep_settings(folder, config, context.hydra_files)
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
-        private = _private(context, state, schema, report)
+        private = read_rows(context, state, schema, report)
         synthesizer = started(specs.synthesizer, config.synthesis, schema, ready.start)
         opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
@@ -64,39 +60,7 @@ def load(context: RunContext, state: State) -> State:
     return replace(state, design=design, private=private, losses=losses)
 
 
-def discover(context: RunContext, state: State) -> State:
-    """What the schema leaves open is asked with noise; then the design is that of the rest, and the rows are read anew.
-
-    Guarantee: that of the plan of what is discovered.
-    """
-    design, show, plan = state.design, context.show, state.design.plan.discovery
-    if plan is None:
-        return state
-    answers = discovered(
-        design.schema,
-        plan,
-        present(state.private),
-        present(state.source),
-        context.engine,
-        context.folder,
-        show,
-        key=state.key,
-        holdout=context.ready.aside,
-        noise_seed=context.config.privacy.noise_seed,
-        note=state.note,
-    )
-    bound = None if answers.bound is None else answers.bound.max_records
-    design = concrete(design.specs, answers.schema, plan, bound)
-    show.warn(design.gave_way)
-    state = replace(state, design=design, discovered=answers)
-    with show.stage("load again") as report:
-        private = _private(context, state, design.schema, report)
-    show.warn_privately(unplaced_lines(private.encoding))
-    # what discovered bounds cut off is lost too
-    return replace(state, private=private, losses=losses_of(private.encoding, design.schema))
-
-
-def _private(context: RunContext, state: State, schema: Schema, report: Progress) -> PrivateTable:
+def read_rows(context: RunContext, state: State, schema: Schema, report: Progress) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that the jobs of a sweep share.
 
     Jobs share none if units go aside, if the schema follows from noisy answers, or if another engine than the embedded
@@ -105,7 +69,7 @@ def _private(context: RunContext, state: State, schema: Schema, report: Progress
     Args:
         schema: by which they are read: the scouting one until what is open is discovered.
     """
-    plan, unit, aside = state.design.plan, state.design.specs.unit, context.ready.aside
+    plan, unit, aside = state.design.plan, state.design.specs.unit, context.config.evaluation.holdout
     source, folder = present(state.source), context.folder.temporary
     counted = None if plan.histogram is None else unit.max_records
     if plan.discovery is not None and state.discovered is None:
@@ -131,7 +95,7 @@ def _table(context: RunContext, report: Progress) -> Path:
     return path
 
 
-def run_facts(config: Config, schema: Schema, path: Path) -> dict[str, Any]:
+def run_facts(config: Config, schema: Schema, path: Path) -> JsonDict:
     """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
     seed = config.privacy.noise_seed
     start = start_in(config.synthesis)

@@ -26,11 +26,13 @@ def stranger(names: Sequence[str], home: Path) -> str | None:
         if marked and file is not None and file.resolve().parent.parent == home:
             continue
         if spec is None:
-            what = f"there is no package {name!r} beside {home / 'pipeline'}"
+            problem = f"there is no package {name!r} beside {home / 'pipeline'}"
         elif marked and file is not None:
-            what = f"Python finds the package {name!r} in {file.parent}, not the one in {home}"
+            problem = f"Python finds the package {name!r} in {file.parent}, not the one in {home}"
         else:
-            what = f"the package {name!r} that Python finds{f' in {file.parent}' if file else ''} is another program's"
+            problem = (
+                f"the package {name!r} that Python finds{f' in {file.parent}' if file else ''} is another program's"
+            )
         fix = "install dp-synthesis-pipeline in an environment of its own; take other folders off PYTHONPATH"
-        return f"error: {what}\n  fix: {fix}"
+        return f"error: {problem}\n  fix: {fix}"
     return None

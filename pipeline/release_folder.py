@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import check_plain, read_mapping
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
@@ -29,47 +30,57 @@ from pipeline.statement.papers import write_papers
 from pipeline.statement.signing import Signer, check_signature
 from synthesis.numbers.value_shapes import as_written
 
+#: Schema, content of privacy.json and measurements of a release. A statement of an older format is passed on without
+#: papers; nothing binds one of format 1.
+Measured: TypeAlias = tuple[Schema, JsonDict, Measurements]
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """The synthetic rows of a release.
+
+    Attributes:
+        coded: rows of the table's columns (see `undo`); `rng` draws the values inside bins.
+        asked: how many the settings ask for; None: as many as the noisy total says.
+        drawn_by: the schema by which values are drawn inside bins, where a condition cuts some; None: the schema.
+        given: what the rows were asked to satisfy (see `Manifest`), or None.
+    """
+
+    coded: CodedTable
+    rng: np.random.Generator
+    asked: int | None
+    drawn_by: Schema | None = None
+    given: Json | None = None
+
 
 def write_release(
     folder: RunFolder,
-    schema: Schema,
-    statement: dict[str, Any],
-    measurements: Measurements,
-    synthetic: CodedTable,
-    *,
+    measured: Measured,
+    rows: NewRows,
     form: TableFormat,
-    rng: np.random.Generator,
-    rows_asked: int | None,
+    *,
     signer: Signer | None = None,
     workdir: Path | None = None,
-    drawn_by: Schema | None = None,
-    given: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write `release/`, whole or not at all; returns the synthetic table's path.
 
     Args:
-        statement: the content of privacy.json. One of an older format is passed on without papers; nothing binds
-            one of format 1.
-        synthetic: rows of the table's columns (see `undo`).
         form: of the table.
-        rng: draws the values inside bins.
-        rows_asked: how many synthetic rows the settings ask for; None: as many as the noisy total says.
         signer: signs the manifest; None: not signed.
         workdir: for the parts, on the same file system; default: the temporary folder under internal/.
-        drawn_by: the schema by which values are drawn inside bins, where a condition cuts some; default: the schema.
-        given: what the rows were asked to satisfy (see `Manifest`), or None.
     """
+    (schema, statement, measurements), given = measured, rows.given
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        written = as_written(drawn_by or schema, measurements)
-        write_table(parts / form.released, synthetic, written, rng, progress=progress)
+        written = as_written(rows.drawn_by or schema, measurements)
+        write_table(parts / form.released, rows.coded, written, rows.rng, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         if statement.get("version", 1) != 1:
             name = form.released
-            write_papers(parts, statement, written, table=name, rows_asked=rows_asked, signer=signer, given=given)
+            write_papers(parts, statement, written, table=name, rows_asked=rows.asked, signer=signer, given=given)
         elif given is not None:
             fix = "a release of this version, whose manifest says what was asked"
             raise UserError("nothing binds it, so that its rows may be taken for the whole", where="where", fix=fix)
@@ -92,8 +103,8 @@ def check_seal(folder: RunFolder) -> None:
     if sealed != digests:
         changed = sorted(k for k in sealed.keys() | digests.keys() if sealed.get(k) != digests.get(k))
         fix = "move release/ away and resume again: it is made anew from the saved measurements, at no further cost"
-        what = f"not as this run wrote it: {', '.join(changed)}"
-        raise UserError(what, where=str(folder.release), fix=fix)
+        problem = f"not as this run wrote it: {', '.join(changed)}"
+        raise UserError(problem, where=str(folder.release), fix=fix)
 
 
 def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
@@ -115,7 +126,7 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     return schema, statement, measurements
 
 
-def _bound_statement(folder: Path) -> dict[str, Any]:
+def _bound_statement(folder: Path) -> JsonDict:
     """The content of privacy.json, after all that binds the release was checked; older versions get a warning."""
     fix = "take the release folder of a run, whole"
     manifest = read_manifest(folder)

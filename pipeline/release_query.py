@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import Json
 from mechanisms.public.members import needed
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
@@ -46,7 +47,7 @@ def query(
     release: Path | str,
     *,
     marginal: Sequence[str] = (),
-    where: Mapping[str, Any] | None = None,
+    where: Json | None = None,
     solution: str | None = None,
 ) -> pd.DataFrame:
     """A marginal, or the number of records in a range, estimated from noisy answers alone; costs no privacy.
@@ -64,7 +65,7 @@ def answer(
     measurements: Measurements,
     *,
     marginal: Sequence[str] = (),
-    where: Mapping[str, Any] | None = None,
+    where: Json | None = None,
     solution: str | None = None,
 ) -> pd.DataFrame:
     """What the noisy answers of a release say.
@@ -189,7 +190,7 @@ def no_column(schema: Schema, name: str, where: str) -> UserError:
     return UserError(f"no column {name!r}", where=where, fix=fix)
 
 
-def _count(schema: Schema, measurements: Measurements, where: Mapping[str, Any]) -> pd.DataFrame:
+def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFrame:
     """How many records satisfy all conditions; of a bin that one cuts, anything from none to all of its records may."""
     even = {name: code_weights(schema, name, value) for name, value in where.items()}
     cut = [f"{n}: {label}" for n, w in even.items() for label in _cut_bins(schema, n, w)]
@@ -245,7 +246,7 @@ def _of_cells(
 
 
 def _by_curves(
-    schema: Schema, measurements: Measurements, where: Mapping[str, Any], even: Mapping[str, Weights]
+    schema: Schema, measurements: Measurements, where: Json, even: Mapping[str, Weights]
 ) -> dict[str, Weights]:
     """The part of each bin that a condition holds by the column's curve, where it has one; else by its width."""
     shapes, weights = shapes_of(schema, measurements, where), dict(even)

@@ -12,10 +12,10 @@ from mechanisms.sensitive.private_choice import kept_choices
 from pipeline.measuring.acceptance import only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
-from pipeline.release_folder import check_seal, write_release
+from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import open_with
-from pipeline.statement.statement import declared, make_statement
+from pipeline.statement.statement import Bought, declared, make_statement
 
 #: Said of a run, and of one that is resumed.
 EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
@@ -37,7 +37,7 @@ def measure(context: RunContext, state: State) -> State:
         present(state.private),
         context.folder,
         context.show,
-        context.ready.aside,
+        context.config.evaluation.holdout,
         state.discovered,
         context.engine.spread,
         state.note,
@@ -48,22 +48,16 @@ def measure(context: RunContext, state: State) -> State:
 def state_promise(context: RunContext, state: State) -> State:
     """What was promised and spent, from the objects that were used."""
     work, taken, specs, ready = present(state.work), present(state.taken), state.design.specs, context.ready
-    config, plan, bound = context.config, work.plan, None if work.found is None else work.found.bound
+    chosen = kept_choices(taken.attempt.answers) | work.answered
+    bound = None if work.discovered is None or work.discovered.bound is None else work.discovered.bound.to_json()
     statement = make_statement(
         work.schema,
-        work.private.unit,
-        plan,
-        taken.ledger,
-        taken.known,
-        config.privacy.noise_seed,
-        work.aside,
-        taken=declared(config, specs.selection, ready.start),
-        chosen=kept_choices(taken.attempt.answers) | work.answered,
-        found_bound=None if bound is None else bound.to_json(),
-        scores=taken.scores,
+        work.plan,
+        declared(specs, ready.start),
+        Bought(taken.ledger, taken.measurements, chosen, taken.scores, bound),
         publication=ready.who,
         running_total=None if state.total is None else state.total.to_json(),
-        not_ours=not_ours(specs, plan, present(state.source), taken.known, type(work.spec)),
+        not_ours=not_ours(specs, work.plan, present(state.source), taken.measurements, type(work.spec)),
     )
     return replace(state, statement=statement)
 
@@ -79,18 +73,9 @@ def release(context: RunContext, state: State) -> State:
     else:
         coded, rng = table_of(work, taken)
         with context.show.stage("release") as report:
-            write_release(
-                work.folder,
-                work.schema,
-                present(state.statement).to_json(),
-                taken.known,
-                coded,
-                form=form,
-                rng=rng,
-                rows_asked=config.synthesis.rows,
-                signer=context.ready.signer,
-                progress=report,
-            )
+            measured = work.schema, present(state.statement).to_json(), taken.measurements
+            rows = NewRows(coded, rng, config.synthesis.rows)
+            write_release(work.folder, measured, rows, form, signer=context.ready.signer, progress=report)
         if work.schema.rules.computed:  # computed columns have values now, and with them codes
             coded = _reloaded(work, table)
     context.show.warn([EMPTY] if coded.rows == 0 else [])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from evaluation.score import Scorecard
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json
 from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.public.tables.scan import Source
@@ -19,7 +20,7 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Taken
 from pipeline.measuring.attempts import Work
-from pipeline.measuring.discovery_stage import Discovered
+from pipeline.measuring.discovered import Discovered
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design
 from pipeline.settings.ready import Ready
@@ -70,7 +71,7 @@ class State:
 
     design: Design
     source: Source | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Json = field(default_factory=dict)
     private: PrivateTable | None = None
     losses: tuple[ColumnLoss, ...] = ()
     total: RunningTotal | None = None

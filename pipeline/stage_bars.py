@@ -26,11 +26,11 @@ def unplaced_lines(encoding: EncodingReport) -> list[str]:
     For the operator's eyes: NOT private.
     """
     lines = []
-    for what, counts in (("outside the schema", encoding.outside), ("not readable as its kind", encoding.unplaced)):
-        lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {what}" for name, n in counts.items() if n]
-    lost = [repr(n) for n, count in encoding.unplaced.items() if 2 * count > encoding.rows]
-    if lost:
-        lines.append(f"most of {', '.join(lost)} is lost: python -m pipeline check says why")
+    for lost, counts in (("outside the schema", encoding.outside), ("not readable as its kind", encoding.unplaced)):
+        lines += [f"column {name!r}: {n:,} of {encoding.rows:,} values are {lost}" for name, n in counts.items() if n]
+    mostly = [repr(n) for n, count in encoding.unplaced.items() if 2 * count > encoding.rows]
+    if mostly:
+        lines.append(f"most of {', '.join(mostly)} is lost: python -m pipeline check says why")
     conflicts = encoding.conflicts.items()
     lines += [
         f"{rule}: {n:,} of {encoding.rows:,} rows contradict it, and take what it says" for rule, n in conflicts if n

@@ -16,19 +16,18 @@ from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
 from pipeline.folders import RunFolder, claimed, logged
 from pipeline.inference.relations import Relation, strongest
-from pipeline.load_stage import discover, load
+from pipeline.load_stage import load
+from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import render_run
 from pipeline.run_context import RunContext, Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
-from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
-from pipeline.settings.design import Design, design_of
+from pipeline.settings.design import Design, whole_design
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.settings.ready import ready
-from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
 
@@ -70,10 +69,10 @@ class Run:
         return f"Run({str(self.folder.root)!r}, {promise}, {self.rows} synthetic rows)"
 
     def _repr_html_(self) -> str:
-        said, facts = self.statement, self.statement.to_json()
+        statement, facts = self.statement, self.statement.to_json()
         words = words_of(facts)
-        kept = f"{loss_in_words(facts)} for {words['unit']}"
-        rows = [("private", kept if said.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
+        promise = f"{loss_in_words(facts)} for {words['unit']}"
+        rows = [("private", promise if statement.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         rows += [
             ("table", f"{self.table}, {self.rows:,} rows"),
             ("noisy marginals", f"{len(self.measurements.answers):,}"),
@@ -137,8 +136,8 @@ def run(
     """
     load_used(asdict(config))
     root = Path(root)
-    specs = build_specs(config)
-    design = design_of(specs, build_schema(specs))
+    design = whole_design(config)
+    specs = design.specs
     checked = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
     show = Stages(quiet=quiet, console=config.console)
@@ -158,7 +157,7 @@ def run(
 
 
 def _done(context: RunContext, state: State) -> Run:
-    answers, synthetic, design = present(state.taken).known, present(state.synthetic), state.design
+    answers, synthetic, design = present(state.taken).measurements, present(state.synthetic), state.design
     released = (context.folder, present(state.statement), answers, design.schema, present(state.table), state.scores)
     relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
     return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations)

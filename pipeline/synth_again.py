@@ -23,7 +23,7 @@ from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
-from pipeline.release_folder import read_release, write_release
+from pipeline.release_folder import NewRows, read_release, write_release
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
@@ -79,24 +79,12 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
             coded, facts = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report), None
         else:
             model = spec.model(for_synthesis(measurements, schema), zeros=schema.zeros, progress=report)
-            made = given(schema, measurements, spec, model, condition, rows=rows, rng=rng, progress=report)
-            coded, facts = made.table, facts_of(condition, made)
+            drawn = given(measurements, spec, model, condition, rows=rows, rng=rng, progress=report)
+            coded, facts = drawn.table, facts_of(condition, drawn)
     with show.stage("release") as report, _workdir(root) as work:
-        path = write_release(
-            RunFolder(root),
-            schema,
-            statement,
-            measurements,
-            coded,
-            form=form,
-            rng=rng,
-            rows_asked=rows,
-            signer=signer,
-            workdir=work,
-            drawn_by=None if condition is None else condition.drawn_by,
-            given=facts,
-            progress=report,
-        )
+        new = NewRows(coded, rng, rows, None if condition is None else condition.drawn_by, facts)
+        measured = schema, statement, measurements
+        path = write_release(RunFolder(root), measured, new, form, signer=signer, workdir=work, progress=report)
     return NewTable(path, facts)
 
 

@@ -7,36 +7,29 @@ import math
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from decimal import ROUND_FLOOR, Decimal
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.bookings import SETTING, Book, LedgerTerms, Refused, Scope, book_runs, load_book, opened
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
-from mechanisms.accounting.spend import Spend, spend_of_plan
+from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import rounded_up, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.budget.planned_release import PlannedRelease, fresh_of
 from pipeline.folders import not_in_release
 from pipeline.plugins.origins import rests_on_others
-from pipeline.settings import build
 from pipeline.settings.config import BudgetConfig, Config
 from pipeline.settings.post_processing import bound_settings
-from pipeline.settings.specs import Specs, build_specs
+from pipeline.settings.specs import Specs
 from pipeline.statement.statement import why_not_private
 from pipeline.statement.words import reasons_in_words
-
-#: So many files beside a new ledger are looked at, none larger than this.
-BESIDE, BESIDE_BYTES = 100, 10_000_000
-#: Significant digits of an ε that is offered, and the least part of the one asked for that is worth offering.
-DIGITS, LEAST = 3, 1e-3
 
 
 def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[PlannedRelease, ...]:
@@ -46,22 +39,13 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
         UserError: an impossible setting of the ledger.
     """
     config = specs.config
-    wanted = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
-    if wanted is None:
+    terms = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
+    if terms is None:
         return ()
-
-    def refit(epsilon: float) -> Spend:
-        smaller = build_specs(_with_epsilon(config, epsilon))
-        return spend_of_plan(build.build_plan(smaller, build.build_workload(smaller, schema), schema))
-
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
     others = rests_on_others(specs, plan)
     resume, settings = config.resume, bound_settings(config)
-    return (PlannedRelease(root, wanted, spend_of_plan(plan), unprotected, resume, refit, others, settings),)
-
-
-def _with_epsilon(config: Config, epsilon: float) -> Config:
-    return replace(config, privacy=replace(config.privacy, epsilon=epsilon))
+    return (PlannedRelease(root, terms, spend_of_plan(plan), unprotected, resume, others, settings),)
 
 
 def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
@@ -92,11 +76,11 @@ def _unused(settings: BudgetConfig) -> None:
             raise UserError("is set, but there is no ledger", where=f"budget.{name}", fix=fix)
 
 
-def _unit_json(unit: PrivacyUnit) -> dict[str, Any]:
+def _unit_json(unit: PrivacyUnit) -> JsonDict:
     """All that decides which rows are one unit; neither how many of them count nor how they are clipped."""
     if unit.column is None:
         return {"column": None}
-    facts: dict[str, Any] = json.loads(json.dumps(asdict(unit)))
+    facts: JsonDict = json.loads(json.dumps(asdict(unit)))
     return {k: v for k, v in facts.items() if k not in ("max_records", "clip")}
 
 
@@ -136,8 +120,8 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         if (old := release.booking()) is None or book.booked(old.id) is not None:
             release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
-    if said := _unprotected_words(fresh):
-        print(f"  {said}", file=sys.stderr)
+    if warning := _unprotected_words(fresh):
+        print(f"  {warning}", file=sys.stderr)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
     new, gone = not ledger.path.exists(), recorded(ledger.path)
     try:
@@ -162,23 +146,10 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
     return f"{many} will be NOT private, and {spent} is booked all the same: {why}"
 
 
-def new_words(wanted: LedgerTerms, book: Book) -> str:
-    """That a ledger is new, and which others lie beside it: a name that was mistyped would begin a second budget."""
+def new_words(terms: LedgerTerms, book: Book) -> str:
+    """That a ledger is new: a name that was mistyped would begin a second budget."""
     limit = said_loss(book.limit.epsilon, book.limit.delta)
-    said = f"{SETTING}={wanted.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
-    path, others = wanted.path.resolve(), []
-    for other in sorted(path.parent.glob(f"*{path.suffix}"))[:BESIDE]:
-        if other != path and other.is_file() and other.stat().st_size < BESIDE_BYTES and _of_table(other, book):
-            others.append(other.name)
-    return said + (f"; beside it are ledgers for {book.scope.table!r} too: {', '.join(others)}" if others else "")
-
-
-def _of_table(path: Path, book: Book) -> bool:
-    try:
-        other = load_book(path)
-    except UserError:  # another file
-        return False
-    return other is not None and other.scope.table == book.scope.table
+    return f"{SETTING}={terms.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
 
 
 def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[bytes], None] | None]:
@@ -189,12 +160,12 @@ def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Ca
 
 
 def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
-    first = releases[0].wanted
-    if any(r.wanted.path.resolve() != first.path.resolve() or r.wanted.limit != first.limit for r in releases):
+    first = releases[0].terms
+    if any(r.terms.path.resolve() != first.path.resolve() or r.terms.limit != first.limit for r in releases):
         fix = "one budget.ledger and one budget.limit for all jobs"
         raise UserError("jobs that are booked together need one ledger", where=SETTING, fix=fix)
     for release in releases[1:]:
-        if release.wanted.scope != first.scope:
+        if release.terms.scope != first.scope:
             fix = "one sweep per table, privacy unit and relation, each with a ledger of its own"
             raise UserError("jobs of several tables, units or relations share no ledger", where=SETTING, fix=fix)
     return first
@@ -202,19 +173,16 @@ def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
 
 def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
     """What was asked, what is left, and the way out."""
-    path, first = fresh[0].wanted.path, fresh[0]
+    path, first = fresh[0].terms.path, fresh[0]
     if len(fresh) == 1:
         asked = f"ε = {first.spend.epsilon:g}, δ = {first.spend.delta:g}"
     else:
         asked = f"{len(fresh)} releases of ε = {math.fsum(r.spend.epsilon for r in fresh):g} in all"
-    what = f"{asked} is more than the ledger has left: {left_words(book, first.spend.delta)}; {spent_words(book)}"
-    ways = []
-    if len(fresh) == 1 and first.refit is not None and (smaller := _fitting(first, book)) is not None:
-        ways.append(f"privacy.epsilon={smaller:g} fits")
-    elif len(fresh) > 1:
-        ways.append("fewer of them, or a smaller ε: they are booked all together or not at all")
-    ways.append(f"a higher limit: python -m pipeline budget {path} limit='{{epsilon: …, delta: …}}' reason='…'")
-    return UserError(f"{what}. Nothing was booked", where=SETTING, fix="; or ".join(ways))
+    problem = f"{asked} is more than the ledger has left: {left_words(book, first.spend.delta)}; {spent_words(book)}"
+    several = "fewer of them, or a smaller ε: they are booked all together or not at all"
+    way = several if len(fresh) > 1 else "a privacy.epsilon within what is left"
+    way += f"; or a higher limit: python -m pipeline budget {path} limit='{{epsilon: …, delta: …}}' reason='…'"
+    return UserError(f"{problem}. Nothing was booked", where=SETTING, fix=way)
 
 
 def spent_words(book: Book) -> str:
@@ -235,31 +203,3 @@ def left_words(book: Book, delta: float) -> str:
         return words
     words += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
     return words + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
-
-
-def _fitting(release: PlannedRelease, book: Book) -> float | None:
-    """The largest ε of three digits with which the same run would fit; None where hardly any does."""
-    assert release.refit is not None
-    refit = release.refit
-
-    def fits(epsilon: float) -> bool:
-        try:
-            return book.admits([refit(epsilon)])
-        except UserError:  # too small for this plan
-            return False
-
-    high = release.spend.epsilon
-    low = _down(high * LEAST)
-    if not fits(low):
-        return None
-    while high / low > 1 + 10.0 ** -(DIGITS + 1):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    nearest = float(f"{low:.{DIGITS}g}")
-    return nearest if fits(nearest) else _down(low)
-
-
-def _down(value: float) -> float:
-    """The number with so many significant digits that is not above."""
-    unit = Decimal(1).scaleb(Decimal(value).adjusted() - DIGITS + 1)
-    return float(Decimal(value).quantize(unit, rounding=ROUND_FLOOR))

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +16,7 @@ from mechanisms.accounting.bookings import Book, Booking, booking_json, load_boo
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from pipeline.budget.admission import left_words, spent_words
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.folders import not_in_release
@@ -45,7 +45,7 @@ def show(config: BudgetFileConfig) -> str:
     return json.dumps(as_json(book), indent=1, allow_nan=False) if config.format == "json" else as_text(book)
 
 
-def as_json(book: Book) -> dict[str, Any]:
+def as_json(book: Book) -> JsonDict:
     """The ledger as JSON values."""
     left = book.filter.room(book.spends, book.limit)
     return {
@@ -95,11 +95,11 @@ def _shown(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "none"
 
 
-def planned_json(releases: Sequence[PlannedRelease]) -> dict[str, Any] | None:
+def planned_json(releases: Sequence[PlannedRelease]) -> JsonDict | None:
     """What a plan says about the shared ledger, without booking; None where none is set."""
     if not releases:
         return None
-    ledger, spends = releases[0].wanted, [r.spend for r in releases]
+    ledger, spends = releases[0].terms, [r.spend for r in releases]
     book = opened(ledger)
     new = tuple(Booking("planned", str(r.root), r.spend, not r.unprotected) for r in releases)
     after = replace(book, bookings=(*book.bookings, *new))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.bookings import SETTING, Book, Booking, LedgerTerms, load_book, note_charge
 from mechanisms.accounting.charge_marks import Mark, marks_of
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json
 from pipeline.folders import BOOKING, WHERE, changes
 
 #: Where a release keeps what it charged, below its folder.
@@ -26,23 +26,21 @@ class PlannedRelease:
 
     Attributes:
         root: its folder, whose internal/ keeps the booking's name.
-        wanted: the ledger and what the settings say about it.
+        terms: the ledger and what the settings say about it.
         spend: its worst case.
         unprotected: the settings for which its release will not be private; empty where it may say that it is.
         resume: whether it goes on with something that may have charged already.
-        refit: a smaller ε → what the same settings would book then; None where nobody can say.
         others: whether its cost rests on parts of plugins.
         settings: as the folder's manifest keeps them, for the message of one that began with others.
     """
 
     root: Path
-    wanted: LedgerTerms
+    terms: LedgerTerms
     spend: Spend
     unprotected: tuple[str, ...]
     resume: bool
-    refit: Callable[[float], Spend] | None = None
     others: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Json = field(default_factory=dict)
 
     @property
     def name_file(self) -> Path:
@@ -51,8 +49,8 @@ class PlannedRelease:
     @property
     def marks(self) -> list[Mark]:
         """How far the folder's own record says that the release is with its charges: at first, and after each."""
-        found = [path for p in CHARGES for path in sorted(self.root.glob(p), key=lambda f: (len(str(f)), f))]
-        return marks_of(found)
+        ledgers = [path for p in CHARGES for path in sorted(self.root.glob(p), key=lambda f: (len(str(f)), f))]
+        return marks_of(ledgers)
 
     def noting(self) -> Callable[[bytes], None]:
         """What notes each charge in the ledger, before its noise is drawn.
@@ -60,19 +58,19 @@ class PlannedRelease:
         Raises:
             UserError: the booking is gone, or was drawn on by something that the folder knows nothing of.
         """
-        booking, book, marks = self.booking(), load_book(self.wanted.path), self.marks
+        booking, book, marks = self.booking(), load_book(self.terms.path), self.marks
         entry = None if booking is None or book is None else book.booked(booking.id)
         if booking is None or entry is None:
             raise _not_booked(self)
-        at, known = marks[-1], entry.charged
-        if known not in marks:
+        at, charged = marks[-1], entry.charged
+        if charged not in marks:
             raise _behind(self)
 
         def note(line: bytes) -> None:
-            nonlocal at, known
+            nonlocal at, charged
             at = at.after(line)
-            note_charge(self.wanted.path, booking.id, known, at)
-            known = at
+            note_charge(self.terms.path, booking.id, charged, at)
+            charged = at
 
         return note
 
@@ -90,7 +88,7 @@ class PlannedRelease:
         """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
         if (named := self.named()) is None:
             return None
-        cost = json.dumps([asdict(self.spend), asdict(self.wanted.scope)], sort_keys=True)
+        cost = json.dumps([asdict(self.spend), asdict(self.terms.scope)], sort_keys=True)
         name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
         return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 
@@ -123,27 +121,27 @@ def _of_folder(release: PlannedRelease, book: Book) -> Booking | None:
 
 
 def _not_booked(release: PlannedRelease) -> UserError:
-    fix = f"the ledger that it booked in ({release.wanted.path} is another one, or an older copy)"
+    fix = f"the ledger that it booked in ({release.terms.path} is another one, or an older copy)"
     return UserError(f"{release.root} holds a run, and this ledger holds no booking of it", where=SETTING, fix=fix)
 
 
 def _booked_otherwise(release: PlannedRelease) -> UserError:
     """Its booking is for another cost: these settings are not those with which it began."""
-    what = f"the run in {release.root} booked another cost"
+    problem = f"the run in {release.root} booked another cost"
     with suppress(OSError, ValueError, LookupError):
         first = json.loads((release.root / "internal" / "manifest.json").read_text(encoding="utf-8"))["settings"]
         if changed := changes(first, json.loads(json.dumps(release.settings))):
-            said = ", ".join(f"{name} (was {was}, is {now})" for name, (was, now) in sorted(changed.items())[:4])
-            what += f"; changed since it began: {said}"
+            settings = ", ".join(f"{name} (was {was}, is {now})" for name, (was, now) in sorted(changed.items())[:4])
+            problem += f"; changed since it began: {settings}"
     fix = "the old values with resume=true, at no further cost; or another hydra.run.dir: a new run, which books its "
-    return UserError(f"{what}. Nothing was booked", where=WHERE, fix=f"{fix}own budget")
+    return UserError(f"{problem}. Nothing was booked", where=WHERE, fix=f"{fix}own budget")
 
 
 def _behind(release: PlannedRelease) -> UserError:
     gone = "its record of that (internal/ledger.jsonl) is gone, or older, or was cut"
-    what = f"the run in {release.root} was measured, but {gone}"
+    problem = f"the run in {release.root} was measured, but {gone}"
     fix = "a new run, in another folder, which books its own budget; what was booked stays booked"
-    return UserError(what, where=WHERE, fix=fix)
+    return UserError(problem, where=WHERE, fix=fix)
 
 
 def _only_one(release: PlannedRelease, book: Book) -> None:
@@ -154,6 +152,6 @@ def _only_one(release: PlannedRelease, book: Book) -> None:
     name = first / "internal" / BOOKING
     if first == release.root.resolve() or not name.is_file() or name.read_bytes() != release.name_file.read_bytes():
         return
-    what = f"{release.root} is a copy of the run in {first}, which booked once"
+    problem = f"{release.root} is a copy of the run in {first}, which booked once"
     fix = f"hydra.run.dir={first} resume=true; or an empty folder: a new run, which books its own budget"
-    raise UserError(what, where=WHERE, fix=fix)
+    raise UserError(problem, where=WHERE, fix=fix)

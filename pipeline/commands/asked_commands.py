@@ -18,22 +18,30 @@ from typing import Any, TypeAlias
 from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, not_in_release
 from pipeline.settings import config as settings
-from pipeline.settings.compose import compose_config, one_value_each, without_hydra
+from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
 from pipeline.settings.inputs import check_inputs, check_release, check_scored, check_table, check_tables
 from pipeline.settings.overrides import quoted, spelled, with_names
 
 #: What is left to do: gives the exit code.
 Work: TypeAlias = "Callable[[], int]"
+#: What is said of a report.
+REPORT = "report (NOT private): {}"
 
-#: The forms of a command's answer.
 
+def later(name: str, *arguments: Any, words: str = "{}") -> Work:
+    """The function of that dotted name with these arguments; its module is loaded when it is called.
 
-def later(name: str, *arguments: Any) -> Work:
-    """The function of that dotted name with these arguments; its module is loaded when it is called."""
+    Args:
+        words: what is printed of a result that is no exit code.
+    """
 
     def work() -> int:
         module, _, function = name.partition(":")
-        return int(getattr(import_module(module), function)(*arguments))
+        result = getattr(import_module(module), function)(*arguments)
+        if isinstance(result, int):
+            return result
+        print(words.format(result))
+        return 0
 
     return work
 
@@ -48,14 +56,10 @@ def run(arguments: Sequence[str]) -> Work:
     config = settings.typed(without_hydra(composed), settings.Config)
     check_inputs(config)
     own = composed.hydra
-    if isinstance(own.launcher, str):
-        fix = f"hydra/launcher={own.launcher}, for a sweep (run -m)"
-        raise UserError("a group of settings, not one", where="hydra.launcher", fix=fix)
+    check_hydra(own)
     if not own.run.dir:
         raise UserError("no folder given", where="hydra.run.dir", fix="hydra.run.dir=outputs/mine")
     not_in_release(Path(own.run.dir), "hydra.run.dir")
-    if own.output_subdir is not None:
-        not_in_release(Path(own.run.dir) / own.output_subdir, "hydra.output_subdir")
     return later("pipeline.commands.run_command:run_once", config, composed)
 
 
@@ -119,14 +123,14 @@ def report(arguments: Sequence[str]) -> Work:
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
         output = Path(given["output"]) if "output" in given else None
-        return later("pipeline.commands.report_command:sweep_report", folders, output, given.get("metric"))
+        return later("pipeline.sweeps.sweep_page:render", folders, output, given.get("metric"), words=REPORT)
     config = settings.typed(compose_config("report", with_names("report", arguments)), settings.ReportConfig)
     if not config.run:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
     folder = RunFolder(Path(config.run))
     check_scored(folder)
     output = Path(config.output) if config.output else None
-    return later("pipeline.commands.report_command:run_report", folder, output)
+    return later("pipeline.report.run_page:render_again", folder, output, words=REPORT)
 
 
 def query(arguments: Sequence[str]) -> Work:
@@ -152,7 +156,7 @@ def budget(arguments: Sequence[str]) -> Work:
         for key, _, value in split
     ]
     config = settings.typed(compose_config("budget_file", given), settings.BudgetFileConfig)
-    return later("pipeline.commands.budget_command:show_budget", config)
+    return later("pipeline.budget.ledger_report:show", config)
 
 
 def schema(arguments: Sequence[str]) -> Work:

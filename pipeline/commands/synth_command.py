@@ -13,13 +13,13 @@ from pipeline.synth_again import synthesize
 def make_table(release: Path, config: SynthConfig) -> int:
     """Make the table, and print where it lies."""
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    made = synthesize(release, config, output)
-    if made.given is None:
-        print(f"a new synthetic table, at no new privacy cost: {made.path}")
+    table = synthesize(release, config, output)
+    if table.given is None:
+        print(f"a new synthetic table, at no new privacy cost: {table.path}")
         return 0
-    rows = f"{condition_in_words(made.given['where'])} ({made.given['rows']})"
-    print(f"a table of rows with {rows}, at no new privacy cost: {made.path}")
+    rows = f"{condition_in_words(table.given['where'])} ({table.given['rows']})"
+    print(f"a table of rows with {rows}, at no new privacy cost: {table.path}")
     print(
-        f"as good as {made.given['effective_rows']:,g} independent rows; its manifest and statement say what it holds"
+        f"as good as {table.given['effective_rows']:,g} independent rows; its manifest and statement say what it holds"
     )
     return 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metric import Options
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
 from pipeline.experiments.challenge_scores import scores_of_table
 from pipeline.experiments.challenge_settings import settings_of_challenge
 from pipeline.experiments.standin import write_coded
@@ -23,25 +23,25 @@ from pipeline.settings.config import Config
 KIND = "k-anonymous"
 
 
-def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int, run: int) -> list[dict[str, Any]]:
+def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int, run: int) -> list[JsonDict]:
     """The scores of a k-anonymous table of the rows that are not set aside, the same rows for all k of a run."""
     settings = settings_of_challenge(config)
     aside = np.random.default_rng([settings.sample_seed, run]).random(world.real.rows) < settings.holdout
-    known = world.without(aside)
+    remaining = world.without(aside)
     rng = np.random.default_rng([settings.sample_seed, run, k])
     path = Path(folder.temporary) / f"{KIND}-{k}-{run}.parquet"
-    made = generalized(known.real, k, rng)
-    write_coded(made, world.schema, path, settings.sample_seed, None, 1)
+    anonymous = generalized(remaining.real, k, rng)
+    write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
     both = (
         open_with(world.path, config.data.delimiter, config.limits, folder.temporary),
         open_with(path, ",", config.limits, folder.temporary),
     )
     values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
     options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
-    options = replace(options, holdout=known.holdout, values=values)
-    facts: dict[str, Any] = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
+    options = replace(options, holdout=remaining.holdout, values=values)
+    facts: JsonDict = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"{KIND} {k}: that each row is like {k - 1} others; nothing about what somebody knows besides"}
-    return scores_of_table(config, config, known, options, facts, made)
+    return scores_of_table(config, config, remaining, options, facts, anonymous)
 
 
 def generalized(table: CodedTable, k: int, rng: np.random.Generator) -> CodedTable:
@@ -52,7 +52,7 @@ def generalized(table: CodedTable, k: int, rng: np.random.Generator) -> CodedTab
     """
     columns = [np.asarray(c).astype(np.int64) for c in table.columns]
     sizes = np.array([max(a.size - 1, 1) for a in table.domain.attributes])
-    made = [np.empty_like(c) for c in columns]
+    anonymous = [np.empty_like(c) for c in columns]
     todo = [np.arange(table.rows)]
     while todo:
         group = todo.pop()
@@ -65,9 +65,9 @@ def generalized(table: CodedTable, k: int, rng: np.random.Generator) -> CodedTab
                 todo += [group[low], group[~low]]
                 break
         else:
-            for own, (least, most) in zip(made, ranges, strict=True):
+            for own, (least, most) in zip(anonymous, ranges, strict=True):
                 own[group] = rng.integers(least, most + 1, group.size)
-    return CodedTable(table.domain, tuple(m.astype(c.dtype) for m, c in zip(made, table.columns, strict=True)))
+    return CodedTable(table.domain, tuple(m.astype(c.dtype) for m, c in zip(anonymous, table.columns, strict=True)))
 
 
 def _lower_half(codes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns, encode_table
+from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
@@ -33,9 +33,10 @@ from pipeline.experiments.anonymized import scores_of_anonymous
 from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
 from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import stored
-from pipeline.experiments.findings import FILES, Findings, finished, setting_of, summary, told, write_findings
+from pipeline.experiments.findings import FILES, Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
+from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
 from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import FILES as AGAINST_FILES
@@ -43,15 +44,14 @@ from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_ag
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.experiments.world_values import World, values_of
-from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.load_stage import keep_settings, run_facts
+from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import open_with
-from pipeline.settings import build, inputs
+from pipeline.settings import build
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, build_specs, build_unit
-from pipeline.stage_bars import Stages, unplaced_lines
+from pipeline.stage_bars import Stages
 
 #: What `smoke=true` leaves.
 SMOKE_ROWS, SMOKE_EPSILONS = 1_500, 1
@@ -72,13 +72,10 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     schema = _schema(config)
     admission.check(booked := _releases(config, schema, root))
     show = Stages(quiet=quiet, console=config.console)
-    with claimed(root, resume=config.resume) as folder, logged(folder.log):
-        with show.stage("load") as report:
-            path = _table(config, schema, folder, report)
-            facts = bind(folder, run_facts(config, schema, path))
-            keep_settings(folder, config, hydra_files or {})
-            config = _with_schema(config, schema, folder)
-            world = _world(config, schema, path, folder, show, report)
+    with opened_table(config, schema, root, hydra_files or {}, show, partial(_generate, config, schema)) as table:
+        folder, unit = table.folder, config.privacy.unit
+        config = _with_schema(config, schema, folder)
+        world = World(schema, table.path, table.real, None, None if unit == RECORD else _ids(table.source, unit))
         admission.book(booked)
         rows: list[dict[str, Any]] = []
         variants = variants_of(settings_of_challenge(config))
@@ -98,7 +95,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 path = folder.internal / "rows" / f"anonymous-{k}-run-{run}.json"
                 rows += finished(path, partial(scores_of_anonymous, config, world, folder, k, run))
         scales = beside_printed(compared_scales(settings.scales, config.privacy.delta))
-        setting, notes = _setting(config, world, facts), _notes(config)
+        setting, notes = _setting(config, world, table.facts), _notes(config)
         pairs = pairs_of(rows, settings.against)
         against = beside_pairs(pairs)
         findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, against, scales).beside
@@ -112,7 +109,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """Like `run`; returns the short table and where everything lies."""
     further = AGAINST_FILES if settings_of_challenge(config).against else ()
     findings = run(config, root, hydra_files=hydra_files)
-    return told(summary(findings), root / "internal", config.console, (*FILES, *further))
+    return closing_text(findings, root / "internal", config.console, (*FILES, *further))
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -200,31 +197,14 @@ def _check(config: Config) -> None:
         raise UserError("a challenge has its own", where="evaluation.holdout", fix="set experiment.holdout")
 
 
-def _table(config: Config, schema: Schema, folder: RunFolder, report: Progress) -> Path:
-    """The user's file, or a generated one, made once under internal/."""
-    if config.data.path:
-        return inputs.data_path(config)
-    path = folder.internal / "stand-in.parquet"
-    if not path.exists():
-        rows = settings_of_challenge(config).rows
-        if config.data.name == "demo":
-            write_demo(path, rows=rows, seed=config.data.seed, progress=report)
-        else:
-            unit = None if config.privacy.unit == RECORD else config.privacy.unit
-            table = stand_in(schema, rows, config.data.seed)
-            write_coded(table, schema, path, config.data.seed, unit, settings_of_challenge(config).per_subject)
-        path.chmod(0o600)
-    return path
-
-
-def _world(config: Config, schema: Schema, path: Path, folder: RunFolder, show: Stages, report: Progress) -> World:
-    source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
-    real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-    show.warn_privately(unplaced_lines(encoding))
-    if not real.rows:
-        raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
-    unit = config.privacy.unit
-    return World(schema, path, real, None, None if unit == RECORD else _ids(source, unit))
+def _generate(config: Config, schema: Schema, path: Path, report: Progress) -> None:
+    """A table in the place of the user's."""
+    rows, seed = settings_of_challenge(config).rows, config.data.seed
+    if config.data.name == "demo":
+        write_demo(path, rows=rows, seed=seed, progress=report)
+        return
+    unit = None if config.privacy.unit == RECORD else config.privacy.unit
+    write_coded(stand_in(schema, rows, seed), schema, path, seed, unit, settings_of_challenge(config).per_subject)
 
 
 def _ids(source: Source, column: str) -> NDArray[np.int64]:
@@ -255,9 +235,9 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
         both = (open_with(table.path, released.data.delimiter, released.limits, folder.temporary), source)
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
-    known, seed = done.measurements, released.synthesis.seed
+    seed, rows = released.synthesis.seed, config.synthesis.rows
     methods, score = synthesizers_of(config.synthesis, settings.methods), partial(score, options, facts)
-    return compared(world.schema, known, methods, rows=config.synthesis.rows, seed=seed, score=score, facts=facts)
+    return compared(world.schema, done.measurements, methods, rows=rows, seed=seed, score=score, facts=facts)
 
 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:

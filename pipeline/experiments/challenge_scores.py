@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from evaluation.metric import Inputs, Metric, Options
@@ -12,6 +9,7 @@ from evaluation.metrics import METRICS
 from evaluation.outcome import Outcome, compute
 from evaluation.references import floor
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import Json, JsonDict
 from pipeline.experiments.challenge_settings import rounds, settings_of_challenge
 from pipeline.experiments.findings import reported
 from pipeline.experiments.world_values import World, sampled
@@ -22,8 +20,8 @@ PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")
 
 
 def scores_of_table(
-    config: Config, released: Config, world: World, options: Options, facts: Mapping[str, Any], coded: CodedTable
-) -> list[dict[str, Any]]:
+    config: Config, released: Config, world: World, options: Options, facts: Json, coded: CodedTable
+) -> list[JsonDict]:
     """The scores of one table.
 
     Args:
@@ -40,17 +38,17 @@ def scores_of_table(
     return [*rows, *rounds(settings.rounds, rows, facts)]
 
 
-def scores_of_sample(config: Config, world: World, share: float, run: int) -> list[dict[str, Any]]:
+def scores_of_sample(config: Config, world: World, share: float, run: int) -> list[JsonDict]:
     """The scores of a random sample of the real rows, on codes: a table of known quality, and no release."""
     settings = settings_of_challenge(config)
     rng = np.random.default_rng([settings.sample_seed, round(1e9 * share), run])
-    facts: dict[str, Any] = {"dataset": f"sample {share:g}", "epsilon": None, "run": run, "seconds": None}
+    facts: JsonDict = {"dataset": f"sample {share:g}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"sample {share:g}: none, true rows as they are"}
     options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
     return scores_of_table(config, config, world, options, facts, sampled(world.real, share, rng))
 
 
-def _parts(facts: Mapping[str, Any], outcome: Outcome) -> list[dict[str, Any]]:
+def _parts(facts: Json, outcome: Outcome) -> list[JsonDict]:
     """The parts of a score that is a mean of several, each with its own number or the reason why it has none."""
     if outcome.result is None or outcome.metric.name not in PARTS:
         return []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.settings import setting
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.settings.config import Config
@@ -44,16 +45,16 @@ class ChallengeSettings(ExperimentSource):
     """
 
     epsilons: list[float] = setting([], above=0)
-    variants: list[dict[str, Any]] = field(default_factory=list)
+    variants: list[JsonDict] = field(default_factory=list)
     bounds: dict[str, int] = field(default_factory=dict)
     schemas: dict[str, str] = field(default_factory=dict)
-    scales: list[dict[str, Any]] = field(default_factory=list)
+    scales: list[JsonDict] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     rounds: dict[str, list[str]] = field(default_factory=dict)
     against: dict[str, list[str]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
-    methods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    methods: dict[str, JsonDict] = field(default_factory=dict)
     samples: list[float] = setting([], above=0, most=1, distinct=True, noun="shares")
     anonymous: list[int] | None = setting([], least=2, distinct=True, noun="k")
     rows: int = setting(20_000, least=1)
@@ -65,16 +66,14 @@ class ChallengeSettings(ExperimentSource):
     sample_seed: int = setting(0, least=0)
 
 
-def rounds(
-    wanted: Mapping[str, Sequence[str]], rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def rounds(metrics_of: Mapping[str, Sequence[str]], rows: Sequence[Json], facts: Json) -> list[JsonDict]:
     """A row for each round: the mean of its metrics' scores and floors; None where one of them is undefined.
 
     A round of which a metric is not scored has none.
     """
     scored = {row["metric"]: row for row in rows if not row.get("part")}
-    made = []
-    for name, metrics in wanted.items():
+    means_of_rounds = []
+    for name, metrics in metrics_of.items():
         if not metrics or set(metrics) - scored.keys():
             continue
         means = {}
@@ -83,8 +82,8 @@ def rounds(
             means[key] = None if None in values else sum(values) / len(values)
         reason = "" if means["score"] is not None else "one of its metrics is undefined"
         rest = {"goal": "high", "reason": reason, "reported": None, "place": ""}
-        made.append({**facts, "metric": name, **means, **rest})
-    return made
+        means_of_rounds.append({**facts, "metric": name, **means, **rest})
+    return means_of_rounds
 
 
 def settings_of_challenge(config: Config) -> ChallengeSettings:
@@ -158,21 +157,21 @@ def _listed(settings: ChallengeSettings) -> tuple[Variant, ...]:
             fix = "'experiment.epsilons=[0.1,1,10]'"
             raise UserError(f"got {settings.epsilons}", where="experiment.epsilons", fix=fix)
         return tuple(_bounded(Variant(e), settings.bounds) for e in settings.epsilons)
-    found: list[Variant] = []
-    known = [f.name for f in fields(Variant) if f.name != "run"]
+    variants: list[Variant] = []
+    names = [f.name for f in fields(Variant) if f.name != "run"]
     fix = "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
     for entry in settings.variants:
-        for name in entry.keys() - set(known):
-            near = did_you_mean(str(name), known) or fix
+        for name in entry.keys() - set(names):
+            near = did_you_mean(str(name), names) or fix
             raise UserError(f"unknown field {name!r}", where="experiment.variants", fix=near)
-        epsilon, unit, bound = (entry.get(n) for n in known)
+        epsilon, unit, bound = (entry.get(n) for n in names)
         fits = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf
         fits = fits and (unit is None or isinstance(unit, str))
         fits = fits and (bound is None or (isinstance(bound, int) and not isinstance(bound, bool)))
         if not fits or entry in [v for v in settings.variants if v is not entry]:
             raise UserError(f"got {entry}", where="experiment.variants", fix=f"{fix}, each once")
-        found.append(_bounded(Variant(float(epsilon), unit, bound), settings.bounds))  # type: ignore[arg-type]
-    return tuple(found)
+        variants.append(_bounded(Variant(float(epsilon), unit, bound), settings.bounds))  # type: ignore[arg-type]
+    return tuple(variants)
 
 
 def _bounded(variant: Variant, bounds: dict[str, int]) -> Variant:

@@ -12,10 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from pipeline.statement.words import reasons_in_words
 
 #: Under the experiment's folder.
@@ -55,7 +55,7 @@ def check_words(words: Mapping[str, str]) -> None:
         raise UserError(f"no such word {name!r}", where="experiment.submission", fix=f"one of {', '.join(SAYS)}")
 
 
-def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: bool) -> dict[str, Any]:
+def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: bool) -> JsonDict:
     """The data and the labels of one table, beside each other; returns the labels.
 
     Args:
@@ -69,7 +69,7 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
     detail = words.get("detail", "")
     if not private:
         detail = f"NOT private: {'; '.join(reasons_in_words(statement['reasons_not_private']))}"
-    labels: dict[str, Any] = {
+    labels: JsonDict = {
         "team": words.get("team") or None,
         "submission timestamp": None,
         "target dataset": "national2019" if real else "generated rows, not national2019",
@@ -105,14 +105,12 @@ def _exact(number: float) -> str:
 def _with_n(text: str) -> tuple[str, list[str]]:
     """The released table with the archive's text where a value is missing, and its columns."""
     rows = list(csv.reader(io.StringIO(text)))
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows([[cell or NONE for cell in row] for row in rows])
-    return made.getvalue(), rows[0]
+    text_out = io.StringIO()
+    csv.writer(text_out, lineterminator="\n").writerows([[cell or NONE for cell in row] for row in rows])
+    return text_out.getvalue(), rows[0]
 
 
-def write_words(
-    inside: Path, labels: Sequence[Mapping[str, Any]], words: Mapping[str, str], statement: Mapping[str, Any], unit: str
-) -> None:
+def write_words(inside: Path, labels: Sequence[Json], words: Mapping[str, str], statement: Json, unit: str) -> None:
     """abstract.md: the answers of the submission form; no score stands in it, since scores saw the rows.
 
     Args:
@@ -125,10 +123,10 @@ def write_words(
         lines += [f"**NOT private: {len(wrong)} of {len(labels)} tables.** {wrong[0]['privacy label detail']}", ""]
     lines += [words.get("detail", ""), ""]
     budgets = sorted({(float(each["epsilon"]), each["delta"]) for each in labels})
-    told = "; ".join(f"ε = {_exact(e)}, δ = {d}" for e, d in budgets)
+    spent = "; ".join(f"ε = {_exact(e)}, δ = {d}" for e, d in budgets)
     sets = list(dict.fromkeys(each["feature set name"] for each in labels))
     lines += [
-        f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects {unit} at {told}.",
+        f"- Tables: {len(labels)}, of the feature sets {', '.join(sets)}; each protects {unit} at {spent}.",
         "- Each table spends its own budget: whoever publishes several adds them up.",
         f"- Source code: {words.get('code') or 'to be filled in'}",
         "- Privacy proof and guide to the code: PRIVACY.md of the source, and privacy.json and statement.html of each "

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -17,9 +14,10 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import Neighbouring
 from pipeline.budget.planned_release import PlannedRelease
-from pipeline.experiments.findings import save
+from pipeline.experiments.findings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, as_json
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
@@ -110,14 +108,10 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def _write(panels: Mapping[str, FigurePanel], inside: Path) -> None:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["panel", "epsilon", "delta", "method", "k", "stddev"])
-    for name, p in panels.items():
-        for curve, values in p.stddev.items():
-            table.writerows([name, p.epsilon, p.delta, curve, k, v] for k, v in zip(p.ks, values, strict=True))
-    write_whole(inside / "figure2.csv", text.getvalue())
-    facts: dict[str, Any] = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
+    curves = [(name, p, curve, values) for name, p in panels.items() for curve, values in p.stddev.items()]
+    rows = [[n, p.epsilon, p.delta, c, k, v] for n, p, c, values in curves for k, v in zip(p.ks, values, strict=True)]
+    write_rows(inside / "figure2.csv", ("panel", "epsilon", "delta", "method", "k", "stddev"), rows)
+    facts: JsonDict = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
     facts["beside"] = as_json(
         Beside(f"crossing in panel {n}", p.crossing, p.printed, f"Figure 2 ({n})") for n, p in panels.items()
     )

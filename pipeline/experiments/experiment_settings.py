@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import BoundedSettings, setting
 from pipeline.experiments.gallery.published import Published, published_of
 from pipeline.settings.experiment_list import ExperimentConfig
@@ -27,7 +28,7 @@ class ExperimentSource(BoundedSettings):
     name: str | None = None
     source: str = ""
     says: str = ""
-    published: list[dict[str, Any]] = field(default_factory=list)
+    published: list[JsonDict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property

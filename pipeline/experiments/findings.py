@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,8 +18,9 @@ from scipy.stats import t
 
 from evaluation.score import BANNER
 from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.text_table import lined_up, markdown
-from pipeline.console import NOT_SAID, tells
+from pipeline.console import NOT_PRINTED, tells
 from pipeline.experiments.gallery.published import (
     SMOKE,
     TOO_SMALL,
@@ -29,11 +30,12 @@ from pipeline.experiments.gallery.published import (
     beside_rows,
     of_smoke,
     printed,
+    shown,
 )
 from pipeline.experiments.repeats import mean_rows
 from pipeline.settings.config import Config
 
-Rows = TypeVar("Rows", dict[str, Any], list[dict[str, Any]])
+Rows = TypeVar("Rows", JsonDict, list[JsonDict])
 
 HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
 #: What `write_findings` leaves for readers.
@@ -68,8 +70,8 @@ class Findings:
         further: numbers that no table of ours has, such as noise scales, beside those of the source.
     """
 
-    rows: tuple[dict[str, Any], ...]
-    setting: Mapping[str, Any]
+    rows: tuple[JsonDict, ...]
+    setting: Json
     source: str
     says: str
     notes: tuple[str, ...] = ()
@@ -77,7 +79,7 @@ class Findings:
     further: tuple[Beside, ...] = ()
 
     @property
-    def means(self) -> tuple[dict[str, Any], ...]:
+    def means(self) -> tuple[JsonDict, ...]:
         """The rows as means over the runs; see `repeats.mean_rows`."""
         return mean_rows(self.rows)
 
@@ -101,7 +103,7 @@ class Findings:
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
 
 
-def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> dict[str, Any]:
+def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> JsonDict:
     """The source's number for a metric at an ε and its place; None and empty where it prints none."""
     number = printed(numbers, metric, epsilon=epsilon, dataset=dataset)
     return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
@@ -124,7 +126,14 @@ def write_findings(findings: Findings, inside: Path) -> None:
     draw(findings, inside)
 
 
-def keep_rows(rows: tuple[dict[str, Any], ...], inside: Path) -> None:
+def write_rows(path: Path, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table as CSV, for the owner alone."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
+    write_whole(path, text.getvalue(), mode=0o600)
+
+
+def keep_rows(rows: tuple[JsonDict, ...], inside: Path) -> None:
     """What a sweep gathers from each of its jobs."""
     columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")
     lines = [{**{k: row.get(k) for k in columns}, "method": row.get("dataset")} for row in rows]
@@ -140,11 +149,6 @@ def as_markdown(findings: Findings) -> str:
     lines += ["", "## Notes", "", *(f"- {note}" for note in findings.notes)]
     promises = dict.fromkeys(row["promise"] for row in findings.rows)
     return "\n".join([*lines, "", "## What each table promises", "", *(f"- {p}" for p in promises)]) + "\n"
-
-
-def shown(value: float | None) -> str:
-    """A number for readers."""
-    return "–" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def summary(findings: Findings) -> str:
@@ -177,9 +181,9 @@ def _cells(findings: Findings) -> list[list[str]]:
     """A row of HEADS for each mean score."""
     rows = []
     for row in findings.means:
-        said, score = row["reported"], row["score"]
-        difference = None if None in (said, score) else score - said
-        marks = [shown(v) for v in (said, score, row["error"], difference, row["floor"])]
+        printed_value, score = row["reported"], row["score"]
+        difference = None if None in (printed_value, score) else score - printed_value
+        marks = [shown(v) for v in (printed_value, score, row["error"], difference, row["floor"])]
         marks[1] = f"undefined: {row['reason']}" if score is None and row.get("reason") else marks[1]
         marks[1] += f" ({SMOKE})" * findings.smoke
         marks.append(row.get("place") or "–")
@@ -187,24 +191,24 @@ def _cells(findings: Findings) -> list[list[str]]:
     return rows
 
 
-def told(text: str, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
+def closing_text(findings: Findings, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
     """What a person reads at the end, and where everything lies; the text saw rows, and goes to no log unasked."""
     files = "\n".join(f"  {inside / name}" for name in names)
-    text = text if tells(sys.stdout, console) else NOT_SAID
+    text = summary(findings) if tells(sys.stdout, console) else NOT_PRINTED
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
 
 
 def finished(path: Path, make: Callable[[], Rows]) -> Rows:
     """JSON values from their file if they were finished before; else made, and kept there. NOT private."""
     if path.exists():
-        found: Rows = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        cached: Rows = json.loads(path.read_text(encoding="utf-8"))
+        return cached
     values = make()
     write_whole(path, json.dumps(values, indent=1, allow_nan=False), mode=0o600)
     return values
 
 
-def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int, **data: Any) -> dict[str, Any]:
+def setting_of(config: Config, kind: str, facts: Json, records: int, **data: Any) -> JsonDict:
     """What rows were made from: the experiment, and its data.
 
     Args:
@@ -212,9 +216,9 @@ def setting_of(config: Config, kind: str, facts: Mapping[str, Any], records: int
         facts: of the run, with the fingerprint of the data.
         data: further facts of the data.
     """
-    known = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
+    source = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
     name = config.experiment.options.get("name") or config.experiment.kind
-    return {"experiment": name, "smoke": config.smoke, "data": known | data}
+    return {"experiment": name, "smoke": config.smoke, "data": source | data}
 
 
 def draw(findings: Findings, inside: Path) -> None:
@@ -229,7 +233,7 @@ def draw(findings: Findings, inside: Path) -> None:
         save(figure, inside, "figure")
 
 
-def _panel(axes: Axes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _panel(axes: Axes, name: str, rows: Sequence[Json]) -> None:
     """One metric; what belongs to a table has its colour, and tables of a single ε stand side by side."""
     ticks, kinds = sorted({row["epsilon"] for row in rows}), list(dict.fromkeys(row["dataset"] for row in rows))
     single = len(ticks) == 1 and len(kinds) > 1
@@ -239,11 +243,11 @@ def _panel(axes: Axes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         x, y = [place if single else r["epsilon"] for r in part], [r["score"] for r in part]
         errors = [r["error"] or 0.0 for r in part]
         line = axes.errorbar(x, y, errors, fmt="o-", capsize=3, markersize=4, label=f"{kind}")
-        for key, style, what in (("reported", "s--", "the source"), ("floor", "v:", "floor")):
-            known = [row for row in own if row.get(key) is not None]
-            if known:
-                x, y = [place if single else r["epsilon"] for r in known], [r[key] for r in known]
-                axes.plot(x, y, style, color=line[0].get_color(), markersize=4, label=f"{kind}, {what}")
+        for key, style, suffix in (("reported", "s--", "the source"), ("floor", "v:", "floor")):
+            marked = [row for row in own if row.get(key) is not None]
+            if marked:
+                x, y = [place if single else r["epsilon"] for r in marked], [r[key] for r in marked]
+                axes.plot(x, y, style, color=line[0].get_color(), markersize=4, label=f"{kind}, {suffix}")
     if single:
         axes.set_xticks(range(len(kinds)), kinds, rotation=45, ha="right")
         axes.set_xlabel(f"ε = {ticks[0]:g}")

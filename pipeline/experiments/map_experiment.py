@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
-from mechanisms.public.tables.codec import encode_columns
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import map_settings, rows_of
+from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
-from pipeline.folders import RunFolder, bind, claimed, logged
-from pipeline.load_stage import keep_settings, run_facts
-from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
-from pipeline.stage_bars import Stages, unplaced_lines
+from pipeline.stage_bars import Stages
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
@@ -34,35 +31,8 @@ SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
 DEMO_ROWS = 290_000
 
 
-@dataclass(frozen=True, eq=False)
-class OpenMap:
-    """An experiment whose table is read and whose releases are booked. NOT private.
-
-    Attributes:
-        config: its settings; of the small version where that was asked for.
-        path: the table's file.
-        facts: of the run, as its manifest holds them.
-        maker: makes its noisy tables.
-    """
-
-    config: Config
-    path: Path
-    facts: Mapping[str, Any]
-    maker: Maker
-
-    @property
-    def world(self) -> TemporalMap:
-        """The truth."""
-        return self.maker.world
-
-    @property
-    def folder(self) -> RunFolder:
-        """Where all of it goes."""
-        return self.maker.folder
-
-
 @contextmanager
-def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[OpenMap]:
+def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[Maker]:
     """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
 
     Raises:
@@ -72,31 +42,12 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     config = smaller(config) if config.smoke else config
     schema = map_schema(config, build.build_schema(build_specs(config)))
     admission.check(booked := tables.releases(config, schema, root))
-    with claimed(root, resume=config.resume) as folder, logged(folder.log):
-        with show.stage("load") as report:
-            path = demo_table(config, folder, report)
-            facts = bind(folder, run_facts(config, schema, path))
-            keep_settings(folder, config, hydra_files or {})
-            schema_file = folder.internal / "map.yaml"
-            write_whole(schema_file, schema.to_yaml(), mode=0o600)
-            source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
-            table, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
-            world = TemporalMap(schema, table, histogram(table))
-        show.warn_privately(unplaced_lines(encoding))
-        if not table.rows:
-            raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
+    generate = partial(_generate, config) if inputs.generated(config) else None
+    with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
+        schema_file = table.folder.internal / "map.yaml"
+        write_whole(schema_file, schema.to_yaml(), mode=0o600)
         admission.book(booked)
-        key = bytes.fromhex(facts["once"]["key"])
-        maker = Maker(
-            config,
-            world,
-            path,
-            schema_file,
-            folder,
-            key,
-            lambda p: open_with(p, config.data.delimiter, config.limits, folder.temporary),
-        )
-        yield OpenMap(config, path, facts, maker)
+        yield Maker(config, TemporalMap(schema, table.real, histogram(table.real)), table, schema_file)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -112,7 +63,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, few tables, one run."""
     settings = map_settings(config.experiment)
-    lists: dict[str, Any] = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
+    lists: JsonDict = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
     lists["repeats"] = 1
     data = config.data
     if data.name == "demo":
@@ -121,13 +72,7 @@ def smaller(config: Config) -> Config:
     return replace(config, experiment=experiment, data=data)
 
 
-def demo_table(config: Config, folder: RunFolder, report: Progress) -> Path:
-    """The table's file; the demo's is generated once, under internal/."""
-    if not inputs.generated(config):
-        return inputs.data_path(config)
-    path = folder.internal / "demo.parquet"
-    if not path.exists():
-        rows = DEMO_ROWS if config.data.rows is None else config.data.rows
-        write_demo(path, rows=rows, seed=config.data.seed, progress=report)
-        path.chmod(0o600)
-    return path
+def _generate(config: Config, path: Path, report: Progress) -> None:
+    """The demo's table."""
+    rows = DEMO_ROWS if config.data.rows is None else config.data.rows
+    write_demo(path, rows=rows, seed=config.data.seed, progress=report)

@@ -1,13 +1,12 @@
-"""`experiment.kind=maps`: noisy temporal maps scored as sprint 1 of 2020-21 and as N-CRiPT score them."""
+"""`experiment.kind=maps`: noisy temporal maps, scored as sprint 1 of 2020-21, N-CRiPT or Table 1 of MGD score them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,23 @@ from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
-from pipeline.experiments.experiment_settings import ExperimentSource, MapSettings, RowSpec, rows_of, settings_of
-from pipeline.experiments.findings import FILES, Findings, finished, reported, setting_of, summary, told, write_findings
-from pipeline.experiments.map_experiment import OpenMap, opened_map
+from pipeline.experiments.experiment_settings import ExperimentSource, RowSpec, rows_of, settings_of
+from pipeline.experiments.findings import FILES, Findings, closing_text, finished, reported, setting_of, write_findings
+from pipeline.experiments.map_experiment import opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
 from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.repeats import mean_beside
+from pipeline.experiments.scores_against import FILES as AGAINST_FILES
+from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
+from pipeline.experiments.table1_histograms import Maker
+from pipeline.experiments.table1_paper import COMPARED, printed_order, printed_scores
+from pipeline.experiments.table1_scores import Scores, Table1Settings, table1_scorer
+from pipeline.experiments.temporal_map import TemporalMap
 from pipeline.settings import inputs
-from pipeline.settings.config import Config
+from pipeline.settings.config import Config, PrivacyConfig
 from pipeline.stage_bars import Stages
 
 Histogram = NDArray[np.float64]
@@ -47,24 +53,29 @@ def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     return {**means, "total": means["BP"] + sum(w * means[name] for w, name in weighted)}
 
 
-#: Metric → what scores a map with it, and whether high or low is good.
-SCORERS: dict[str, tuple[Callable[[Histogram, Histogram], dict[str, float | None]], str]] = {
-    "sprint1": (sprint1, "high"),
-    "ncript": (ncript_parts, "low"),
-}
-
-
 @dataclass(frozen=True)
-class MapScores(MapSettings, ExperimentSource):
+class MapScores(Table1Settings, ExperimentSource):
     """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
 
     Attributes:
         metrics: keys of SCORERS.
+        against: score → scores that are drawn over it, with their rank correlations over all tables.
         table2: with the metric ncript: the rows of Table 2 as printed, which are computed here too; see `Table2`.
     """
 
     metrics: list[str] = field(default_factory=list)
-    table2: list[dict[str, Any]] = field(default_factory=list)
+    against: dict[str, list[str]] = field(default_factory=dict)
+    table2: list[JsonDict] = field(default_factory=list)
+
+
+#: A noisy map → its scores by name.
+Scorer = Callable[[Histogram], Scores]
+#: Metric → what makes its scorer from the true map and the settings, and whether high or low is good.
+SCORERS: dict[str, tuple[Callable[[TemporalMap, MapScores], Scorer], str]] = {
+    "sprint1": (lambda world, _: partial(sprint1, world.histogram), "high"),
+    "ncript": (lambda world, _: partial(ncript_parts, world.histogram), "low"),
+    "table1": (table1_scorer, "low"),
+}
 
 
 def own(config: Config) -> MapScores:
@@ -82,73 +93,94 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    for name in own(config).metrics:
-        if name not in SCORERS:
-            raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
+    _check(config)
     show = Stages(quiet=quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
-        for spec in rows_of(own(config)):
-            with show.stage(spec.name):
-                rows += finished(opened.folder.internal / "rows" / f"{spec.name}.json", partial(_rows, opened, spec))
-        settings, table2 = own(config), _table2(opened)
-        runs: list[dict[float, dict[str, Any]]] = [{} for _ in range(settings.repeats)]
+        settings, table2, specs = own(config), _table2(opened), rows_of(own(config))
+        scorers = {metric: SCORERS[metric][0](opened.world, settings) for metric in settings.metrics}
+        for place, spec in enumerate(specs):
+            with show.stage(spec.name) as report:
+                report(place, len(specs), f"row {place + 1} of {len(specs)}")
+                path = opened.table.folder.internal / "rows" / f"{spec.name}.json"
+                rows += finished(path, partial(_rows, opened, spec, scorers))
+        runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
                 runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
         says, notes = (settings.source, settings.says), tuple(settings.notes)
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
-        findings = Findings(tuple(rows), _setting(opened), *says, notes, further=cells).beside
-        write_findings(findings, opened.folder.internal)
+        pairs, order = pairs_of(rows, settings.against), printed_order() if "table1" in settings.metrics else {}
+        findings = Findings(tuple(rows), _setting(opened), *says, notes, beside_pairs(pairs, order), cells).beside
+        write_findings(findings, opened.table.folder.internal)
+        if pairs:
+            write_against(pairs, opened.table.folder.internal, findings.title)
         if runs[0]:
             table2 = replace(table2, printed=()) if config.smoke else table2
-            write_figures(runs[0], table2, opened.folder.internal, findings.title)
+            write_figures(runs[0], table2, opened.table.folder.internal, findings.title)
     return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
     findings = run(config, root, hydra_files=hydra_files)
-    further = NCRIPT_FILES if "ncript" in own(config).metrics and own(config).laplace else ()
-    return told(summary(findings), root / "internal", config.console, (*FILES, *further))
+    further = [*FILES, *(NCRIPT_FILES if "ncript" in own(config).metrics and own(config).laplace else ())]
+    further += AGAINST_FILES if own(config).against else ()
+    return closing_text(findings, root / "internal", config.console, further)
 
 
-def _rows(opened: OpenMap, spec: RowSpec) -> list[dict[str, Any]]:
+def _check(config: Config) -> None:
+    """UserError for a metric that is none, and for settings of an ordinary run that the experiment decides itself."""
+    for name in own(config).metrics:
+        if name not in SCORERS:
+            raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
+    plain, mine = PrivacyConfig(), {"epsilon": "experiment.dpsyn and experiment.laplace"}
+    for name, instead in (mine | {"max_records": "experiment.max_records"}).items():
+        if getattr(config.privacy, name) != getattr(plain, name):
+            fix = f"set {instead}, and leave privacy.{name} out"
+            raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
+
+
+def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
     """The scores of one map."""
     start = time.perf_counter()
-    noisy = opened.maker.make(spec)
-    facts = {"dataset": spec.method, "epsilon": spec.value, "run": spec.run}
+    noisy = opened.make(spec)
+    sample = spec.method == "sample"
+    facts: JsonDict = {"dataset": f"sample {spec.value:g}" if sample else spec.method}
+    facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.histogram.sum())}
     facts |= {"seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
     settings = own(opened.config)
     if "ncript" in settings.metrics and spec.method == "lap":
         finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy.histogram, _table2(opened)))
-    rows = []
-    for metric in settings.metrics:
-        scorer, goal = SCORERS[metric]
-        for name, score in scorer(opened.world.histogram, noisy.histogram).items():
-            row = {**facts, "metric": name, "goal": goal, "score": score}
-            rows.append(row | reported(settings.printed, name, spec.value, spec.method))
+    printed, rows = (*settings.printed, *(printed_scores() if "table1" in settings.metrics else ())), []
+    for metric, scorer in scorers.items():
+        for name, score in scorer(noisy.histogram).items():
+            row = {**facts, "metric": name, "goal": SCORERS[metric][1], "score": score}
+            row |= {"part": True} if metric == "table1" and name not in ("range_query", *COMPARED) else {}
+            rows.append(row | reported(printed, name, facts["epsilon"], facts["dataset"]))
     return rows
 
 
-def _own_file(opened: OpenMap, spec: RowSpec) -> Path:
+def _own_file(opened: Maker, spec: RowSpec) -> Path:
     """What N-CRiPT's table and figures need of one map."""
-    return opened.folder.internal / "rows" / f"{spec.name}-ncript.json"
+    return opened.table.folder.internal / "rows" / f"{spec.name}-ncript.json"
 
 
-def _own(opened: OpenMap, spec: RowSpec) -> dict[str, Any]:
+def _own(opened: Maker, spec: RowSpec) -> JsonDict:
     """The same of a map that was made before."""
-    return facts_of(opened.world.histogram, opened.maker.make(spec).histogram, _table2(opened))
+    return facts_of(opened.world.histogram, opened.make(spec).histogram, _table2(opened))
 
 
-def _table2(opened: OpenMap) -> Table2:
+def _table2(opened: Maker) -> Table2:
     place = opened.world.schema.columns[1]
     return Table2(own(opened.config).table2, code_names(place))
 
 
-def _setting(opened: OpenMap) -> dict[str, Any]:
+def _setting(opened: Maker) -> JsonDict:
     config, table = opened.config, opened.world.table
-    what = "generated city (demo)" if inputs.generated(config) else opened.path.name
-    kind = f"{what}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
-    return setting_of(config, kind, opened.facts, table.rows, columns=list(opened.world.domain.names))
+    source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
+    kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
+    data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
+    parts = {name: asdict(getattr(config, name)) for name in ("privacy", "synthesis")}
+    return setting_of(config, kind, opened.table.facts, table.rows, **data) | {"settings": asdict(own(config)), **parts}

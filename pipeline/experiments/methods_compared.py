@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.settings.config import SynthesisConfig
@@ -26,26 +26,26 @@ FURTHER: dict[str, type[Synthesizer]] = {"mwem": WeightsSpec}
 TARGETS = "targets"
 
 
-def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Mapping[str, Any]]) -> dict[str, Synthesizer]:
+def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Json]) -> dict[str, Synthesizer]:
     """Label → synthesizer; one without a kind has the settings of `synthesis`, but for what it names.
 
     Raises:
         UserError: an unknown kind or setting, or a value that does not fit.
     """
-    made = {}
+    synthesizers = {}
     for label, words in methods.items():
         own = {str(k): v for k, v in words.items() if k != "kind"}
         kind = str(words.get("kind", base.kind))
         options = own if "kind" in words else {**base.options, **own}
         if kind in FURTHER:
-            known = [f.name for f in fields(FURTHER[kind])]
-            for name in own.keys() - set(known):
-                near = did_you_mean(name, known) or f"one of: {', '.join(known)}"
+            names = [f.name for f in fields(FURTHER[kind])]
+            for name in own.keys() - set(names):
+                near = did_you_mean(name, names) or f"one of: {', '.join(names)}"
                 raise UserError(f"no setting {name!r}", where=f"experiment.methods.{label}", fix=near)
-            made[label] = FURTHER[kind](**own)
+            synthesizers[label] = FURTHER[kind](**own)
         else:
-            made[label] = build_synthesizer(SynthesisConfig(kind, base.rows, base.seed, options))
-    return made
+            synthesizers[label] = build_synthesizer(SynthesisConfig(kind, base.rows, base.seed, options))
+    return synthesizers
 
 
 def compared(
@@ -55,24 +55,24 @@ def compared(
     *,
     rows: int | None,
     seed: int | None,
-    score: Callable[[CodedTable], list[dict[str, Any]]],
-    facts: Mapping[str, Any],
-) -> list[dict[str, Any]]:
+    score: Callable[[CodedTable], list[JsonDict]],
+    facts: Json,
+) -> list[JsonDict]:
     """Each synthesizer's scores; of one that keeps a record of its passes also the distance from its targets.
 
     Args:
         score: a table → its rows of scores.
         facts: of all rows; `dataset` and `seconds` are each synthesizer's own.
     """
-    found = []
+    scores = []
     for label, spec in synthesizers.items():
         start, rng = time.perf_counter(), np.random.default_rng(seed)
-        known = for_synthesis(measurements, schema)
-        made = synthesize_recorded(known, spec, rows=rows, rng=rng, zeros=schema.zeros)
+        coarse = for_synthesis(measurements, schema)
+        result = synthesize_recorded(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros)
         own = {"dataset": label, "seconds": round(time.perf_counter() - start, 2)}
-        found += [row | own for row in score(as_columns(made.table, schema, measurements, rng))]
-        if made.record is not None:
-            mean = float(np.mean(list(made.record.final.values())))
+        scores += [row | own for row in score(as_columns(result.table, schema, measurements, rng))]
+        if result.record is not None:
+            mean = float(np.mean(list(result.record.final.values())))
             scored = {"metric": TARGETS, "goal": "low", "score": mean, "floor": None, "reported": None, "place": ""}
-            found.append({**facts, **own, **scored})
-    return found
+            scores.append({**facts, **own, **scored})
+    return scores

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +19,10 @@ from evaluation.papers.ncript.ncript_rows import heavy_hitters, jsd
 from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.text_table import markdown
-from pipeline.experiments.findings import save, shown
-from pipeline.experiments.gallery.published import Beside
+from pipeline.experiments.findings import save, write_rows
+from pipeline.experiments.gallery.published import Beside, shown
 
 Histogram = NDArray[np.float64]
 
@@ -49,7 +48,7 @@ class Table2:
         names: of the places of the map.
     """
 
-    printed: Sequence[Mapping[str, Any]]
+    printed: Sequence[Json]
     names: Sequence[str]
 
     def __post_init__(self) -> None:
@@ -61,7 +60,7 @@ class Table2:
                 raise UserError(f"got {dict(row)}", where="experiment.table2", fix=fix)
 
 
-def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> dict[str, Any]:
+def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> JsonDict:
     """All that table and figures need of one noisy map, as JSON values.
 
     Args:
@@ -69,10 +68,10 @@ def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> dict[str, Any
     """
     result = ncript(cubes_from_arrays(truth, np.round(noisy)))
     losses = {name.upper(): values for name, values in result.parts.items()} | {"Total": result.total}
-    wanted = {(int(row["place"]), int(row["time"])) for row in table.printed}
+    places = {(int(row["place"]), int(row["time"])) for row in table.printed}
     rows = [
         {"place": place, "time": time, **{n: float(v[time - 1, place - 1]) for n, v in losses.items()}}
-        for place, time in sorted(wanted)
+        for place, time in sorted(places)
         if place <= truth.shape[1] and time <= truth.shape[0]
     ]
     spread = {}
@@ -91,14 +90,14 @@ def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> dict[str, Any
     }
 
 
-def write_figures(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside: Path, title: str) -> None:
+def write_figures(maps: Mapping[float, Json], table: Table2, inside: Path, title: str) -> None:
     """Table 2 and the three figures, each with its numbers.
 
     Args:
         maps: ε → as of `facts_of`.
     """
     write_whole(inside / "table2.md", _table2(maps, table, title), mode=0o600)
-    _write(
+    write_rows(
         inside / "table2.csv",
         ("epsilon", "place", "name", "time", *LOSSES, *(f"source_{n}" for n in LOSSES)),
         table2_rows(maps, table),
@@ -109,7 +108,7 @@ def write_figures(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside
         _figure3(maps, inside, title)
 
 
-def table2_rows(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> list[list[Any]]:
+def table2_rows(maps: Mapping[float, Json], table: Table2) -> list[list[Any]]:
     """Every place and time of Table 2 at every ε, and what is printed for it."""
     printed = {(float(r["epsilon"]), int(r["place"]), int(r["time"])): r for r in table.printed}
     rows: list[list[Any]] = []
@@ -123,17 +122,17 @@ def table2_rows(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> list[
     return rows
 
 
-def beside_table2(maps: Mapping[float, Mapping[str, Any]], table: Table2) -> tuple[Beside, ...]:
+def beside_table2(maps: Mapping[float, Json], table: Table2) -> tuple[Beside, ...]:
     """Each printed cell of Table 2 beside ours, at the place of the same number."""
-    found = []
+    pairs = []
     for epsilon, place, name, time, *values in table2_rows(maps, table):
         for loss, ours, says in zip(LOSSES, values, values[len(LOSSES) :], strict=False):
-            what = f"{loss} of place {place} ({name}) in month {time}, ε = {epsilon:g}"
-            found += [] if says is None else [Beside(what, ours, says, f"Table 2, {place}, month {time}")]
-    return tuple(found)
+            label = f"{loss} of place {place} ({name}) in month {time}, ε = {epsilon:g}"
+            pairs += [] if says is None else [Beside(label, ours, says, f"Table 2, {place}, month {time}")]
+    return tuple(pairs)
 
 
-def _table2(maps: Mapping[float, Mapping[str, Any]], table: Table2, title: str) -> str:
+def _table2(maps: Mapping[float, Json], table: Table2, title: str) -> str:
     """Neighbourhood × month, each loss as ours and as the source prints it."""
     rows = []
     for epsilon, place, name, time, *values in table2_rows(maps, table):
@@ -161,7 +160,7 @@ def _figure1(inside: Path) -> None:
         )
         axes.set_title(f"{name}: {words}", fontsize=9)
     heads = ("histogram", *(f"E{j + 1}" for j in range(5)), "jsd", "source_jsd", "hh", "source_hh")
-    _write(inside / "figure1.csv", heads, rows)
+    write_rows(inside / "figure1.csv", heads, rows)
     save(figure, inside, "figure1")
 
 
@@ -169,14 +168,14 @@ def _penalty(truth: NDArray[np.integer], counts: NDArray[np.integer]) -> Any:
     return heavy_hitters(truth, counts, level=EXAMPLE_K, delta=EXAMPLE_DELTA, h=EXAMPLE_H)
 
 
-def _figure2(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside: Path, title: str) -> None:
+def _figure2(maps: Mapping[float, Json], table: Table2, inside: Path, title: str) -> None:
     """The sum of each loss over the times, place by place, poor and moderate quality in two colours."""
     rows = [
         [epsilon, i + 1, name, *(facts["sums"][n][i] for n in PANELS)]
         for epsilon, facts in sorted(maps.items())
         for i, name in enumerate(table.names)
     ]
-    _write(inside / "figure2.csv", ("epsilon", "place", "name", *PANELS), rows)
+    write_rows(inside / "figure2.csv", ("epsilon", "place", "name", *PANELS), rows)
     figure = Figure(figsize=(12, 6.4), layout="constrained")
     for i, name in enumerate(PANELS):
         axes = figure.add_subplot(2, 3, i + 1)
@@ -194,7 +193,7 @@ def _figure2(maps: Mapping[float, Mapping[str, Any]], table: Table2, inside: Pat
     save(figure, inside, "figure2")
 
 
-def _figure3(maps: Mapping[float, Mapping[str, Any]], inside: Path, title: str) -> None:
+def _figure3(maps: Mapping[float, Json], inside: Path, title: str) -> None:
     """How the heavy hitters' penalty of the poorest map is spread for three Δ."""
     epsilon, facts = min(maps.items())
     edges = np.linspace(0, 1, BINS + 1)
@@ -204,7 +203,7 @@ def _figure3(maps: Mapping[float, Mapping[str, Any]], inside: Path, title: str) 
         for delta, counts in spread.items()
         for *pair, count in zip(edges, edges[1:], counts, strict=False)
     ]
-    _write(inside / "figure3.csv", ("delta", "from", "to", "rows"), rows)
+    write_rows(inside / "figure3.csv", ("delta", "from", "to", "rows"), rows)
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     axes: Axes | None = None
     for i, (delta, counts) in enumerate(spread.items()):
@@ -214,11 +213,3 @@ def _figure3(maps: Mapping[float, Mapping[str, Any]], inside: Path, title: str) 
         axes.set_xlabel(f"HH of a neighbourhood and month, h = {H:g}")
     figure.suptitle(f"{title}, ε = {epsilon:g}. NOT private.", fontsize=10)
     save(figure, inside, "figure3")
-
-
-def _write(path: Path, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(heads)
-    table.writerows(rows)
-    write_whole(path, text.getvalue(), mode=0o600)

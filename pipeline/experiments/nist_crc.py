@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import setting
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
@@ -17,7 +17,7 @@ from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
-from pipeline.experiments.findings import FILES, Findings, summary, told, write_findings
+from pipeline.experiments.findings import FILES, Findings, closing_text, write_findings
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
@@ -66,8 +66,8 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
     own = settings_of(config.experiment, CrcSettings)
     check_words(own.submission)
     if config.release.format != "csv":
-        what = f"got {config.release.format}, but the submission is made of released CSV files"
-        raise UserError(what, where="release.format", fix="release.format=csv")
+        problem = f"got {config.release.format}, but the submission is made of released CSV files"
+        raise UserError(problem, where="release.format", fix="release.format=csv")
     for name in own.only:
         if name not in own.sets:
             fix = did_you_mean(name, own.sets) or f"some of {', '.join(own.sets)}"
@@ -83,7 +83,7 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
         yield name, replace(config, experiment=ExperimentConfig("challenge", options), selection=selection)
 
 
-def _selected(config: Config, columns: Sequence[str], area: str | None) -> dict[str, Any]:
+def _selected(config: Config, columns: Sequence[str], area: str | None) -> JsonDict:
     """The selection's settings for some columns: where none are said to be important, the area is.
 
     The score has a pair with the area in as many triples as there are further columns, and any other pair in one.
@@ -106,7 +106,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     """
     own, parts = settings_of(config.experiment, CrcSettings), list(parts_of(config))
     admission.check(releases(config, root))
-    made: dict[str, Findings] = {}
+    findings_of: dict[str, Findings] = {}
     entries: list[Entry] = []
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         write_whole(folder.manifest, json.dumps({"experiment": own.name, "sets": list(dict(parts))}), mode=0o600)
@@ -114,7 +114,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         for name, part in parts:
             home = folder.root / name
             part = replace(part, resume=(home / "internal" / "manifest.json").exists())
-            made[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
+            findings_of[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
             small = challenge.smaller(part) if part.smoke else part
             for variant in variants_of(settings_of_challenge(small)):
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
@@ -122,8 +122,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
         who = unit_in_words(build_unit(config.privacy, config.data))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
-        rows = tuple(row | {"dataset": name} for name, found in made.items() for row in found.rows)
-        first = next(iter(made.values()))
+        rows = tuple(row | {"dataset": name} for name, own_findings in findings_of.items() for row in own_findings.rows)
+        first = next(iter(findings_of.values()))
         setting = {**first.setting, "experiment": own.name, "settings": asdict(own)}
         notes = (*own.notes, *(() if config.data.path else (f"The table itself: {WHERE}.",)))
         findings = Findings(rows, setting, own.source, own.says, notes).beside
@@ -134,7 +134,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table, where everything lies, and where the table is published."""
     findings = run(config, root, hydra_files=hydra_files)
-    text = told(summary(findings), root / "internal", config.console, FILES)
+    text = closing_text(findings, root / "internal", config.console, FILES)
     text += f"\n\nthe submission, in the form of NIST's archive: {root / FOLDER}"
     return text if config.data.path else f"{text}\nmade from generated rows; the table itself (data.path=FILE): {WHERE}"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json
 from mechanisms.public.units import Neighbouring
 from pipeline.experiments.gallery.published import Beside
 
@@ -27,7 +27,7 @@ def gaussian_scale(budget: Budget, marginals: int) -> float:
     return plan.measurements[0].event.scale
 
 
-def compared_scales(printed: Sequence[Mapping[str, Any]], delta: float) -> list[dict[str, float]]:
+def compared_scales(printed: Sequence[Json], delta: float) -> list[dict[str, float]]:
     """Each printed scale with those of the text's formula (`formula`) and of zCDP (`zcdp`), in records.
 
     Raises:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from mechanisms.public.json_values import Json, JsonDict
 from pipeline.experiments.gallery.published import Beside
 
 #: Differences of runs below this part of the mean are rounding, not an error.
@@ -32,26 +32,26 @@ class Mean:
 
 def mean_of(values: Iterable[float | None]) -> Mean:
     """The mean of what is defined, and the standard deviation of the values over the square root of their number."""
-    known = [float(v) for v in values if v is not None]
-    if not known:
+    defined = [float(v) for v in values if v is not None]
+    if not defined:
         return Mean(None, None, 0)
-    mean = math.fsum(known) / len(known)
-    if len(known) == 1:
+    mean = math.fsum(defined) / len(defined)
+    if len(defined) == 1:
         return Mean(mean, None, 1)
-    error = statistics.stdev(known) / math.sqrt(len(known))
-    return Mean(mean, 0.0 if error < DUST * abs(mean) else error, len(known))
+    error = statistics.stdev(defined) / math.sqrt(len(defined))
+    return Mean(mean, 0.0 if error < DUST * abs(mean) else error, len(defined))
 
 
-def mean_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+def mean_rows(rows: Iterable[Json]) -> tuple[JsonDict, ...]:
     """A row for each table, ε and metric: the mean `score`, its standard `error`, how many `runs`; else as in run 1."""
-    groups: dict[tuple[str, float | None, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, float | None, str], list[Json]] = {}
     for row in rows:
         groups.setdefault((row["dataset"], row["epsilon"], row["metric"]), []).append(row)
-    made = []
+    means = []
     for group in groups.values():
         mean = mean_of(row["score"] for row in group)
-        made.append({**group[0], "score": mean.value, "error": mean.error, "runs": mean.runs})
-    return tuple(made)
+        means.append({**group[0], "score": mean.value, "error": mean.error, "runs": mean.runs})
+    return tuple(means)
 
 
 def mean_beside(runs: Sequence[Sequence[Beside]]) -> tuple[Beside, ...]:
@@ -60,11 +60,11 @@ def mean_beside(runs: Sequence[Sequence[Beside]]) -> tuple[Beside, ...]:
     for numbers in runs:
         for number in numbers:
             groups.setdefault(number.what, []).append(number)
-    made = []
+    means = []
     for group in groups.values():
         mean = mean_of(number.ours for number in group)
-        made.append(replace(group[0], ours=mean.value, error=mean.error, runs=mean.runs))
-    return tuple(made)
+        means.append(replace(group[0], ours=mean.value, error=mean.error, runs=mean.runs))
+    return tuple(means)
 
 
 def run_seed(seed: int | None, run: int) -> int | None:

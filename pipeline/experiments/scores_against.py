@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evaluation.metrics import find
-from mechanisms.public.files import write_whole
-from pipeline.experiments.findings import save
+from evaluation.metrics import METRICS
+from mechanisms.public.json_values import Json
+from pipeline.experiments.findings import save, write_rows
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
-from pipeline.experiments.table1.claim import spearman
+from pipeline.experiments.table1_paper import spearman
 
 #: (dataset, ε) → metric → a row of the findings.
-Tables = dict[tuple[str, float | None], dict[str, Mapping[str, Any]]]
+Tables = dict[tuple[str, float | None], dict[str, Json]]
 #: What is left for readers.
 FILES = ("against.csv", "against.png")
 
 #: Among fewer tables of one kind an exchange of two, which noise makes, moves a rank correlation by 0.2 and more.
 FEWEST = 5
+#: Where a published rank correlation is from.
+FROM_PRINTED = "from the 20 rows of Table 1; no correlation is printed"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ScoredPair:
     floor: float | None
 
 
-def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[str]]) -> tuple[ScoredPair, ...]:
+def pairs_of(rows: Sequence[Json], against: Mapping[str, Sequence[str]]) -> tuple[ScoredPair, ...]:
     """The pairs that `against` names (metric → metrics), as far as tables have both scores.
 
     Args:
@@ -62,7 +62,7 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
     means = _by_table(mean_rows(rows))
     runs = [_by_table([r for r in rows if r.get("run", 1) == run]) for run in sorted({r.get("run", 1) for r in rows})]
     floors = {row["metric"]: row["floor"] for row in rows if row.get("floor") is not None}
-    made = []
+    scored = []
     for across, others in against.items():
         for up in others:
             both = {key: (s[across], s[up]) for key, s in means.items() if across in s and up in s}
@@ -74,10 +74,10 @@ def pairs_of(rows: Sequence[Mapping[str, Any]], against: Mapping[str, Sequence[s
             kinds = dict.fromkeys(kind_of(*key) for key in both)
             parts = {k: {key: s for key, s in means.items() if key in both and kind_of(*key) == k} for k in kinds}
             within = {k: (len(part), _order(part, across, up)) for k, part in parts.items() if len(kinds) > 1}
-            made.append(
+            scored.append(
                 ScoredPair(across, up, points, errors, _order(means, across, up), alone, within, floors.get(up))
             )
-    return tuple(made)
+    return tuple(scored)
 
 
 def kind_of(dataset: str, epsilon: float | None) -> str:
@@ -88,7 +88,7 @@ def kind_of(dataset: str, epsilon: float | None) -> str:
     return "samples" if head == "sample" else head
 
 
-def _by_table(rows: Sequence[Mapping[str, Any]]) -> Tables:
+def _by_table(rows: Sequence[Json]) -> Tables:
     """(dataset, ε) → metric → its row, where it has a score."""
     tables: Tables = {}
     for row in rows:
@@ -101,35 +101,40 @@ def _order(tables: Tables, across: str, up: str) -> float | None:
     """The rank correlation over tables that have both; 1 is the same order of quality."""
     both = [(s[across]["score"], s[up]["score"]) for s in tables.values() if across in s and up in s]
     rho = spearman([a for a, _ in both], [b for _, b in both])
-    turned = -1.0 if find(across).goal != find(up).goal else 1.0
-    return None if rho is None else turned * rho
+    goals = {s[m]["goal"] for s in tables.values() for m in (across, up) if m in s}
+    return None if rho is None else rho if len(goals) < 2 else -rho
 
 
-def beside_pairs(pairs: Sequence[ScoredPair]) -> tuple[Beside, ...]:
-    """The rank correlations of the means, and of the runs alone; no source prints any."""
-    made = []
+def beside_pairs(
+    pairs: Sequence[ScoredPair], printed: Mapping[str, float | None] = MappingProxyType({})
+) -> tuple[Beside, ...]:
+    """The rank correlations of the means, and of the runs alone.
+
+    Args:
+        printed: score → the rank correlation of what a source prints of it; no source prints a correlation itself.
+    """
+    pairs_beside = []
     for pair in pairs:
-        what = f"rank correlation of {pair.across} with {pair.up} over {len(pair.points)} tables"
-        made.append(Beside(what, pair.rho))
+        label = f"rank correlation of {pair.across} with {pair.up} over {len(pair.points)} tables"
+        source = printed.get(pair.up), FROM_PRINTED if pair.up in printed else ""
+        pairs_beside.append(Beside(label, pair.rho, *source))
         if len(pair.alone) > 1:
             mean = mean_of(pair.alone)
-            made.append(Beside(f"{what}, of a run alone", mean.value, error=mean.error, runs=mean.runs))
+            pairs_beside.append(Beside(f"{label}, of a run alone", mean.value, *source, mean.error, mean.runs))
         for kind, (count, rho) in pair.within.items():
             if count < FEWEST:
                 continue
-            made.append(Beside(f"rank correlation of {pair.across} with {pair.up} over {count} tables, {kind}", rho))
-    return tuple(made)
+            pairs_beside.append(
+                Beside(f"rank correlation of {pair.across} with {pair.up} over {count} tables, {kind}", rho)
+            )
+    return tuple(pairs_beside)
 
 
 def write_against(pairs: Sequence[ScoredPair], inside: Path, title: str) -> None:
     """The points, and a panel for each pair."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up"])
-    for pair in pairs:
-        both = zip(pair.points, pair.errors, strict=True)
-        table.writerows([pair.across, pair.up, *point, *errors] for point, errors in both)
-    write_whole(inside / "against.csv", text.getvalue(), mode=0o600)
+    heads = ("across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up")
+    rows = [[p.across, p.up, *at, *errors] for p in pairs for at, errors in zip(p.points, p.errors, strict=True)]
+    write_rows(inside / "against.csv", heads, rows)
     with matplotlib.rc_context({"svg.hashsalt": "against", "font.size": 9, "axes.spines.top": False}):
         figure = Figure(figsize=(4.4 * max(1, len(pairs)), 3.8), layout="constrained")
         for i, pair in enumerate(pairs):
@@ -151,8 +156,7 @@ def _panel(axes: Axes, pair: ScoredPair) -> None:
     if pair.floor is not None:
         axes.axhline(pair.floor, color="#444444", linestyle=":", linewidth=1, label="fresh real records")
     for label, name in ((axes.set_xlabel, pair.across), (axes.set_ylabel, pair.up)):
-        metric = find(name)
-        label(f"{name} ({metric.perfect:g} is perfect)")
+        label(f"{name} ({METRICS[name].perfect:g} is perfect)" if name in METRICS else name)
     rho = "undefined" if pair.rho is None else f"{pair.rho:.3f}"
     axes.set_title(f"rank correlation {rho} (1: the same order)", fontsize=9)
     axes.grid(alpha=0.3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,6 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
-from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Neighbouring, said_loss
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
@@ -30,14 +28,15 @@ from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
+from pipeline.experiments.opened_table import OpenTable
 from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
-from pipeline.folders import RunFolder
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
-from pipeline.statement.statement import Declared, make_statement
+from pipeline.statement.statement import Bought, Declared, make_statement
 from pipeline.statement.words import words_of
 
 
@@ -61,27 +60,21 @@ class Maker:
     Attributes:
         config: its settings.
         world: the truth.
-        path: the table's file.
+        table: the experiment's table, in whose folder each row keeps its things under internal/rows.
         schema_path: the file of the map's schema.
-        folder: the experiment's folder; each row keeps its things under internal/rows.
-        key: secret bytes that choose what clip=truncate keeps.
-        open_source: opens a table's file.
     """
 
     config: Config
     world: TemporalMap
-    path: Path
+    table: OpenTable
     schema_path: Path
-    folder: RunFolder
-    key: bytes
-    open_source: Callable[[Path], Source]
 
     def make(self, spec: RowSpec) -> NoisyTable:
         """The histogram of one row; what was measured for it before is not measured again."""
         return {"dpsyn": self._dpsyn, "lap": self._laplace, "sample": self._sample}[spec.method](spec)
 
     def _home(self, spec: RowSpec) -> Path:
-        home = _home_of(self.folder.root, spec)
+        home = _home_of(self.table.folder.root, spec)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         return home
 
@@ -91,10 +84,11 @@ class Maker:
         Its rows are weighed up to the true total, as those of the samples are: what the bound on a person's records
         dropped is not printed as an error in Table 1.
         """
-        home, config = self._home(spec), _release_config(self.config, self.folder.root, spec)
-        config = replace(config, data=replace(config.data, path=str(self.path), schema=str(self.schema_path)))
+        home, config = self._home(spec), _release_config(self.config, self.table.folder.root, spec)
+        config = replace(config, data=replace(config.data, path=str(self.table.path), schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
-        coded = encode_table(self.open_source(done.table), self.world.schema, workdir=self._work(spec))
+        source = open_with(done.table, ",", self.config.limits, self.table.folder.temporary)
+        coded = encode_table(source, self.world.schema, workdir=self._work(spec))
         scaled = histogram(coded) * (self.world.table.rows / max(coded.rows, 1))
         return NoisyTable(scaled, promise(done.statement))
 
@@ -110,8 +104,9 @@ class Maker:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
         seed = row_seed(self.config.privacy.noise_seed, spec)
-        own = Declared(confirmed=self.config.data.confirmed_public)
-        statement = make_statement(self.world.schema, self._clipped.unit, plan, ledger, measurements, seed, taken=own)
+        confirmed = self.config.data.confirmed_public
+        own = Declared(self._clipped.unit, fixed=seed is not None, confirmed=confirmed)
+        statement = make_statement(self.world.schema, plan, own, Bought(ledger, measurements))
         write_whole(home / "privacy.json", json.dumps(statement.to_json(), indent=1), mode=0o600)
         cells = np.maximum(np.rint(measurements.answers[0].values), 0.0).reshape(self.world.histogram.shape)
         size = map_settings(self.config.experiment).sensitivity
@@ -122,9 +117,10 @@ class Maker:
     def _clipped(self) -> PrivateTable:
         """The private table, clipped for the Laplace rows; read once."""
         unit = _laplace_specs(self.config).unit
-        work = self.folder.temporary / "clipped"
+        work = self.table.folder.temporary / "clipped"
         work.mkdir(mode=0o700)
-        return load_private(self.open_source(self.path), self.world.schema, unit, workdir=work, key=self.key)
+        key = bytes.fromhex(self.table.facts["once"]["key"])  # it chooses what clip=truncate keeps
+        return load_private(self.table.source, self.world.schema, unit, workdir=work, key=key)
 
     def _sample(self, spec: RowSpec) -> NoisyTable:
         """Rows drawn without replacement, each counted 1 / share times, so that totals agree as in the paper."""
@@ -136,7 +132,7 @@ class Maker:
         return NoisyTable(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")
 
     def _work(self, spec: RowSpec) -> Path:
-        work = self.folder.temporary / spec.name
+        work = self.table.folder.temporary / spec.name
         work.mkdir(mode=0o700)
         return work
 
@@ -160,7 +156,7 @@ def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease
 
 
 def _home_of(root: Path, spec: RowSpec) -> Path:
-    return RunFolder(root).internal / "rows" / spec.name
+    return root / "internal" / "rows" / spec.name
 
 
 def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:

@@ -132,7 +132,7 @@ class Release:
         if condition is None:
             coded = new_rows(schema, measurements, spec, rows=config.rows, rng=rng, model=self._model)
         else:
-            conditioned = given(schema, measurements, spec, self._model, condition, rows=config.rows, rng=rng)
+            conditioned = given(measurements, spec, self._model, condition, rows=config.rows, rng=rng)
             coded, facts, schema = conditioned.table, facts_of(condition, conditioned), condition.drawn_by
         texts = frame_kinds.texts(schema, self._kinds)
         table = arrow_table(coded, as_written(schema, measurements), rng, texts=texts)

@@ -21,7 +21,7 @@ from pipeline.look.look_words import as_lines
 from pipeline.look.table_look import look_at
 from pipeline.look.unit_look import LossBar
 from pipeline.settings.config import Config
-from pipeline.settings.memory import said_scores_memory
+from pipeline.settings.memory import scores_memory_texts
 from pipeline.settings.specs import asks_for_records
 from pipeline.stage_bars import Stages, unplaced_lines
 
@@ -64,7 +64,7 @@ def look_before_spending(
     LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed))
     losses = losses_of(encoding, schema)
     refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
-    show.warn_privately(said_scores_memory(config, schema, encoding.rows))
+    show.warn_privately(scores_memory_texts(config, schema, encoding.rows))
     warned = said_lone(encoding.lone, private.unit.column)
     if config.engine.kind == "duckdb":
         try:

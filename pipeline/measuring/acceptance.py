@@ -21,7 +21,8 @@ from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
-from pipeline.measuring.attempts import Attempt, Work, check_answers, kept_table, measured, synthesized
+from pipeline.measuring.attempts import Attempt, Work, check_answers, measured, synthesized
+from pipeline.measuring.candidate_tables import kept_table
 from pipeline.statement.statement import unit_fields, why_not_private
 from synthesis.consistency.total import estimate_total
 
@@ -35,12 +36,12 @@ class Taken:
     """The try that is released.
 
     Attributes:
-        known: its noisy answers; `ledger` what was charged for them.
+        measurements: its noisy answers; `ledger` what was charged for them.
         scores: its noisy scores in records, in the order of the criteria; None where one was charged and lost.
         attempt: where it is kept.
     """
 
-    known: Measurements
+    measurements: Measurements
     ledger: Ledger
     scores: tuple[float | None, ...]
     attempt: Attempt
@@ -57,7 +58,7 @@ def settle(work: Work) -> Taken:
     selection = work.plan.tries
     if not selection.several:
         taken = _tried(work, Attempt(work.folder.internal))
-        check_answers(taken.known, work.plan, taken.ledger, work.show)
+        check_answers(taken.measurements, work.plan, taken.ledger, work.show)
         if _within(work, taken.scores):
             return taken
         raise _withheld(work, _figures(work, taken.scores))
@@ -101,9 +102,9 @@ def only_try(work: Work) -> Taken:
 def table_of(work: Work, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
     """The synthetic table to release, and the source of what is drawn when it is written."""
     if work.plan.scores:
-        return kept_table(work, taken.attempt, taken.known)
+        return kept_table(work, taken.attempt, taken.measurements)
     rng = np.random.default_rng(work.config.synthesis.seed)
-    return synthesized(work, taken.known, rng), rng
+    return synthesized(work, taken.measurements, rng), rng
 
 
 def _tried(work: Work, attempt: Attempt) -> Taken:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,16 +14,14 @@ from evaluation.outcome import plain
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
-from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import RunFolder
-from pipeline.measuring.discovery_stage import Discovered, ledger_facts
+from pipeline.measuring.discovered import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
@@ -45,7 +42,7 @@ class Work:
 
     Attributes:
         aside: the probability with which units were set aside; None: none were.
-        found: what was found out before the plan; None: nothing was asked.
+        discovered: what was found out before the plan; None: nothing was asked.
         spread: where chunks of a model's rows are drawn.
         note: what notes each charge in a shared budget; None: none is kept.
     """
@@ -58,14 +55,14 @@ class Work:
     folder: RunFolder
     show: Stages
     aside: float | None
-    found: Discovered | None = None
+    discovered: Discovered | None = None
     spread: Spread = EMBEDDED.spread
     note: Callable[[bytes], None] | None = None
 
     @property
     def answered(self) -> frozenset[str]:
         """Ids of the charges for what was discovered that were not lost."""
-        return frozenset() if self.found is None else self.found.answered
+        return frozenset() if self.discovered is None else self.discovered.answered
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
 
     Guarantee: that of the plan.
     """
-    facts, before = ledger_facts(work.aside), None if work.found is None else work.found.plan
+    facts, before = ledger_facts(work.aside), None if work.discovered is None else work.discovered.plan
     with work.show.stage("measure") as report:
         ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
         if before is not None:
@@ -156,39 +153,3 @@ def _keep_convergence(folder: RunFolder, record: Convergence | FitRecord | None)
     """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
     if record is not None:
         write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
-
-
-def kept_table(work: Work, attempt: Attempt, measurements: Measurements) -> tuple[CodedTable, np.random.Generator]:
-    """The try's table as it was scored, or will be, and the source of what is drawn when it is written.
-
-    It is on disk before anything is asked about it: a score belongs to one table for good.
-
-    Raises:
-        UserError: it was scored, and is not there any more.
-    """
-    # A seed of synthesis is no secret: were it another one for each try, the table would betray the try's number.
-    rng = np.random.default_rng(work.config.synthesis.seed)
-    if attempt.table.exists():
-        return _load_table(attempt.table, rng), rng
-    if attempt.scores.exists() or any(attempt.root.glob("accept-*.json")):
-        fix = "a new run, with its own budget"
-        raise UserError("the table that was accepted is gone", where=str(attempt.table), fix=fix)
-    synthetic = synthesized(work, measurements, rng)
-    facts = {"domain": [asdict(a) for a in synthetic.domain.attributes], "rng": rng.bit_generator.state}
-    arrays: dict[str, Any] = {"facts": np.array(json.dumps(facts))}
-    arrays |= {f"{i:04}": column for i, column in enumerate(synthetic.columns)}
-    with whole_file(attempt.table, mode=0o600) as part, part.open("wb") as file:
-        np.savez(file, **arrays)
-    return synthetic, rng
-
-
-def _load_table(path: Path, rng: np.random.Generator) -> CodedTable:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            facts = json.loads(str(arrays["facts"]))
-            domain = Domain(tuple(Attribute(**a) for a in facts["domain"]))
-            rng.bit_generator.state = facts["rng"]
-            return CodedTable(domain, tuple(arrays[f"{i:04}"] for i in range(len(domain))))
-    except DAMAGED as error:
-        fix = "a new run, with its own budget"
-        raise UserError(f"the kept table is damaged ({error})", where=str(path), fix=fix) from error

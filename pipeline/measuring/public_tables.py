@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.public_rows import read_public
@@ -50,16 +50,16 @@ class PublicFile:
 
 def public_files(selection: Selection, config: SynthesisConfig) -> tuple[PublicFile, ...]:
     """The tables that the settings declare public."""
-    start, found = start_of(config), []
+    start, files = start_of(config), []
     if selection.public_table is not None:
         path, mark = Path(selection.public_table).expanduser(), getattr(selection, "delimiter", ",")
-        found.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
+        files.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
     if start is not None:
-        found.append(PublicFile(START, Path(start).expanduser(), ",", "leave it out"))
-    return tuple(found)
+        files.append(PublicFile(START, Path(start).expanduser(), ",", "leave it out"))
+    return tuple(files)
 
 
-def not_the_private(files: Sequence[PublicFile], facts: dict[str, Any]) -> dict[str, Any]:
+def not_the_private(files: Sequence[PublicFile], facts: JsonDict) -> JsonDict:
     """The same facts; the private table itself in the place of a public one is refused.
 
     Raises:
@@ -116,7 +116,7 @@ def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema, start: S
     return started_from(spec, CodedTable(schema.synthesized, columns))
 
 
-def ready_again(config: SynthesisConfig, schema: Schema, statement: Mapping[str, Any]) -> Synthesizer:
+def ready_again(config: SynthesisConfig, schema: Schema, statement: Json) -> Synthesizer:
     """The synthesizer of new rows from a release; a public start has to be the table that its statement names.
 
     Rows of any other table would stand in what is made under a statement that knows nothing of them.

@@ -150,8 +150,10 @@ class AdaptiveRun:
         slot = self.plan.measurement_slot(payment.place)
         if moved > slot.sensitivity and type(query) not in PROVED:
             name = type(query).__name__
-            what = f"{name} moves by {moved:g} when one unit changes, and its slot pays for {slot.sensitivity:g}"
-            raise UserError(what, where="plugins", fix="a matrix whose columns have norm 1, and are no farther apart")
+            problem = f"{name} moves by {moved:g} when one unit changes, and its slot pays for {slot.sensitivity:g}"
+            raise UserError(
+                problem, where="plugins", fix="a matrix whose columns have norm 1, and are no farther apart"
+            )
         share = self.plan.slots[payment.place].share
         return PlannedMeasurement(clique, query, share, slot.with_sensitivity(moved))
 

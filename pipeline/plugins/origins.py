@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import NOISE_EVENTS, as_noise
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_file
@@ -28,7 +28,7 @@ from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
 
 #: What a reader of a release must know by name, by the kind that the statement spells.
-_READ: dict[str, Mapping[str, Any]] = {
+_READ: dict[str, Json] = {
     "mechanism": NOISE_EVENTS,
     "accountant": ACCOUNTANTS,
     "query": QUERIES,
@@ -36,9 +36,7 @@ _READ: dict[str, Mapping[str, Any]] = {
 }
 
 
-def not_ours(
-    specs: Specs, plan: Plan, source: Source, measurements: Measurements, maker: type
-) -> tuple[dict[str, Any], ...]:
+def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurements, maker: type) -> tuple[JsonDict, ...]:
     """What the promise of a release rests on and is not ours: kind, name, module, distribution, version, digest.
 
     From the objects that were used: the selection with its method, the accountant, the noise of every charge that the
@@ -61,7 +59,7 @@ def not_ours(
     return _named(parts)
 
 
-def made_again_by(statement: Mapping[str, Any], synthesis: str, maker: type, form: TableFormat) -> Mapping[str, Any]:
+def made_again_by(statement: Json, synthesis: str, maker: type, form: TableFormat) -> Json:
     """The statement of a release whose table is made anew, with what made and wrote it where that is not ours.
 
     Args:
@@ -91,8 +89,8 @@ def _planned(specs: Specs, plan: Plan) -> list[tuple[str, str, str]]:
     return [*parts, ("engine", specs.config.engine.kind, type(specs.engine).__module__)]
 
 
-def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[dict[str, Any], ...]:
-    named: dict[tuple[str, str], dict[str, Any]] = {}
+def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[JsonDict, ...]:
+    named: dict[tuple[str, str], JsonDict] = {}
     for kind, name, module in parts:
         if module.partition(".")[0] not in OURS:
             code = origin(module, offered_by.get((kind, name)))
@@ -100,12 +98,12 @@ def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[dict[str, Any], ...]:
     return tuple(named.values())
 
 
-def origins_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def origins_of(settings: Json) -> list[JsonDict]:
     """Where the modules are from that settings ask for."""
     return [origin(name) for name in used_modules(settings)]
 
 
-def origin(module: str, offered_by: str | None = None) -> dict[str, Any]:
+def origin(module: str, offered_by: str | None = None) -> JsonDict:
     """What a module is known by: its name, its package with its version, and the digest of its code.
 
     Args:
@@ -194,7 +192,7 @@ def _listed(folders: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:
     return packages_distributions()  # it opens a file or two of every package: half a second
 
 
-def check_known(statement: Mapping[str, Any], where: str, kinds: Sequence[str]) -> None:
+def check_known(statement: Json, where: str, kinds: Sequence[str]) -> None:
     """What a release names as not ours, and is needed to read it, is loaded already; nothing is imported for it.
 
     Args:
@@ -208,6 +206,6 @@ def check_known(statement: Mapping[str, Any], where: str, kinds: Sequence[str]) 
     unknown = [(k, n, m) for k, n, m in named if isinstance(n, str) and n not in _READ[str(k)]]
     if unknown:
         asked = ",".join(m if is_module_name(m) else "MODULE" for m in sorted({m for _, _, m in unknown}))
-        what = " and ".join(f"{k} {n!r}" for k, n, _ in unknown)
+        parts_unknown = " and ".join(f"{k} {n!r}" for k, n, _ in unknown)
         fix = f"{SETTING}=[{asked}] if you trust what is named so: reading a release imports nothing that it names"
-        raise UserError(f"it was made with {what}, not ours", where=where, fix=fix)
+        raise UserError(f"it was made with {parts_unknown}, not ours", where=where, fix=fix)

@@ -108,8 +108,8 @@ def load_module(name: str, by: EntryPoint | None = None) -> None:
         _loaded.add(name)
     kind, _, thing = ("", "", "") if by is None else by.name.partition(".")
     if by is not None and offered_by.get((kind, thing)) != name:
-        what = f"the module {name} offers no {kind} called {thing!r}"
-        raise UserError(what, where=where, fix="mend or uninstall the package")
+        problem_text = f"the module {name} offers no {kind} called {thing!r}"
+        raise UserError(problem_text, where=where, fix="mend or uninstall the package")
 
 
 def is_module_name(name: str) -> bool:
@@ -146,5 +146,5 @@ def _imported(name: str, where: str) -> ModuleType:
 
 def _broken(name: str, where: str, error: BaseException) -> UserError:
     problem = str(error).strip().splitlines()
-    what = f"the module {name} cannot be imported: {type(error).__name__}{f': {problem[0]}' if problem else ''}"
-    return UserError(what, where=where, fix=f"python -c 'import {name}' shows all of it")
+    problem_text = f"the module {name} cannot be imported: {type(error).__name__}{f': {problem[0]}' if problem else ''}"
+    return UserError(problem_text, where=where, fix=f"python -c 'import {name}' shows all of it")

@@ -166,11 +166,13 @@ def _check(module: ModuleType, registry: Registry, name: str, things: Mapping[st
     for key, thing in things.items():
         ready = registry.settings is not None and (CONF / registry.kind / f"{key}.yaml").is_file()
         if key in registry.things or ready:
-            what = f"there is a {registry.kind} called {key!r} already, and the module {module.__name__} offers another"
-            raise UserError(what, where=where, fix="another name for it")
+            problem = (
+                f"there is a {registry.kind} called {key!r} already, and the module {module.__name__} offers another"
+            )
+            raise UserError(problem, where=where, fix="another name for it")
         if not isinstance(key, str) or not key.isidentifier() or not registry.fits(key, thing):
-            what = f"{name}[{key!r}] of the module {module.__name__} is no {registry.kind}"
-            raise UserError(what, where=where, fix=f"{registry.form}; see docs/adding.md")
+            problem = f"{name}[{key!r}] of the module {module.__name__} is no {registry.kind}"
+            raise UserError(problem, where=where, fix=f"{registry.form}; see docs/adding.md")
 
 
 def _check_methods(selections: Mapping[str, Any], where: str) -> None:
@@ -178,16 +180,18 @@ def _check_methods(selections: Mapping[str, Any], where: str) -> None:
     ours = registered_methods()
     for method in (m for s in selections.values() for m in s.methods):
         if ours.get(method.kind, method) is not method:
-            what = f"there is a method of the kind {method.kind!r} already, and {method.__module__} offers another"
-            raise UserError(what, where=where, fix="another kind for it")
+            problem = f"there is a method of the kind {method.kind!r} already, and {method.__module__} offers another"
+            raise UserError(problem, where=where, fix="another kind for it")
 
 
 def _check_noise(module: ModuleType, offers: Mapping[str, Any], where: str) -> None:
     """Events and samplers come in pairs; ledgers know an event by the name of its class."""
     events, samplers = offers.get("NOISE_EVENTS", {}), offers.get("SAMPLERS", {})
     for name in events.keys() ^ samplers.keys():
-        what = f"the noise {name!r} of the module {module.__name__} has no {'sampler' if name in events else 'event'}"
-        raise UserError(what, where=where, fix="both NOISE_EVENTS and SAMPLERS with that name")
+        problem = (
+            f"the noise {name!r} of the module {module.__name__} has no {'sampler' if name in events else 'event'}"
+        )
+        raise UserError(problem, where=where, fix="both NOISE_EVENTS and SAMPLERS with that name")
     taken = {c.__name__ for c in (*NOISE_EVENTS.values(), Exponential)}
     for name, event in events.items():
         if name == Exponential.kind:  # releases tell a choice from noise by this word
@@ -237,8 +241,8 @@ def _defaults(thing: type) -> dict[str, Any]:
     """The fields of a class with their values; `???` where it has none."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(thing):
-        made = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
-        value = "???" if made is dataclasses.MISSING else made
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        value = "???" if default is dataclasses.MISSING else default
         values[field.name] = list(value) if isinstance(value, tuple) else value
     return values
 

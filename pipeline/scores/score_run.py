@@ -59,7 +59,7 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     tables = over_one_schema(
         schema,
         {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole},
-        first_look(source, released, schema, spec.groups, present(state.taken).known),
+        first_look(source, released, schema, spec.groups, present(state.taken).measurements),
         values=values,
         notices=notices,
         unit=unit,

@@ -67,8 +67,8 @@ def build_histogram(specs: Specs, schema: Schema) -> RecordsPerUnit | None:
     public = f"declare shares in the schema, as in unit_id: {{name: {ids.name}, records: {{1: 0.7, 2: 0.3}}}}"
     if unit.column is None:
         fix = f"privacy.unit=COLUMN with the unit's id, and privacy.max_records=C; or {public}"
-        what = "the schema says unit_id: {records: measured}, but one record is the unit"
-        raise UserError(what, where="privacy.unit", fix=fix)
+        problem = "the schema says unit_id: {records: measured}, but one record is the unit"
+        raise UserError(problem, where="privacy.unit", fix=fix)
     if unit.max_records > MAX_RECORDS_MEASURED:
         fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
         raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
@@ -85,17 +85,17 @@ def build_workload(specs: Specs, schema: Schema) -> Workload:
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
-def said_limit(specs: Specs, schema: Schema) -> str:
+def limit_text(specs: Specs, schema: Schema) -> str:
     """The most cells of a marginal that is not left out for its size, in words."""
     return specs.selection.limit(specs.facts(schema))
 
 
-def said_left_out(specs: Specs, schema: Schema, workload: Workload) -> list[str]:
+def left_out_texts(specs: Specs, schema: Schema, workload: Workload) -> list[str]:
     """Which marginals are left out, and why, a sentence each; empty where nobody dropped anything."""
     lines, domain = [], schema.measured
     if large := sorted(domain.cells(c) for c in workload.left_out):
         lines.append(
-            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than {said_limit(specs, schema)} "
+            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than {limit_text(specs, schema)} "
             f"({large[0]:,} to {large[-1]:,}); see plan"
         )
     if count := len(workload.no_room):
@@ -123,12 +123,12 @@ def _fitted(schema: Schema, workload: Workload, spec: Synthesizer) -> Workload:
     order = sorted(range(len(cliques)), key=lambda i: (cliques[i] not in pairs, -weights[i], domain.cells(cliques[i])))
     useful = {i: -place for place, i in enumerate(order)}
     ranks = [useful[i] for i in range(len(cliques))]
-    kept, dropped = fit_cliques(domain, cliques, ranks, limit, fixed=[c for c, _ in schema.zeros])
-    if lost := sorted(pairs - set(kept)):
+    fitting, dropped = fit_cliques(domain, cliques, ranks, limit, fixed=[c for c, _ in schema.zeros])
+    if lost := sorted(pairs - set(fitting)):
         fix = "raise it, or take mapped out of the schema"
         raise UserError(f"no room for {' × '.join(lost[0])}", where="synthesis.max_cells", fix=fix)
     weight_of = dict(zip(cliques, weights, strict=True))
-    return Workload(kept, tuple(weight_of[c] for c in kept), workload.left_out, dropped)
+    return Workload(fitting, tuple(weight_of[c] for c in fitting), workload.left_out, dropped)
 
 
 def build_plan(specs: Specs, workload: Workload, schema: Schema, discovery: Plan | None = None) -> Plan:
@@ -165,8 +165,8 @@ def build_discovery(specs: Specs, schema: Schema) -> Plan | None:
     """
     config, share = specs.config, specs.config.privacy.discovery_share
     sizes = unit_sizes(specs, schema)
-    wanted = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
-    if not wanted:
+    questions = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
+    if not questions:
         if share:
             fix = "leave it out; or a schema with bounds: discover, bins: discover or values: discover; or "
             fix += "privacy.max_records=discover"
@@ -176,7 +176,7 @@ def build_discovery(specs: Specs, schema: Schema) -> Plan | None:
         fix = "accept_tries=1; or the schema of an earlier release, which is concrete"
         raise UserError("several tries would each have to discover anew", where="accept_tries", fix=fix)
     return plan_discovery(
-        wanted,
+        questions,
         specs.budget,
         share=SHARE if share is None else share,
         mechanism=specs.mechanism,

@@ -88,6 +88,32 @@ def without_hydra(composed: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
 
 
+def records_of(composed: DictConfig) -> dict[str, str]:
+    """Hydra's own records of a run, by their names, kept under internal/ (they may name files and seeds)."""
+    return {
+        "config.yaml": OmegaConf.to_yaml(without_hydra(composed), resolve=True),
+        "hydra.yaml": OmegaConf.to_yaml(OmegaConf.masked_copy(composed, ["hydra"])),
+        "overrides.yaml": OmegaConf.to_yaml(composed.hydra.overrides.task),
+    }
+
+
+def check_hydra(own: DictConfig) -> None:
+    """Refuse what Hydra does for jobs of its own: it composes settings here, and starts nothing.
+
+    Raises:
+        UserError: names the setting.
+    """
+    if isinstance(own.launcher, str):
+        fix = f"hydra/launcher={own.launcher}, for a sweep (run -m)"
+        raise UserError("a group of settings, not one", where="hydra.launcher", fix=fix)
+    if own.launcher.get("n_jobs") == 0:
+        raise UserError("got 0", where="hydra.launcher.n_jobs", fix="how many jobs at a time: 2; or -1 for all cores")
+    unused = {"callbacks": own.callbacks, "output_subdir": own.output_subdir, "job.env_set": own.job.env_set}
+    for name, value in (unused | {"job.chdir": own.job.chdir}).items():
+        if value:
+            raise UserError("Hydra composes the settings and starts no job", where=f"hydra.{name}", fix="leave it out")
+
+
 def one_value_each(overrides: Sequence[str]) -> None:
     """Refuse the values of a sweep, of settings that were composed.
 
@@ -139,8 +165,8 @@ def listed(override: Override, most: int) -> list[str]:
     except HydraException:  # glob() stands for names of groups, which it does not know
         values = []
     if not values:
-        what = f"the values of {override.input_line!r} cannot be listed"
-        raise UserError(what, where=str(override.key_or_group), fix=fix)
+        problem = f"the values of {override.input_line!r} cannot be listed"
+        raise UserError(problem, where=str(override.key_or_group), fix=fix)
     return values
 
 
@@ -185,8 +211,8 @@ def _choices(group: str, own: Sequence[str]) -> list[str]:
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:
     if other := of_others(key):
-        what, fix = other
-        return UserError(what, where=f"override {override!r}", fix=fix)
+        problem, fix = other
+        return UserError(problem, where=f"override {override!r}", fix=fix)
     fix = did_you_mean(key, keys) or way_out("", name)
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 

@@ -32,7 +32,7 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.metric_settings import typed_settings
-from pipeline.settings.own_settings import form_of
+from pipeline.settings.own_settings import culprit, form_of
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
@@ -342,7 +342,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     try:
         result = OmegaConf.to_object(OmegaConf.merge(form_of(cls), plain))
     except OmegaConfBaseException as error:
-        where = getattr(error, "full_key", None) or _culprit(cls, plain)
+        where = getattr(error, "full_key", None) or culprit(cls, OmegaConf.to_container(plain), "settings")  # type: ignore[arg-type]
         fix = way_out(where)
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
@@ -358,18 +358,6 @@ def _check_switches(given: Any, values: Mapping[str, Any], group: str = "") -> N
             _check_switches(own, value, f"{group}{key}.")
         elif isinstance(value, bool) and isinstance(own, int | float) and own not in (0, 1):
             raise UserError(f"got {own}", where=f"{group}{key}", fix="true or false")
-
-
-def _culprit(cls: type[T], plain: DictConfig) -> str:
-    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
-    for group, node in plain.items_ex(resolve=False):
-        for key in node if isinstance(node, DictConfig) and not node._is_none() else [None]:
-            alone = {group: node if key is None else {key: node._get_node(key)}}
-            try:
-                OmegaConf.merge(form_of(cls), OmegaConf.create(alone))
-            except OmegaConfBaseException:
-                return str(group) if key is None else f"{group!s}.{key!s}"
-    return "settings"
 
 
 def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from pipeline.settings import build
+from pipeline.settings.config import Config
 from pipeline.settings.memory import check_memory
 from pipeline.settings.scoring import build_places, build_scores
-from pipeline.settings.specs import Specs
+from pipeline.settings.specs import Specs, build_specs
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,16 @@ class Design:
     gave_way: tuple[str, ...] = ()
 
 
+def whole_design(config: Config) -> Design:
+    """The design that the settings alone make; whatever the schema leaves open is planned too.
+
+    Raises:
+        UserError: any mistake of the settings or the schema.
+    """
+    specs = build_specs(config)
+    return design_of(specs, build.build_schema(specs))
+
+
 def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> Design:
     """The plan and all that is looked up in the schema.
 
@@ -56,7 +67,7 @@ def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> De
     scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
     places = build_places(config.evaluation, config.data.roles, schema)
     check_memory(specs, schema, plan)
-    return Design(specs, schema, plan, scoring, places, tuple(build.said_left_out(specs, schema, workload)))
+    return Design(specs, schema, plan, scoring, places, tuple(build.left_out_texts(specs, schema, workload)))
 
 
 def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
@@ -75,8 +86,8 @@ def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
     try:
         design_of(specs.without_columns(names), least, discovery)
     except UserError as fault:
-        what = f"{fault.what} (where no value of {', '.join(names)} is found, which noise decides)"
-        raise UserError(what, where=fault.where, fix=fault.fix) from fault
+        problem = f"{fault.what} (where no value of {', '.join(names)} is found, which noise decides)"
+        raise UserError(problem, where=fault.where, fix=fault.fix) from fault
 
 
 def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | None = None) -> Design:
@@ -91,14 +102,16 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
     Guarantee: all is public by now, or follows from noisy answers.
     """
     empty = [c.name for c in schema.columns if c.constant and "values" in c.discovered]
-    specs, said = specs.with_bound(max_records).without_columns(empty), []
+    specs, gave_way = specs.with_bound(max_records).without_columns(empty), []
     if empty:
-        said.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
-    found = {c.name: c for c in schema.columns if "values" in c.discovered and not c.constant}
-    fewer = max((len(c.values) for c in found.values()), default=0)
+        gave_way.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
+    listable = {c.name: c for c in schema.columns if "values" in c.discovered and not c.constant}
+    fewer = max((len(c.values) for c in listable.values()), default=0)
     while True:
         listed = {
-            n: column_fields(c) | {"values": list(c.values[:fewer])} for n, c in found.items() if len(c.values) > fewer
+            n: column_fields(c) | {"values": list(c.values[:fewer])}
+            for n, c in listable.items()
+            if len(c.values) > fewer
         }
         try:
             design = design_of(specs, build.with_fine(specs, with_columns(schema, listed)), discovery)
@@ -108,11 +121,13 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
                 raise
             fewer //= 2
     if listed:
-        said.append(f"only the first {fewer:,} values of {', '.join(listed)} are listed: more make marginals too large")
-    return replace(design, gave_way=tuple(said))
+        gave_way.append(
+            f"only the first {fewer:,} values of {', '.join(listed)} are listed: more make marginals too large"
+        )
+    return replace(design, gave_way=tuple(gave_way))
 
 
-def with_columns(schema: Schema, declarations: Mapping[str, Mapping[str, Any]]) -> Schema:
+def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
     """The schema with these declarations in the place of its own, read anew."""
     content = schema.to_fields()
     for name, declaration in declarations.items():

@@ -43,7 +43,6 @@ class Experiment(Protocol):
 EXPERIMENTS: Members[Experiment] = Members(
     "experiment.kind",
     {
-        "mgd_table1": "pipeline.experiments.mgd_table1",
         "dpsyn_figure2": "pipeline.experiments.dpsyn_figure2",
         "challenge": "pipeline.experiments.challenge",
         "crc": "pipeline.experiments.nist_crc",

@@ -71,10 +71,10 @@ def check_ready(config: Config, columns: Collection[str]) -> None:
     unit = config.data.unit
     if config.data.name == OWN or config.privacy.unit != unit or unit == "record" or unit in columns:
         return
-    what = f"no column {unit!r} in {Path(str(config.data.path)).name}, which is read as data={config.data.name}"
+    problem = f"no column {unit!r} in {Path(str(config.data.path)).name}, which is read as data={config.data.name}"
     path = config.data.path
     fix = f"your own table: data=table data.path={path} data.schema=FILE (python -m pipeline schema {path} output=FILE)"
-    raise UserError(what, where="data", fix=fix)
+    raise UserError(problem, where="data", fix=fix)
 
 
 def check_tables(config: ScoreConfig) -> dict[str, Path]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 
-#: More threads than any machine has: beyond it the engine refuses in words of its own.
-MOST_THREADS = 1024
-
 
 def memory_limit_bytes(memory_gb: float | None) -> int:
     """What a run may use: the setting, or 80 % of this machine's memory."""

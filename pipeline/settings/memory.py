@@ -37,8 +37,8 @@ MOST_CELLS = 200_000_000
 
 def planned_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
     """Name and cells of every marginal that the plan may measure; what is chosen later counts as the largest choice."""
-    known = [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
-    return known + later_cells(plan, domain)
+    cells_of = [(" × ".join(m.clique), m.query.columns) for m in plan.measurements]
+    return cells_of + later_cells(plan, domain)
 
 
 def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
@@ -110,8 +110,8 @@ def check_rows(
     needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, held, fixed=fixed)
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:
-        what = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
-        raise UserError(what, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
+        problem = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
+        raise UserError(problem, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
 
 
 def check_memory(specs: Specs, schema: Schema, plan: Plan) -> None:
@@ -147,7 +147,7 @@ def scores_bytes(config: Config, schema: Schema, records: int | None = None) -> 
     return SCORING_BYTES + cells * (VALUE_BYTES if cells <= MOST_CELLS else CODE_BYTES) + counts
 
 
-def said_scores_memory(config: Config, schema: Schema, records: int) -> list[str]:
+def scores_memory_texts(config: Config, schema: Schema, records: int) -> list[str]:
     """A sentence before a run spends, where its scores are predicted to need more than limits.memory_gb; NOT private.
 
     A refusal would tell the number of records, which the guarantee protects; a sentence for a terminal does not.
@@ -179,5 +179,7 @@ def check_disk(specs: Specs, schema: Schema, root: Path) -> None:
     needed = rows * (codes + (0 if FORMATS[config.release.format].compressed else 2 * len(columns)))
     place = next(p for p in (root.absolute(), *root.absolute().parents) if p.is_dir())
     if needed > (free := shutil.disk_usage(place).free):
-        what = f"{rows:,} synthetic rows need more than {needed / 1e9:,.3g} GB of disk, and {free / 1e9:,.3g} are free"
-        raise UserError(what, where="synthesis.rows", fix="fewer, or a hydra.run.dir on a larger disk")
+        problem = (
+            f"{rows:,} synthetic rows need more than {needed / 1e9:,.3g} GB of disk, and {free / 1e9:,.3g} are free"
+        )
+        raise UserError(problem, where="synthesis.rows", fix="fewer, or a hydra.run.dir on a larger disk")

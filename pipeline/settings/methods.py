@@ -79,9 +79,9 @@ def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
 def _no_setting(kind: str, name: str, names: Collection[str]) -> UserError:
     """The synthesizer has no such setting; synthesis.kind alone takes one with the settings of another."""
     own = f"synthesis={kind}, which brings its own: {', '.join(names) or 'none'}"
-    said = "no such setting", did_you_mean(name, names) or own
-    what, fix = OF_ONE.get(f"synthesis.{name}", said)
-    return UserError(what, where=f"synthesis.{name}", fix=fix)
+    usual = "no such setting", did_you_mean(name, names) or own
+    problem, fix = OF_ONE.get(f"synthesis.{name}", usual)
+    return UserError(problem, where=f"synthesis.{name}", fix=fix)
 
 
 def usable_synthesizer(config: SynthesisConfig, spec: Synthesizer | None = None) -> Synthesizer:

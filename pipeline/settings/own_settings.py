@@ -24,22 +24,18 @@ def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str
     Raises:
         UserError: no such setting, with the nearest known one; a value of another type.
     """
-    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for setting in options:
-        if setting not in known:
-            fix = did_you_mean(str(setting), known) or f"a setting of {group}={name}: {', '.join(known)}"
+        if setting not in names:
+            fix = did_you_mean(str(setting), names) or f"a setting of {group}={name}: {', '.join(names)}"
             raise UserError("no such setting", where=f"{group}.{setting}", fix=fix)
     try:
-        made = OmegaConf.to_object(_merged(cls, options))
+        settings = OmegaConf.to_object(OmegaConf.merge(form_of(cls), dict(options)))
     except OmegaConfBaseException as error:
-        where = f"{group}.{getattr(error, 'full_key', None) or _culprit(cls, options)}"
+        where = f"{group}.{getattr(error, 'full_key', None) or culprit(cls, options, 'kind').partition('.')[0]}"
         raise UserError(first_line(error), where=where, fix=way_out(where, "config")) from error
-    assert isinstance(made, cls)
-    return made
-
-
-def _merged(cls: type[Any], options: Mapping[str, Any]) -> Any:
-    return OmegaConf.merge(form_of(cls), dict(options))
+    assert isinstance(settings, cls)
+    return settings
 
 
 def form_of(cls: type[Any]) -> DictConfig:
@@ -51,11 +47,17 @@ def form_of(cls: type[Any]) -> DictConfig:
     return _FORMS[cls]
 
 
-def _culprit(cls: type[Any], options: Mapping[str, Any]) -> str:
-    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists)."""
-    for name, value in options.items():
-        try:
-            _merged(cls, {name: value})
-        except OmegaConfBaseException:
-            return name
-    return "kind"
+def culprit(cls: type[Any], values: Mapping[str, Any], whole: str) -> str:
+    """The setting that does not fit its type, found by merging each alone (OmegaConf names none for lists of lists).
+
+    Args:
+        values: plain ones, in groups or not.
+        whole: what is named where each fits alone.
+    """
+    for group, node in values.items():
+        for key in node if isinstance(node, Mapping) else [None]:
+            try:
+                OmegaConf.merge(form_of(cls), {group: node if key is None else {key: node[key]}})
+            except OmegaConfBaseException:
+                return group if key is None else f"{group}.{key}"
+    return whole

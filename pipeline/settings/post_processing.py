@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.json_values import JsonDict
 from mechanisms.selection.selections import method_of
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config
@@ -15,7 +15,7 @@ from pipeline.settings.config import Config
 FREE = ("resume", "limits", "plan", "engine", "console")
 
 
-def bound_settings(config: Config) -> dict[str, Any]:
+def bound_settings(config: Config) -> JsonDict:
     """The settings that a run is known by, and that a continuation shares but for `post_processing`."""
     settings = asdict(config)
     for free in FREE:

@@ -11,7 +11,7 @@ from mechanisms.public.tables.format_trial import released_format
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.specs import Specs
-from pipeline.statement.publication import Publication, build_publication
+from pipeline.statement.publication import WhoPublishes, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in
 
@@ -21,14 +21,12 @@ class Ready:
     """What a run needs beside its plan.
 
     Attributes:
-        aside: the probability with which units are set aside; None: none are.
         start: the public table whose rows are the first ones; None: none.
         who: who publishes the release; `signer` signs it.
     """
 
-    aside: float | None
     start: Start | None
-    who: Publication
+    who: WhoPublishes
     signer: Signer | None
 
 
@@ -43,7 +41,6 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     config = specs.config
     released_format(config.release.format)
     usable_synthesizer(config.synthesis, specs.synthesizer)
-    aside = config.evaluation.holdout
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
-    return Ready(aside, start, build_publication(config.statement), load_signer(config.statement.key))
+    return Ready(start, build_publication(config.statement), load_signer(config.statement.key))

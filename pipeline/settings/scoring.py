@@ -151,17 +151,19 @@ def build_scores(
     roles: Mapping[str, str] | None = None,
     *,
     report: Collection[str] | None = None,
+    prepare: bool = True,
 ) -> ScoreSpec:
     """What to score.
 
     Args:
+        prepare: as of `build_options`.
         roles: which columns are the time, the segment …, where the settings name none.
         report: for a report of two tables, what they meet of the metrics' needs; it adds metrics to the quick ones.
 
     Raises:
         UserError: settings that cannot be, or that do not fit the schema.
     """
-    options = build_options(config, schema, known_roles(config, roles, schema))
+    options = build_options(config, schema, known_roles(config, roles, schema), prepare=prepare)
     names = chosen_metrics(config.metrics, options)
     need_libraries(config.metrics, names)
     if report is not None and config.metrics == "quick":
@@ -175,10 +177,7 @@ def check_scores(config: Config, schema: Schema) -> None:
     """UserError where `run` would refuse the settings of the evaluation, but for what is listed of many marginals."""
     build_places(config.evaluation, config.data.roles, schema)
     if config.evaluation.enabled:
-        own, roles = config.evaluation, known_roles(config.evaluation, config.data.roles, schema)
-        chosen_metrics(own.metrics, build_options(own, schema, roles, prepare=False))
-        check_groups(own.groups, schema)
-        check_pairs(own.pairs, schema)
+        build_scores(config.evaluation, schema, config.data.roles, prepare=False)
 
 
 def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:

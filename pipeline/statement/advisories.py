@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from mechanisms.public.json_values import Json
 from pipeline.statement.statement import NO_HOLDOUT
 
 #: Laplace scales, in records, beyond which the lattice was too fine: of an adaptive grid, and of whole marginals.
@@ -55,7 +55,7 @@ def known_advisories() -> tuple[Advisory, ...]:
     return tuple(Advisory(**{k: str(v).strip() for k, v in entry.items()}) for entry in content)
 
 
-def advisories_of(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def advisories_of(statement: Json, answers: Sequence[Json]) -> list[Finding]:
     """What is known about the version that measured a release, and whether it concerns this one.
 
     Args:
@@ -67,7 +67,7 @@ def advisories_of(statement: Mapping[str, Any], answers: Sequence[Mapping[str, A
     return [Finding(a, *CHECKS[a.holds](statement, answers)) for a in concerned]
 
 
-def fine_laplace(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+def fine_laplace(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:
     """Laplace noise beyond the scale at which the lattice of its query becomes too fine."""
     limits = [(a, FINE_WHOLE if a["query"] == "Identity" else FINE_GRID) for a in answers if a["noise"] == "laplace"]
     over = [a for a, limit in limits if a["scale"] > limit]
@@ -77,9 +77,7 @@ def fine_laplace(statement: Mapping[str, Any], answers: Sequence[Mapping[str, An
     return False, "none of its answers has such noise"
 
 
-def set_aside_by_position(
-    statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
-) -> tuple[bool | None, str]:
+def set_aside_by_position(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:
     """A release of such an experiment looks like any other; where the number of records is public, nothing was lost."""
     if statement.get("neighbouring") == "replace" and statement["unit"]["column"] is None:
         return False, "the number of records is public, so that positions are too"
@@ -88,7 +86,7 @@ def set_aside_by_position(
     return False, "its units were set aside by their own coins"
 
 
-def ids_as_none(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+def ids_as_none(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:
     """The release does not say of which type its ids were; of an older format, nor what records without one are."""
     unit = statement["unit"]
     if unit["column"] is None or unit["missing"] not in (None, "own"):
@@ -98,12 +96,12 @@ def ids_as_none(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any
     return None, f"affected if {own}{ids}; it does not say"
 
 
-def nan_by_others(statement: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]) -> tuple[bool | None, str]:
+def nan_by_others(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:
     """The release does not say of which format its table was, nor how its gaps were written."""
     return None, "affected if its table was one file of Parquet, or a data frame, with NaN in it; it does not say"
 
 
-CHECKS: dict[str, Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], tuple[bool | None, str]]] = {
+CHECKS: dict[str, Callable[[Json, Sequence[Json]], tuple[bool | None, str]]] = {
     "fine_laplace": fine_laplace,
     "set_aside_by_position": set_aside_by_position,
     "ids_as_none": ids_as_none,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -14,7 +13,7 @@ from pipeline.statement.condition_words import only_rows_with
 from pipeline.statement.words import all_words
 
 #: The context of Croissant 1.0 (MLCommons 2024).
-CONTEXT: dict[str, Any] = {
+CONTEXT: JsonDict = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "citeAs": "cr:citeAs",
@@ -55,9 +54,7 @@ CONTEXT: dict[str, Any] = {
 KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
 
 
-def croissant(
-    statement: Mapping[str, Any], schema: Schema, *, table: str, digest: str, given: Mapping[str, Any] | None = None
-) -> str:
+def croissant(statement: Json, schema: Schema, *, table: str, digest: str, given: Json | None = None) -> str:
     """The metadata as JSON-LD.
 
     Args:
@@ -113,14 +110,14 @@ def croissant(
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _promise(statement: Mapping[str, Any], words: Mapping[str, Any]) -> str:
+def _promise(statement: Json, words: Json) -> str:
     """What the release promises, and to whom; or that it does not."""
     if not statement["private"]:
         return f"NOT private: {'; '.join(words['reasons_not_private'])}."
     others = said_not_ours(statement.get("not_ours"))
-    said = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
-    said.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
-    return " ".join([words["promise"], *(f"{part}." for part in said if part)])
+    sentences = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
+    sentences.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
+    return " ".join([words["promise"], *(f"{part}." for part in sentences if part)])
 
 
 def _kind(column: Column) -> str:
@@ -132,7 +129,7 @@ def _kind(column: Column) -> str:
     return KINDS[column.kind]
 
 
-def _field(table: str, name: str, kind: str) -> dict[str, Any]:
+def _field(table: str, name: str, kind: str) -> JsonDict:
     return {
         "@type": "cr:Field",
         "@id": f"rows/{name}",

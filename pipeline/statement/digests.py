@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from mechanisms.public.plain_files import check_plain, open_plain, read_mapping
 
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"
@@ -34,7 +34,7 @@ class Manifest:
     rows_asked: int | None
     signer: str | None
     files: Mapping[str, str]
-    given: Mapping[str, Any] | None = None
+    given: Json | None = None
 
     def write(self, folder: Path) -> bytes:
         """Write manifest.json; returns its bytes, which are what a signature signs."""

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import Neighbouring
 from pipeline.statement.paid_answers import bound_again, bound_receipt, first_bound, question_of
 from pipeline.statement.stated_plan import CALIBRATED, one_try
 
-Receipt = Mapping[str, Any]
+Receipt = Json
 
 
-def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, dict[str, Any]]:
+def discovered_again(statement: Json, schema: Schema) -> dict[str, JsonDict]:
     """Each charge → what its receipt has to say; its noisy counts, and whether it was lost, stand as they are.
 
     Args:
@@ -35,19 +35,17 @@ def discovered_again(statement: Mapping[str, Any], schema: Schema) -> dict[str, 
         raise ValueError("what was discovered stands in another order than the columns, or is none of them")
     again = _planned(receipts, statement, schema, pairs=False)
     if (paid := bound_receipt(statement)) is not None:
-        said, facts = paid["discovery"], again[paid["id"]]["discovery"]
+        stated, facts = paid["discovery"], again[paid["id"]]["discovery"]
         paired = _planned(receipts, statement, schema, pairs=True)[paid["id"]]["discovery"]["noise_per_record"]
-        facts |= {"noisy": said["noisy"], "chosen": bound_again(paid)}
+        facts |= {"noisy": stated["noisy"], "chosen": bound_again(paid)}
         if len(receipts) > 1:  # what C costs was planned before the sizes of the columns were known
-            facts["noise_per_record"] = said["noise_per_record"]
-        elif math.isclose(said["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
+            facts["noise_per_record"] = stated["noise_per_record"]
+        elif math.isclose(stated["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
             facts["noise_per_record"] = paired
     return again
 
 
-def _planned(
-    receipts: Sequence[Receipt], statement: Mapping[str, Any], schema: Schema, *, pairs: bool
-) -> dict[str, dict[str, Any]]:
+def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pairs: bool) -> dict[str, JsonDict]:
     """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
     most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
     budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))
@@ -59,10 +57,10 @@ def _planned(
         cells=[a.size for a in schema.synthesized.attributes],
         pairs=pairs,
     )
-    made = [c.to_json(plan.accountant) for c in plan.charges]
+    planned = [c.to_json(plan.accountant) for c in plan.charges]
     return {
         m["id"]: {**{k: v for k, v in m.items() if k != "cost"}, "answered": e.get("answered") is True}
-        for m, e in zip(made, receipts, strict=True)
+        for m, e in zip(planned, receipts, strict=True)
     }
 
 

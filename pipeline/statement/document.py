@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
@@ -16,12 +16,12 @@ from pipeline.statement.words import all_words
 
 
 def render_statement(
-    statement: Mapping[str, Any],
+    statement: Json,
     *,
     rows_asked: int | None,
     signer: str | None,
     digests: Mapping[str, str],
-    given: Mapping[str, Any] | None = None,
+    given: Json | None = None,
 ) -> str:
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
@@ -65,7 +65,7 @@ def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
     }
 
 
-def _measured(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _measured(events: Sequence[Json]) -> JsonDict:
     """Of how many columns, and of how many combinations of them, there are noisy counts; and whether of units."""
     answered = [e for e in events if e.get("clique") and e["answered"]]
     cliques = {tuple(e["clique"]) for e in answered if not e["id"].startswith(UNITS)}
@@ -75,7 +75,7 @@ def _measured(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"columns": columns, "combinations": sum(len(c) > 1 for c in cliques), "units": units}
 
 
-def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> dict[str, Any] | None:
+def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> JsonDict | None:
     """Where the points of ε over δ lie on a picture of 300 × 96, δ falling to the right; None where ε has no bound."""
     points_shown = [(at, value) for at, value in points if at is not None and value is not None]
     if len(points_shown) < 2:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Set
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from mechanisms.public.json_values import Json
 from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
@@ -39,7 +39,7 @@ RELATIVE, ABSOLUTE = 1e-6, 2e-3
 ROOM = 2**12
 
 
-def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def other_files(release: Path, statement: Json, index: Json) -> Finding:
     """Files, arrays, answers, marginals and columns are those that a run writes from these measurements.
 
     Raises:
@@ -61,7 +61,7 @@ def other_files(release: Path, statement: Mapping[str, Any], index: Mapping[str,
     return (False, wrong) if wrong else (True, "tables and marginals are those of the measurements, and nothing more")
 
 
-def written_with(release: Path, statement: Mapping[str, Any]) -> tuple[Schema, Measurements, Set[str]]:
+def written_with(release: Path, statement: Json) -> tuple[Schema, Measurements, Set[str]]:
     """The schema that rows were written with, the measurements, and queries whose answers are left out of them.
 
     Raises:
@@ -80,12 +80,12 @@ def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
     """Files and folders that no run writes, or that every run writes and that are lost; empty where all is right."""
     there = {p.relative_to(release).as_posix() for p in release.rglob("*")}
     tables = there & {f.released for f in FORMATS.values()}
-    wanted = FILES | {f"marginals/{name}" for name in frames} | {"measurements", "marginals"} | tables
-    if foreign := sorted(there - wanted - {SIGNATURE}):
+    expected = FILES | {f"marginals/{name}" for name in frames} | {"measurements", "marginals"} | tables
+    if foreign := sorted(there - expected - {SIGNATURE}):
         return f"no run writes {', '.join(foreign[:6])}"
     if len(tables) != 1:
         return f"there are {len(tables)} synthetic tables"
-    lost = sorted(wanted - there)
+    lost = sorted(expected - there)
     return f"every run writes {', '.join(lost[:6])}" if lost else ""
 
 
@@ -94,25 +94,25 @@ def _wrong_answers(release: Path, measurements: Measurements) -> str:
     counted, distances = measurements.histogram, measurements.distances
     named = [(str(i), a) for i, a in enumerate(measurements.answers)]
     named += [] if counted is None else [(HISTOGRAM, counted)]
-    wanted = {f"{name}.{k}" for name, a in named for k in ("values", *a.query.arrays())}
+    arrays_of_answers = {f"{name}.{k}" for name, a in named for k in ("values", *a.query.arrays())}
     drawn = [(" × ".join(a.clique), a.values) for _, a in named]
     if distances is not None:
-        wanted |= {f"{DISTANCES}.values", f"{DISTANCES}.whole"}
+        arrays_of_answers |= {f"{DISTANCES}.values", f"{DISTANCES}.whole"}
         drawn.append(("distances", distances.values))
     for name, values in drawn:
         if off_lattice(values):
             return f"{name}: answers that are not on the lattice, or beyond the range of answers"
     with open_arrays(release / "measurements" / "answers.npz") as arrays:
-        foreign = sorted(set(arrays) - wanted)
+        foreign = sorted(set(arrays) - arrays_of_answers)
     return f"answers.npz holds arrays of no answer: {', '.join(foreign[:6])}" if foreign else ""
 
 
-def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement: Mapping[str, Any]) -> str:
+def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement: Json) -> str:
     """The first file that says other numbers than the measurements; empty where there is none."""
     same_libraries = all(statement["versions"][name] == version(name) for name in LIBRARIES)
     for name, again in frames.items():
-        wanted = again.to_csv(index=False, lineterminator="\n")
-        texts = (read_text(folder / name, 2 * len(wanted.encode()) + ROOM), wanted)
+        text = again.to_csv(index=False, lineterminator="\n")
+        texts = (read_text(folder / name, 2 * len(text.encode()) + ROOM), text)
         stated, expected = (pd.read_csv(StringIO(t), dtype=str, keep_default_na=False) for t in texts)
         if [*stated.columns] != [*expected.columns] or len(stated) != len(expected):
             return f"marginals/{name} has other lines or columns than what was measured"
@@ -134,8 +134,8 @@ def _near(stated: pd.Series[str], expected: pd.Series[str]) -> bool:
 def _wrong_columns(release: Path, schema: Schema) -> str:
     """What columns the synthetic table has that no run with this schema writes; empty where they are right."""
     ids = schema.rules.unit_ids
-    wanted = [c.name for c in schema.columns]
-    allowed = [wanted, [*wanted, ids.name]] if ids is not None and ids.name not in wanted else [wanted]
+    names = [c.name for c in schema.columns]
+    allowed = [names, [*names, ids.name]] if ids is not None and ids.name not in names else [names]
     for form in FORMATS.values():
         path = release / form.released
         if path.is_file() and (columns := _columns(path, form)) not in allowed:

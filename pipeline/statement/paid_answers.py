@@ -17,6 +17,7 @@ from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import VALUES, Wanted
+from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
@@ -34,7 +35,7 @@ SLACK = 1e-9
 Finding = tuple[bool | None, str]
 
 
-def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def receipts_of_answers(statement: Json, index: Json) -> Finding:
     """Every noisy answer has a receipt of its own, with its kind and scale; no total is there for nothing."""
     receipts = {e["id"]: e for e in statement["events"]}
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
@@ -62,7 +63,7 @@ def receipts_of_answers(statement: Mapping[str, Any], index: Mapping[str, Any]) 
     return True, f"{len(every)} noisy answers, each with a receipt of its noise"
 
 
-def _unpaid_distances(receipts: Mapping[str, Any], index: Mapping[str, Any]) -> str | None:
+def _unpaid_distances(receipts: Json, index: Json) -> str | None:
     """Why noisy distances were not paid for as they stand; None where they were, or where there are none."""
     distances = index.get("distances")
     if distances is None:
@@ -82,7 +83,7 @@ def _unpaid_distances(receipts: Mapping[str, Any], index: Mapping[str, Any]) -> 
     return None
 
 
-def sensitivities(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def sensitivities(release: Path, statement: Json, index: Json) -> Finding:
     """No receipt states a sensitivity below that of its query under C and the neighbouring relation.
 
     Nor was less booked for an answer than its noise costs.
@@ -126,7 +127,7 @@ class UnitMovements:
     misplaced: str = ""
 
 
-def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> UnitMovements:
+def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
     """Computed anew, from the query, C and the neighbouring relation.
 
     Raises:
@@ -136,17 +137,17 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
     named = [p for p in statement.get("not_ours") or () if p["kind"] == "query"]
     unknown = sorted(queries & {p["name"] for p in named} - QUERIES.keys())
     relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["unit"]["max_records"])
-    found = load_measurements(release / "measurements", without=unknown)
+    measurements = load_measurements(release / "measurements", without=unknown)
     needed = {e["id"]: _of_scores(e, relation, most) for e in statement["events"] if e.get("accept") or e.get("scores")}
-    for a in found.answers:
+    for a in measurements.answers:
         norm = NOISE_KINDS[a.noise].norm
         needed[a.event] = sensitivity(a.query, norm=norm, neighbouring=relation, max_records=most)
-    shapes = {a.event: (a.query.columns, a.query.rows) for a in found.answers}
+    shapes = {a.event: (a.query.columns, a.query.rows) for a in measurements.answers}
     for receipt in (e for e in statement["events"] if e.get("discovery")):
         name, asked, norm = receipt["id"], question_of(receipt["discovery"]), NOISE_KINDS[receipt["mechanism"]].norm
         needed[name] = asked.sensitivity(norm=norm, neighbouring=relation, max_records=first_bound(statement))
         shapes[name] = asked.shape
-    if (counted := found.histogram) is not None:
+    if (counted := measurements.histogram) is not None:
         question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
         whole = isinstance(counted.query, Identity) and counted.query.rows == most
         if not whole or not counted.clique[0].startswith(question.label[0]):
@@ -157,7 +158,7 @@ def movements(release: Path, statement: Mapping[str, Any], index: Mapping[str, A
     return UnitMovements(needed, shapes, unknown)
 
 
-def question_of(asked: Mapping[str, Any]) -> Wanted:
+def question_of(asked: Json) -> Wanted:
     """What a receipt says was to be discovered; ValueError for a tree that no column has."""
     if "cap" in asked:
         return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
@@ -176,7 +177,7 @@ def off_lattice(values: ArrayLike) -> bool:
     return not ((np.abs(numbers) <= LARGEST).all() and (steps == np.rint(steps)).all())
 
 
-def bound_again(receipt: Mapping[str, Any]) -> int:
+def bound_again(receipt: Json) -> int:
     """C, from the noisy counts of units in the receipt that paid for them."""
     asked, noisy = receipt["discovery"], receipt["discovery"]["noisy"]
     if noisy is None:
@@ -189,17 +190,17 @@ def bound_again(receipt: Mapping[str, Any]) -> int:
     return SizeQuestion(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
 
 
-def bound_receipt(statement: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def bound_receipt(statement: Json) -> Json | None:
     """The charge for counts of units, where C was discovered; None where it was declared."""
     return next((e for e in statement["events"] if "cap" in (e.get("discovery") or {})), None)
 
 
-def first_bound(statement: Mapping[str, Any]) -> int:
+def first_bound(statement: Json) -> int:
     """C of what was discovered: that of the release, but where C itself was discovered with it."""
     return whole_number(statement["unit"]["max_records"]) if bound_receipt(statement) is None else ASSUMED
 
 
-def wrong_bound(statement: Mapping[str, Any]) -> str:
+def wrong_bound(statement: Json) -> str:
     """Why C does not follow from the noisy counts that were paid for; empty where it does, or was declared."""
     if (receipt := bound_receipt(statement)) is None:
         return ""
@@ -211,14 +212,14 @@ def wrong_bound(statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def least_threshold(receipt: Mapping[str, Any], statement: Mapping[str, Any]) -> float:
+def least_threshold(receipt: Json, statement: Json) -> float:
     """The noisy weight from which on values may be released, from the noise and the part of δ that stands for it."""
     failure = safe_failure(receipt["failure"], statement["budget"]["delta"])
     most = first_bound(statement)
     return safe_threshold(receipt["mechanism"], receipt["scale"], failure, most) * 2.0**-WEIGHT_BITS
 
 
-def _low_threshold(statement: Mapping[str, Any]) -> str:
+def _low_threshold(statement: Json) -> str:
     """Which threshold lets through what single units hold; empty where none does."""
     for receipt in statement["events"]:
         asked = receipt.get("discovery") or {}
@@ -229,14 +230,14 @@ def _low_threshold(statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def _cheaper(booked: Mapping[str, Any], used: Mapping[str, Any]) -> bool:
+def _cheaper(booked: Json, used: Json) -> bool:
     """Whether numbers stand for less privacy loss than others of the same mechanism."""
     if describes_choice(used):
         return bool(booked["epsilon"] < used["epsilon"])
     return bool(booked["sensitivity"] < used["sensitivity"] or booked["scale"] > used["scale"])
 
 
-def _of_scores(receipt: Mapping[str, Any], relation: Neighbouring, most: int) -> float:
+def _of_scores(receipt: Json, relation: Neighbouring, most: int) -> float:
     """How far distances to fixed tables move together, in records."""
     each = sensitivity(Identity(2), norm="l1", neighbouring=relation, max_records=most)
     if receipt.get("accept"):
@@ -244,7 +245,7 @@ def _of_scores(receipt: Mapping[str, Any], relation: Neighbouring, most: int) ->
     return joint_sensitivity(each, whole_number(receipt["scores"]), NOISE_KINDS[receipt["mechanism"]].norm)
 
 
-def accepted(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def accepted(statement: Json, index: Json) -> Finding:
     """The accepted try is within every threshold, by the noisy scores that were paid for.
 
     The rule by which one of several tries was taken is the one that these thresholds leave.
@@ -258,8 +259,8 @@ def accepted(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     chosen = statement.get("selection")
     by_threshold = bool(limits) and None not in limits
     if chosen is not None and (chosen["threshold"] is True) is not by_threshold:
-        said = "with" if chosen["threshold"] else "without"
-        return False, f"one of several tries was taken {said} a threshold, which its thresholds do not say"
+        how = "with" if chosen["threshold"] else "without"
+        return False, f"one of several tries was taken {how} a threshold, which its thresholds do not say"
     return True, "every noisy score is within its threshold" if scores else "no score decided about the release"
 
 

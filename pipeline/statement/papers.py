@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import TemplateError
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import CSV
@@ -33,13 +33,13 @@ BROKEN = (
 
 def write_papers(
     folder: Path,
-    statement: Mapping[str, Any],
+    statement: Json,
     schema: Schema,
     *,
     table: str,
     rows_asked: int | None,
     signer: Signer | None,
-    given: Mapping[str, Any] | None = None,
+    given: Json | None = None,
 ) -> None:
     """Write statement.html, deployment.yaml, croissant.json, manifest.json and, with a key, signature.json.
 
@@ -73,7 +73,7 @@ def write_papers(
         write_signature(folder, signer, content)
 
 
-def check_said(statement: Mapping[str, Any], schema: Schema, release: Path) -> None:
+def check_said(statement: Json, schema: Schema, release: Path) -> None:
     """UserError where no papers can be written of a statement: whoever made it may have bound it, too."""
     if statement.get("version") != STATEMENT_VERSION:
         return  # passed on without papers

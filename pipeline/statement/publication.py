@@ -4,64 +4,31 @@ from __future__ import annotations
 
 import datetime
 import re
-from dataclasses import dataclass, fields
-from typing import Protocol
 
 from mechanisms.public.errors import UserError
+from pipeline.settings.config import StatementConfig
 
 #: A statement is one page: its texts are short.
 LONGEST = 160
 
 
-class Settings(Protocol):
-    """The settings that are read here: each a text, or None."""
-
-    publisher: str | None
-    date: str | None
-    contact: str | None
-    confirmed_by: str | None
-    publisher_type: str | None
-    intended_use: str | None
-    region: str | None
-    license: str | None
+#: What only people know about a release, in the order of privacy.json; the comments stand in conf/config.yaml.
+FIELDS = ("publisher", "date", "contact", "confirmed_by", "intended_use", "publisher_type", "region", "license")
+#: Each of FIELDS; None where it is left to fill in.
+WhoPublishes = dict[str, str | None]
 
 
-@dataclass(frozen=True)
-class Publication:
-    """What only people know about a release; None where it is left to fill in.
-
-    Attributes:
-        publisher: who releases.
-        date: when, as YYYY-MM-DD; no clock is ever read.
-        contact: where to ask.
-        confirmed_by: who confirmed that the schema is public knowledge.
-        intended_use: what the table is for.
-        publisher_type: what kind of body the publisher is, in the registry's words (Government, Nonprofit, …).
-        region: what part of the world it is about.
-        license: under which terms the table may be used.
-    """
-
-    publisher: str | None = None
-    date: str | None = None
-    contact: str | None = None
-    confirmed_by: str | None = None
-    publisher_type: str | None = None
-    intended_use: str | None = None
-    region: str | None = None
-    license: str | None = None
-
-
-def build_publication(settings: Settings) -> Publication:
+def build_publication(settings: StatementConfig) -> WhoPublishes:
     """The settings, checked.
 
     Raises:
         UserError: a text too long for one page, or with control characters; a date that is none.
     """
-    facts = {f.name: _text(f.name, getattr(settings, f.name)) for f in fields(Publication)}
+    facts = {name: _text(name, getattr(settings, name)) for name in FIELDS}
     date = facts["date"]
     if date is not None and not _is_date(date):
         raise UserError(f"got {date!r}", where="statement.date", fix="a day as YYYY-MM-DD: statement.date=2027-03-01")
-    return Publication(**facts)
+    return facts
 
 
 def _text(name: str, value: str | None) -> str | None:

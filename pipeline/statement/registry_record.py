@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 import yaml
 
+from mechanisms.public.json_values import Json
 from mechanisms.public.release import said_not_ours
 from pipeline.statement.condition_words import only_rows_with
 from pipeline.statement.words import all_words, text_of
 
 
-def registry_record(statement: Mapping[str, Any], *, given: Mapping[str, Any] | None = None) -> str:
+def registry_record(statement: Json, *, given: Json | None = None) -> str:
     """The record as YAML; what only people know is listed on top and stands as a text to replace.
 
     Args:

@@ -15,6 +15,7 @@ from mechanisms.accounting.receipts import booked_event
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.rules.unit_histogram import UNITS
@@ -27,16 +28,13 @@ from pipeline.statement.paid_answers import Finding, movements, whole_number
 from pipeline.statement.publication import build_publication
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import (
-    FIXED,
     LIBRARIES,
-    NO_HOLDOUT,
     Declared,
     FoundHere,
     declared_fields,
     in_other_terms,
     total_fields,
     tries_fields,
-    unit_of,
     warned_of,
 )
 from pipeline.statement.words import stated_total
@@ -47,7 +45,7 @@ ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells",
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 
 
-def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def restated(release: Path, statement: Json, index: Json) -> Finding:
     """Every field is what it is in the statement that is made again; for a release of this version."""
     if wrong := _wrong_ids(statement) or _wrong_criteria(release, statement) or _wrong_order(statement, index):
         return False, wrong
@@ -59,41 +57,24 @@ def restated(release: Path, statement: Mapping[str, Any], index: Mapping[str, An
     return True, "every field of privacy.json follows from the receipts, the schema and the settings that it names"
 
 
-def made_again(release: Path, schema: Schema, statement: Mapping[str, Any], index: Mapping[str, Any]) -> dict[str, Any]:
+def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
     """The content of privacy.json as a run with these charges writes it.
 
     What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
     """
-    unit = unit_of(statement["unit"])
-    declared = declared_fields(
-        schema,
-        unit,
-        Neighbouring(statement["neighbouring"]),
-        _share_aside(statement["holdout"]),
-        Declared.stated(statement),
-        FoundHere.stated(statement),
-        fixed=statement["noise_source"] == FIXED,
-    )
-    total = statement["running_total"]
+    own, total = Declared.stated(statement), statement["running_total"]
+    relation = Neighbouring(statement["neighbouring"])
     return {
         "version": STATEMENT_VERSION,
-        **declared,
-        **_terms(statement, unit),
+        **declared_fields(schema, relation, own, FoundHere.stated(statement)),
+        **_terms(statement, own.unit),
         "accountant": statement["accountant"],
         "events": _receipts_again(release, schema, statement, index),
         "versions": {name: str(statement["versions"][name]) for name in ("pipeline", *LIBRARIES)},
-        "published": asdict(build_publication(StatementConfig(**statement["published"]))),
+        "published": build_publication(StatementConfig(**statement["published"])),
         "running_total": None if total is None else total_fields(stated_total(total).to_json()),
         **({"not_ours": statement["not_ours"]} if statement.get("not_ours") else {}),
     }
-
-
-def _share_aside(holdout: Any) -> float | None:
-    if holdout == NO_HOLDOUT:
-        return None
-    if not 0 < holdout < 1:
-        raise ValueError(f"holdout is {holdout!r}, and no share")
-    return float(holdout)
 
 
 def difference(stated: Any, again: Any, name: str) -> str:
@@ -117,7 +98,7 @@ def difference(stated: Any, again: Any, name: str) -> str:
     return "" if same else f"{name} is {stated!r}, and follows as {again!r}"
 
 
-def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
+def _terms(statement: Json, unit: PrivacyUnit) -> JsonDict:
     """Each key that follows from the receipts and the budget → what it has to be."""
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
@@ -139,9 +120,7 @@ def _terms(statement: Mapping[str, Any], unit: PrivacyUnit) -> dict[str, Any]:
     return facts | {k: statement[k] for k in ("guarantee", "original", "epsilon_at", "curve", "group_privacy")}
 
 
-def _receipts_again(
-    release: Path, schema: Schema, statement: Mapping[str, Any], index: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _receipts_again(release: Path, schema: Schema, statement: Json, index: Json) -> list[JsonDict]:
     """Each receipt with all that follows from its numbers."""
     accountant, _ = accountant_of(statement)
     every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
@@ -182,7 +161,7 @@ def _receipts_again(
     return again
 
 
-def _wrong_ids(statement: Mapping[str, Any]) -> str:
+def _wrong_ids(statement: Json) -> str:
     """Why the names of the charges are not those of a plan: places in their order, a reserve, and what is beside."""
     last, gaps, rank, criteria = -1, False, -1, 0
     for receipt in statement["events"]:
@@ -209,18 +188,18 @@ def _wrong_ids(statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def _wrong_criteria(release: Path, statement: Mapping[str, Any]) -> str:
+def _wrong_criteria(release: Path, statement: Json) -> str:
     """Why what a release was accepted by is nothing that a run compares."""
     columns = len(load_released_schema(release / "schema.yaml").synthesized)
-    for name, wanted in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
-        whole = [whole_number(wanted[key]) for key in ("marginals", "compared", "left_out")]
-        words = wanted.keys() == CRITERION and wanted["metric"] == "l1" and wanted["of"] in ("mean", "largest")
+    for name, criterion in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
+        whole = [whole_number(criterion[key]) for key in ("marginals", "compared", "left_out")]
+        words = criterion.keys() == CRITERION and criterion["metric"] == "l1" and criterion["of"] in ("mean", "largest")
         if not words or min(whole) < 0 or math.comb(columns, whole[0]) != whole[1] + whole[2]:
             return f"{name} compares nothing that a run would"
     return ""
 
 
-def _wrong_order(statement: Mapping[str, Any], index: Mapping[str, Any]) -> str:
+def _wrong_order(statement: Json, index: Json) -> str:
     """Answers stand in the order of their charges."""
     places = {e["id"]: i for i, e in enumerate(statement["events"])}
     order = [places[a["event"]] for a in index["answers"]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import JsonDict
 from pipeline.settings.config import SynthesisConfig
 from pipeline.statement.digests import file_digest
 
@@ -39,7 +39,7 @@ class Start:
             raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
 
     @property
-    def fact(self) -> dict[str, Any]:
+    def fact(self) -> JsonDict:
         """Its entry among the public facts of a statement."""
         return {"fact": "public_start", "name": self.name, "sha256": self.digest}
 

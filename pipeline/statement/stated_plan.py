@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.gdp import Gdp
@@ -17,6 +15,7 @@ from mechanisms.accounting.receipts import booked_events
 from mechanisms.accounting.restatements import Composition, all_of_budget
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.wanted import DISCOVERY
+from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
 from mechanisms.public.units import Delta, delta, epsilon
 from pipeline.statement.paid_answers import SLACK, whole_number
@@ -44,7 +43,7 @@ class Worst:
     slack: float = SLACK
 
 
-def tries_of(statement: Mapping[str, Any]) -> PrivateSelection:
+def tries_of(statement: Json) -> PrivateSelection:
     """How the release was chosen among tries."""
     chosen = statement.get("selection")
     if chosen is None:
@@ -52,13 +51,13 @@ def tries_of(statement: Mapping[str, Any]) -> PrivateSelection:
     return PrivateSelection(whole_number(chosen["tries_expected_at_most"]), chosen["threshold"] is True)
 
 
-def one_try(statement: Mapping[str, Any]) -> PrivacyLoss:
+def one_try(statement: Json) -> PrivacyLoss:
     """The budget of a try."""
     budget = statement["selection"]["one_try"] if statement.get("selection") else statement["budget"]
     return PrivacyLoss(epsilon(float(budget["epsilon"])), delta(float(budget["delta"])))
 
 
-def accountant_of(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]]:
+def accountant_of(statement: Json) -> tuple[Accountant, list[Event]]:
     """The accountant of the statement, and the events that it booked for the try that was released."""
     kind, at = statement["accountant"], Delta(one_try(statement).delta)
     events = booked_events(statement["events"])
@@ -70,7 +69,7 @@ def accountant_of(statement: Mapping[str, Any]) -> tuple[Accountant, list[Event]
     return make_accountant(kind, delta=delta_left(at, events), slots=int(slots)), events
 
 
-def worst_of(statement: Mapping[str, Any]) -> Worst:
+def worst_of(statement: Json) -> Worst:
     """The charges; or all of the budget where a part of it was reserved, whether or not it was charged.
 
     How much of a plan is charged may depend on answers: a part of it is no guarantee. That holds for a reserve that is
@@ -89,14 +88,14 @@ def worst_of(statement: Mapping[str, Any]) -> Worst:
     return Worst(Composition(accountant, whole, tries), Composition(accountant, whole).within(most), True, slack)
 
 
-def unused(statement: Mapping[str, Any]) -> float:
+def unused(statement: Json) -> float:
     """The part of the budget that was reserved, and of which no receipt tells; version 1 named no shares."""
     if "guarantee" not in statement:
         return 0.0
     return 1 - math.fsum(float(e["share"]) for e in statement["events"])
 
 
-def wrong_shares(statement: Mapping[str, Any]) -> str:
+def wrong_shares(statement: Json) -> str:
     """Why the shares of the charges, their costs and the budget do not belong together; empty where they do.
 
     A plan gives each charge its share of the whole budget, in the currency that adds up. So shares tell how much was
@@ -149,7 +148,7 @@ def _rests(accountant: Accountant, whole: Event, part: float) -> list[list[Event
     return [[Laplace(f"rest {i}", each, 1.0) for i in range(PIECES)]]
 
 
-def shortfall(statement: Mapping[str, Any]) -> str:
+def shortfall(statement: Json) -> str:
     """Why less is promised than a plan with this budget may charge; empty where all of it is."""
     promise, budget = statement["guarantee"]["epsilon"], statement["budget"]["epsilon"]
     if promise < budget * (1 - CALIBRATED):
@@ -157,7 +156,7 @@ def shortfall(statement: Mapping[str, Any]) -> str:
     return wrong_shares(statement)
 
 
-def wrong_running(statement: Mapping[str, Any]) -> str:
+def wrong_running(statement: Json) -> str:
     """Why a ledger's running total is none that held this run, in its numbers of runs, its ε or its limit."""
     if (running := statement.get("running_total")) is None:
         return ""
@@ -175,7 +174,7 @@ def wrong_running(statement: Mapping[str, Any]) -> str:
     return ""
 
 
-def _least_composed(statement: Mapping[str, Any]) -> float:
+def _least_composed(statement: Json) -> float:
     """ε of the charges alone by the accountant of the ledger, at its δ.
 
     0 if the ledger knows more of a run than its charges say: several tries, parts without a currency, parts of plugins.

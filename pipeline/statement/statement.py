@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
@@ -15,15 +14,15 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, guarantee, worst_case
 from mechanisms.public.criterion import ACCEPT
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
-from mechanisms.selection.base import Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.settings.config import Config
 from pipeline.settings.policy import budget_warnings, unit_warnings
-from pipeline.statement.publication import Publication
+from pipeline.settings.specs import Specs
+from pipeline.statement.publication import FIELDS, WhoPublishes
 from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
@@ -38,9 +37,12 @@ CURVE = tuple(10.0**-k for k in range(2, 14))
 
 @dataclass(frozen=True)
 class Declared:
-    """What the settings, not the schema, take as public.
+    """What the settings, not the schema, say of a release.
 
     Attributes:
+        unit: who is protected.
+        holdout: the share of units that was set aside, or None.
+        fixed: whether a seed makes the noise.
         confirmed: whether a person confirmed the schema as public on the command line.
         public_table: name of the public table that chose the marginals, or None.
         start: the public table whose rows were changed into the synthetic ones, or None.
@@ -48,6 +50,9 @@ class Declared:
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
     """
 
+    unit: PrivacyUnit
+    holdout: float | None = None
+    fixed: bool = False
     confirmed: bool = False
     public_table: str | None = None
     start: Start | None = None
@@ -55,7 +60,7 @@ class Declared:
     selection_rows: int | None = None
     max_unplaced: float = 1.0
 
-    def facts(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[JsonDict]:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
         facts += [] if self.start is None else [self.start.fact]
@@ -63,17 +68,22 @@ class Declared:
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
 
     @classmethod
-    def stated(cls, statement: Mapping[str, Any]) -> Declared:
+    def stated(cls, statement: Json) -> Declared:
         """The same, back from the content of privacy.json.
 
         Raises:
-            ValueError: a share of values that is none.
+            ValueError: a share of values, or of units set aside, that is none.
         """
         facts, most = {f["fact"]: f for f in statement["public_facts"]}, statement["outside"][-1]["max_unplaced"]
         if isinstance(most, bool) or not 0 <= most <= 1:
             raise ValueError(f"max_unplaced is {most!r}, and no share")
-        table, start = facts.get("public_table"), facts.get("public_start")
+        table, start, holdout = facts.get("public_table"), facts.get("public_start"), statement["holdout"]
+        if holdout != NO_HOLDOUT and not 0 < holdout < 1:
+            raise ValueError(f"holdout is {holdout!r}, and no share")
         return cls(
+            unit_of(statement["unit"]),
+            None if holdout == NO_HOLDOUT else float(holdout),
+            statement["noise_source"] == FIXED,
             facts["schema"]["confirmed"] == "settings",
             None if table is None else table["name"],
             None if start is None else Start(start["name"], start["sha256"]),
@@ -83,10 +93,14 @@ class Declared:
         )
 
 
-def declared(config: Config, selection: Selection, start: Start | None = None) -> Declared:
-    """What the settings of a run take as public, with the table that its rows start from."""
+def declared(specs: Specs, start: Start | None = None) -> Declared:
+    """What the settings of a run say, with the table that its rows start from."""
+    config, selection = specs.config, specs.selection
     table = selection.public_table
     return Declared(
+        specs.unit,
+        config.evaluation.holdout,
+        config.privacy.noise_seed is not None,
         confirmed=config.data.confirmed_public,
         public_table=None if table is None else Path(table).name,
         start=start,
@@ -114,101 +128,95 @@ class FoundHere:
         return cls(tuple(c.wanted.column for c in plan.of("discover")), plan.cap)
 
     @classmethod
-    def stated(cls, statement: Mapping[str, Any]) -> FoundHere:
+    def stated(cls, statement: Json) -> FoundHere:
         """The same, back from the content of privacy.json."""
         asked = [e["discovery"] for e in statement["events"] if e.get("discovery")]
         return cls(tuple(a["column"] for a in asked), next((a["cap"] for a in asked if "cap" in a), None))
 
 
-def make_statement(
-    schema: Schema,
-    unit: PrivacyUnit,
-    plan: Plan,
-    ledger: Ledger,
-    measurements: Measurements,
-    noise_seed: int | None,
-    holdout: float | None = None,
-    *,
-    taken: Declared,
-    chosen: Collection[str] = (),
-    scores: Sequence[float | None] = (),
-    found_bound: Mapping[str, Any] | None = None,
-    publication: Publication | None = None,
-    running_total: Mapping[str, Any] | None = None,
-    not_ours: Sequence[Mapping[str, Any]] = (),
-) -> PrivacyStatement:
-    """The statement, from the objects that were used, not from the settings.
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """What was charged, and what it bought.
 
-    Args:
-        taken: what the settings take as public.
+    Attributes:
         chosen: events of the choices and scores that were kept; those of the others were lost.
         scores: the noisy scores by which it was accepted, in records; None where one was charged and lost.
-        found_bound: noisy counts of units, and the C that they speak for; None: C was declared.
+        bound: noisy counts of units, and the C that they speak for; None: C was declared.
+    """
+
+    ledger: Ledger
+    measurements: Measurements
+    chosen: Collection[str] = ()
+    scores: Sequence[float | None] = ()
+    bound: Json | None = None
+
+    def receipts(self, plan: Plan) -> tuple[JsonDict, ...]:
+        """Each charge with what it bought."""
+        histogram = [] if self.measurements.histogram is None else [self.measurements.histogram]
+        answered = {a.event: a for a in (*self.measurements.answers, *histogram)}
+        receipts = (_answered(r, answered, self.chosen) for r in plan.receipts(self.ledger.events))
+        return tuple(_with_score(_with_bound(r, self.bound), self.scores) for r in receipts)
+
+
+def make_statement(
+    schema: Schema,
+    plan: Plan,
+    own: Declared,
+    bought: Bought,
+    *,
+    publication: WhoPublishes | None = None,
+    running_total: Json | None = None,
+    not_ours: Sequence[Json] = (),
+) -> PrivacyStatement:
+    """The statement, from the objects that were used.
+
+    Args:
+        own: what the settings say.
         publication: who releases, and when; None: left to fill in.
         running_total: what a budget ledger says about all releases of the table; None: none is kept.
         not_ours: what the promise rests on and came from plugins.
     """
-    histogram = [] if measurements.histogram is None else [measurements.histogram]
-    answered = {a.event: a for a in (*measurements.answers, *histogram)}
-
-    def receipt(charge: dict[str, Any]) -> dict[str, Any]:
-        return _with_score(_with_bound(_answered(charge, answered, chosen), found_bound), scores)
-
-    spent, budget, relation = ledger.spent, plan.budget.whole, plan.budget.neighbouring
+    spent, budget, relation = bought.ledger.spent, plan.budget.whole, plan.budget.neighbouring
     selection = None
     if plan.tries.several:  # whatever this try spent, the others may have spent all
         selection, one = tries_fields(plan.tries, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
         spent, budget = plan.tries.total(one), plan.tries.total(budget)
     return PrivacyStatement(
-        **declared_fields(schema, unit, relation, holdout, taken, FoundHere.of(plan), fixed=noise_seed is not None),
+        **declared_fields(schema, relation, own, FoundHere.of(plan)),
         budget=asdict(budget),
         spent=asdict(spent),
         accountant=plan.accountant.kind,
         conversion=plan.accountant.conversion,
-        events=tuple(receipt(r) for r in plan.receipts(ledger.events)),
+        events=bought.receipts(plan),
         selection=selection,
-        warnings=warned_of(budget, unit),
+        warnings=warned_of(budget, own.unit),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
         **in_other_terms(worst_case(plan)),
-        published=asdict(publication or Publication()),
+        published=publication or dict.fromkeys(FIELDS),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
     )
 
 
-def declared_fields(
-    schema: Schema,
-    unit: PrivacyUnit,
-    neighbouring: Neighbouring,
-    holdout: float | None,
-    taken: Declared,
-    here: FoundHere,
-    *,
-    fixed: bool,
-) -> dict[str, Any]:
-    """All fields that follow from the schema and the settings: of a run, and of its release again.
-
-    Args:
-        holdout: the share of units that was set aside, or None.
-        fixed: whether a seed makes the noise.
-    """
-    reasons = why_not_private(schema, 0 if fixed else None, confirmed=taken.confirmed)
+def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> JsonDict:
+    """All fields that follow from the schema and the settings: of a run, and of its release again."""
+    reasons = why_not_private(schema, 0 if own.fixed else None, confirmed=own.confirmed)
     return {
         "private": not reasons,
         "reasons_not_private": tuple(reasons),
         "neighbouring": str(neighbouring),
-        "unit": unit_fields(unit),
-        "holdout": NO_HOLDOUT if holdout is None else holdout,
-        "noise_source": FIXED if fixed else SECURE,
-        "public_facts": tuple(public_facts(schema, neighbouring, unit, holdout, taken, here)),
-        "outside": tuple(outside(schema, unit, taken)),
+        "unit": unit_fields(own.unit),
+        "holdout": NO_HOLDOUT if own.holdout is None else own.holdout,
+        "noise_source": FIXED if own.fixed else SECURE,
+        "public_facts": tuple(public_facts(schema, neighbouring, own, here)),
+        "outside": tuple(outside(schema, own)),
         "table": schema.name,
     }
 
 
-def in_other_terms(promised: Composition) -> dict[str, Any]:
+def in_other_terms(promised: Composition) -> JsonDict:
     """The guarantee before any δ is chosen, at other δ, and for groups of units."""
     groups = ((k, promised.of_group(k)) for k in GROUPS)
     return {
@@ -219,22 +227,22 @@ def in_other_terms(promised: Composition) -> dict[str, Any]:
     }
 
 
-def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> dict[str, Any]:
+def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> JsonDict:
     """What is public about several tries: the expected number, never how many there were."""
     facts = {"tries_expected_at_most": selection.tries, "threshold": selection.threshold}
     return {**facts, "one_try": asdict(one), "total": asdict(selection.total(one))}
 
 
-def total_fields(running_total: Mapping[str, Any]) -> dict[str, Any]:
+def total_fields(running_total: Json) -> JsonDict:
     """What a budget ledger says, without its sentence."""
     return {name: value for name, value in running_total.items() if name != "sentence"}
 
 
 def warned_of(budget: PrivacyLoss, unit: PrivacyUnit) -> tuple[str, ...]:
     """The settings that make the promise a weak one."""
-    said = {"epsilon": budget_warnings(budget.epsilon, 0.0), "delta": budget_warnings(0.0, budget.delta)}
-    said["unit_id_rules"] = unit_warnings(unit)
-    return tuple(name for name, sentences in said.items() if sentences)
+    sentences_of = {"epsilon": budget_warnings(budget.epsilon, 0.0), "delta": budget_warnings(0.0, budget.delta)}
+    sentences_of["unit_id_rules"] = unit_warnings(unit)
+    return tuple(name for name, sentences in sentences_of.items() if sentences)
 
 
 def _finite(value: float) -> float | None:
@@ -253,7 +261,7 @@ def why_not_private(schema: Schema, noise_seed: int | None, *, confirmed: bool) 
     return [*reasons, "confirmed_public"] if unconfirmed else reasons
 
 
-def unit_fields(unit: PrivacyUnit) -> dict[str, Any]:
+def unit_fields(unit: PrivacyUnit) -> JsonDict:
     """Who is protected, and how much of a unit counts; None where a record is the unit."""
     if unit.column is None:
         return {"column": None, "max_records": 1, "clip": None, "missing": None, "ids": None}
@@ -262,7 +270,7 @@ def unit_fields(unit: PrivacyUnit) -> dict[str, Any]:
     return {**facts, "ids": ids}
 
 
-def unit_of(fields: Mapping[str, Any]) -> PrivacyUnit:
+def unit_of(fields: Json) -> PrivacyUnit:
     """The same, back from the content of privacy.json.
 
     Raises:
@@ -275,9 +283,7 @@ def unit_of(fields: Mapping[str, Any]) -> PrivacyUnit:
     return PrivacyUnit(column, **facts, missing_values=tuple(ids["no_id"]), rules=tuple(ids["rules"]))
 
 
-def _answered(
-    receipt: dict[str, Any], answered: Mapping[str, NoisyMarginal], chosen: Collection[str]
-) -> dict[str, Any]:
+def _answered(receipt: JsonDict, answered: Mapping[str, NoisyMarginal], chosen: Collection[str]) -> JsonDict:
     """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
     answer = answered.get(receipt["id"])
     if answer is None:
@@ -286,14 +292,14 @@ def _answered(
     return {**receipt, **bought, "answered": True}
 
 
-def _with_bound(receipt: dict[str, Any], found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _with_bound(receipt: JsonDict, bound: Json | None) -> JsonDict:
     """The charge for counts of units, with these counts and what follows from them."""
-    if found is None or "cap" not in receipt.get("discovery", {}):
+    if bound is None or "cap" not in receipt.get("discovery", {}):
         return receipt
-    return {**receipt, "discovery": {**receipt["discovery"], **found}}
+    return {**receipt, "discovery": {**receipt["discovery"], **bound}}
 
 
-def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict[str, Any]:
+def _with_score(receipt: JsonDict, scores: Sequence[float | None]) -> JsonDict:
     """The charge for a noisy score with what it said, and by how much that may be off."""
     if "accept" not in receipt:
         return receipt
@@ -301,43 +307,38 @@ def _with_score(receipt: dict[str, Any], scores: Sequence[float | None]) -> dict
     return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 
-def public_facts(
-    schema: Schema,
-    neighbouring: Neighbouring,
-    unit: PrivacyUnit,
-    holdout: float | None,
-    taken: Declared,
-    here: FoundHere,
-) -> list[dict[str, Any]]:
+def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> list[JsonDict]:
     """What is taken as public; arguments as of `declared_fields`."""
-    found = [
+    unit = own.unit
+    discovered = [
         {"column": c.name, "what": [*c.discovered], "release": "this" if c.name in here.columns else "earlier"}
         for c in schema.columns
         if c.discovered
     ]
-    confirmed = "schema" if schema.confirmed_public else "settings" if taken.confirmed else None
+    confirmed = "schema" if schema.confirmed_public else "settings" if own.confirmed else None
     named = {"fact": "schema", "name": schema.name, "source": schema.source}
-    facts: list[dict[str, Any]] = [{**named, "confirmed": confirmed, "discovered": found}]
+    facts: list[JsonDict] = [{**named, "confirmed": confirmed, "discovered": discovered}]
     if schema.rules.declared:
         facts.append({"fact": "rules", "rules": [*schema.rules.declared]})
     if neighbouring is Neighbouring.REPLACE:
         of = "records" if unit.column is None else "units"
-        facts.append({"fact": "number", "of": of, "before_holdout": holdout is not None})
+        facts.append({"fact": "number", "of": of, "before_holdout": own.holdout is not None})
     if unit.column is not None and unit.clip == "none":
         facts.append({"fact": "no_unit_above", "records": unit.max_records})
     if here.cap is not None:
         facts.append({"fact": "largest_bound", "cap": here.cap, "discovered": unit.max_records})
-    return [*facts, *taken.facts()]
+    return [*facts, *own.facts()]
 
 
-def outside(schema: Schema, unit: PrivacyUnit, taken: Declared) -> list[dict[str, Any]]:
+def outside(schema: Schema, own: Declared) -> list[JsonDict]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
-    stops: list[dict[str, Any]] = [{"stop": "column", "column": name} for name in schema.refusals]
+    unit = own.unit
+    stops: list[JsonDict] = [{"stop": "column", "column": name} for name in schema.refusals]
     stops += [{"stop": "rule", "rule": rule} for rule in schema.refusing_rules]
     if unit.column is not None and unit.missing == "refuse":
         stops.append({"stop": "missing_unit"})
     if unit.column is not None and unit.clip == "none":
         stops.append({"stop": "clip"})
-    if taken.public_table is not None or taken.start is not None:
+    if own.public_table is not None or own.start is not None:
         stops.append({"stop": "public_table"})
-    return [*stops, {"stop": "unplaced", "max_unplaced": taken.max_unplaced}]  # at any value: a list without it was cut
+    return [*stops, {"stop": "unplaced", "max_unplaced": own.max_unplaced}]  # at any value: a list without it was cut

@@ -12,6 +12,7 @@ from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.formats import released_table
@@ -45,12 +46,12 @@ class Check:
     Attributes:
         name: what was looked at.
         holds: None where it cannot be told.
-        said: the finding.
+        finding: the finding.
     """
 
     name: str
     holds: bool | None
-    said: str
+    finding: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Verification:
     def as_text(self) -> str:
         """One line per check, then the verdict."""
         marks = {True: "ok", False: "NO", None: "--"}
-        lines = [f"  {marks[c.holds]}  {c.name:<12} {shown(c.said)}" for c in self.checks]
+        lines = [f"  {marks[c.holds]}  {c.name:<12} {shown(c.finding)}" for c in self.checks]
         unlike = f"NOT compared: made by version {' and '.join(self.others)}; install it, and verify again"
         return "\n".join([*lines, "NOT sound" if self.contradicted else unlike if self.others else "sound"])
 
@@ -126,7 +127,7 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
     return Verification(tuple(checks), others)
 
 
-def _other_versions(release: Path, statement: Mapping[str, Any]) -> tuple[str, ...]:
+def _other_versions(release: Path, statement: Json) -> tuple[str, ...]:
     """The versions but this one that say that they measured the release, or wrote its papers; or an older format."""
     try:
         versions = statement.get("versions")
@@ -149,7 +150,7 @@ def _check_there(release: Path, name: str) -> None:
     raise UserError(f"{release} is not the release folder of a run (no {name})", where="from", fix=fix)
 
 
-def _content(release: Path, name: str) -> dict[str, Any]:
+def _content(release: Path, name: str) -> JsonDict:
     try:
         return read_mapping(release / name)
     except (OSError, ValueError) as error:
@@ -157,7 +158,7 @@ def _content(release: Path, name: str) -> dict[str, Any]:
         raise UserError(f"{name} is damaged ({error})", where=str(release), fix=fix) from error
 
 
-def _bound(release: Path, statement: Mapping[str, Any], key: str | None) -> list[Check]:
+def _bound(release: Path, statement: Json, key: str | None) -> list[Check]:
     """Files and signature; who signed is told of an edited release too."""
     try:
         manifest = read_manifest(release)
@@ -191,9 +192,7 @@ def _signature(release: Path, manifest: Manifest, key: str | None) -> Check:
     return Check("signature", True, f"{by}: {signer}")
 
 
-def _guarded(
-    name: str, check: Callable[[Mapping[str, Any], Mapping[str, Any]], Finding], statement: Any, index: Any
-) -> Check:
+def _guarded(name: str, check: Callable[[Json, Json], Finding], statement: Any, index: Any) -> Check:
     """A check that a made-up file cannot bring down."""
     try:
         return Check(name, *check(statement, index))
@@ -201,7 +200,7 @@ def _guarded(
         return Check(name, False, f"cannot be read: {type(error).__name__}: {error}".replace("\n", " "))
 
 
-def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _receipts(statement: Json, index: Json) -> Finding:
     """The charges, added up again, are what is said to be spent, and within the budget."""
     accountant, events = accountant_of(statement)
     if len({e.id for e in events}) < len(events):
@@ -221,7 +220,7 @@ def _receipts(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding
     return True, f"{len(events)} charges add up to {said_loss(loss.epsilon, loss.delta)} by {accountant.kind}"
 
 
-def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _promise(statement: Json, index: Json) -> Finding:
     """What is promised covers what was charged, stays within the budget, and says the same in all its terms."""
     if "guarantee" not in statement:
         lost = statement.get("version", 1) != 1
@@ -262,7 +261,7 @@ def _promise(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
     return True, f"{said_loss(promise['epsilon'], promise['delta'])} for {whom} ({statement['neighbouring']})"
 
 
-def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
+def _totals(statement: Json, loss: PrivacyLoss) -> str:
     """What other totals fall short of the charges: of all tries, and of all runs of a ledger; empty where none does."""
     chosen, running = statement.get("selection"), statement.get("running_total")
     totals = [] if chosen is None else [("all tries", chosen["total"]["epsilon"], chosen["total"]["delta"])]
@@ -273,7 +272,7 @@ def _totals(statement: Mapping[str, Any], loss: PrivacyLoss) -> str:
     return ""
 
 
-def _page(release: Path, statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _page(release: Path, statement: Json, index: Json) -> Finding:
     """statement.html, deployment.yaml and croissant.json say what privacy.json says."""
     manifest = read_manifest(release)
     if manifest is None:
@@ -306,17 +305,17 @@ _COMPARED = {"terms": restated, "page": _page, "tables": other_files}
 _CHECKS = {"receipts": _receipts, "promise": _promise, "accepted": accepted, "answers": receipts_of_answers}
 
 
-def _private(statement: Mapping[str, Any], index: Mapping[str, Any]) -> Finding:
+def _private(statement: Json, index: Json) -> Finding:
     if statement.get("private") is True and not statement.get("reasons_not_private"):
         if statement.get("noise_source") != SECURE and not is_older(statement):
-            said = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
-            return False, said
+            problem = f"the release says that it is private, but its noise is from {statement.get('noise_source')}"
+            return False, problem
         return True, "the release says that it is private"
     reasons = "; ".join(reasons_in_words(statement.get("reasons_not_private") or ["no reason given"]))
     return False, f"the release says of itself that it is NOT private: {reasons}"
 
 
-def _advisories(statement: Mapping[str, Any], index: Mapping[str, Any]) -> list[Check]:
+def _advisories(statement: Json, index: Json) -> list[Check]:
     """Known wrong claims of the version that measured."""
     try:
         version = statement.get("versions", {}).get("pipeline", "unknown")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from jinja2.environment import TemplateModule
 
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.running_total import RunningTotal
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.tables.scan import literal
 from mechanisms.public.units import ID_RULES, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -28,7 +28,7 @@ def sentence(name: str, *fields: Any) -> str:
     return str(getattr(_sentences(), name)(*fields)).strip()
 
 
-def words_of(statement: Mapping[str, Any]) -> dict[str, Any]:
+def words_of(statement: Json) -> JsonDict:
     """Each key that needs words → its sentence, or a list of them; of an older format as it stands in its file."""
     if is_older(statement):
         return {name: statement.get(name, empty) for name, empty in TEXTS.items()}
@@ -54,12 +54,12 @@ def unit_in_words(unit: PrivacyUnit) -> str:
     return sentence("unit", unit_fields(unit))
 
 
-def protected(statement: Mapping[str, Any]) -> str:
+def protected(statement: Json) -> str:
     """The same, from a statement of any format."""
     return str(statement["unit"]) if is_older(statement) else sentence("unit", statement["unit"])
 
 
-def loss_in_words(statement: Mapping[str, Any]) -> str:
+def loss_in_words(statement: Json) -> str:
     """The (ε, δ) that a statement promises; of an old one that of its budget."""
     promise = statement.get("guarantee") or statement["budget"]
     return said_loss(promise["epsilon"], promise["delta"])
@@ -67,16 +67,16 @@ def loss_in_words(statement: Mapping[str, Any]) -> str:
 
 def reasons_in_words(codes: Any) -> list[str]:
     """Why there is no promise; the texts of an older format as they are."""
-    known = ("noise_seed", "confirmed_public")
-    return [sentence("reason", code) if code in known else str(code) for code in codes]
+    codes_today = ("noise_seed", "confirmed_public")
+    return [sentence("reason", code) if code in codes_today else str(code) for code in codes]
 
 
-def running_total_in_words(stated: Mapping[str, Any] | None) -> str:
+def running_total_in_words(stated: Json | None) -> str:
     """What a budget ledger says; empty where there is none."""
     return "" if stated is None else stated_total(stated).sentence
 
 
-def stated_total(stated: Mapping[str, Any]) -> RunningTotal:
+def stated_total(stated: Json) -> RunningTotal:
     """The running total of a statement, from its numbers."""
     composed = stated["epsilon_composed"]
     totals = Totals(stated["epsilon_sum"], stated["delta_sum"], math.inf if composed is None else composed)
@@ -85,7 +85,7 @@ def stated_total(stated: Mapping[str, Any]) -> RunningTotal:
     return RunningTotal(table, kind, slack, stated["runs"], stated["not_private"], totals, limit, others)
 
 
-def all_words(statement: Mapping[str, Any]) -> dict[str, Any]:
+def all_words(statement: Json) -> JsonDict:
     """The same with the sentences about several fields together."""
     facts = dict.fromkeys(("schema", "public_start")) | {f["fact"]: f for f in statement["public_facts"]}
     several = {name: sentence(name, statement) for name in ABOUT}

@@ -9,24 +9,21 @@ import resource
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from pipeline import experiment_run, stages
 from pipeline.error_messages import explained, unquoted
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Withheld
-from pipeline.settings.config import Config, typed
+from pipeline.settings.config import Config
 from pipeline.sweeps.planned_jobs import digest
 
 OUTCOME = "outcome.json"
-#: In the folder that the jobs share: the process of the sweep.
-SWEEP = "sweep.pid"
 
 
 @dataclass(frozen=True)
@@ -51,30 +48,54 @@ class JobOutcome:
     memory_mb: float = 0.0
 
 
-def job(config: DictConfig) -> None:
-    """What Hydra's launchers call: run it in a process of its own, and leave the outcome in the job's internal/."""
-    hydra = HydraConfig.get()
-    root = Path(hydra.runtime.output_dir)
-    files = {
-        "config.yaml": OmegaConf.to_yaml(config, resolve=True),
-        "hydra.yaml": OmegaConf.to_yaml(HydraConfig.instance().cfg),
-        "overrides.yaml": OmegaConf.to_yaml(hydra.overrides.task),
-    }
-    settings = typed(config, Config)
-    shared = Path(hydra.sweep.dir) / "internal" / "shared"
-    sweep = int((shared / SWEEP).read_text(encoding="utf-8"))
-    if multiprocessing.get_start_method() not in multiprocessing.get_all_start_methods():
-        multiprocessing.set_start_method("forkserver", force=True)  # a launcher's own, which its children do not know
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "pipeline.sweeps.warm_start"])
-    start = time.perf_counter()
-    child = context.Process(target=_work, args=(settings, root, files, shared.resolve(), (os.getpid(), sweep)))
-    child.start()
-    child.join()
-    if child.exitcode:
-        signal = f"by signal {-child.exitcode}" if child.exitcode < 0 else f"with code {child.exitcode}"
-        why = f"its process was ended {signal}" + (" (out of memory?)" if child.exitcode == -9 else "")
-        keep(root, JobOutcome("failed", digest(settings), why, seconds=time.perf_counter() - start))
+@dataclass
+class JobProcesses:
+    """The processes of a sweep's jobs.
+
+    Attributes:
+        shared: a folder that the jobs share.
+        ended: whether the sweep ends, so that no further job starts.
+    """
+
+    shared: Path
+    ended: bool = False
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+
+    def outcome(self, settings: Config, root: Path, records: Callable[[], Mapping[str, str]]) -> JobOutcome:
+        """Run one job in a process of its own, and wait for what it leaves in its internal/.
+
+        Args:
+            records: Hydra's own records of its settings.
+        """
+        start = time.perf_counter()
+        with self._starting:  # Hydra composes for one at a time
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload([__name__, "pipeline.sweeps.warm_start"])
+            arguments = (settings, root, dict(records()), self.shared.resolve(), os.getpid())
+            child = context.Process(target=_work, args=arguments)
+            if not self.ended:
+                child.start()
+        if self.ended:
+            return JobOutcome("failed", digest(settings), "the sweep was ended")
+        child.join()
+        if child.exitcode:
+            signal = f"by signal {-child.exitcode}" if child.exitcode < 0 else f"with code {child.exitcode}"
+            why = f"its process was ended {signal}" + (" (out of memory?)" if child.exitcode == -9 else "")
+            lost = JobOutcome("failed", digest(settings), why, seconds=time.perf_counter() - start)
+            with suppress(OSError):  # on a full disk it is told all the same
+                keep(root, lost)
+            return lost
+        return outcome_of(root) or JobOutcome("failed", "", "it left no outcome: is the disk full?")
+
+    def end(self) -> None:
+        """End all that are at work, and start no further one."""
+        self.ended = True
+        with self._starting:
+            at_work = multiprocessing.active_children()
+        for child in at_work:
+            child.terminate()
+        for child in at_work:
+            child.join()
 
 
 def keep(root: Path, outcome: JobOutcome) -> None:
@@ -91,9 +112,9 @@ def outcome_of(root: Path) -> JobOutcome | None:
         return None
 
 
-def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, parents: tuple[int, ...]) -> None:
+def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, sweep: int) -> None:
     """In the process of the job: its own output goes to internal/output.log."""
-    threading.Thread(target=_end_with, args=(parents,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()
     start = time.perf_counter()
     outcome = JobOutcome("failed", digest(settings))
     try:
@@ -124,9 +145,9 @@ def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> d
     return dict(stages.run(settings, root, hydra_files=files, shared=shared).seconds)
 
 
-def _end_with(parents: tuple[int, ...]) -> None:
-    """A job never outlives the sweep that started it: neither its launcher's process, nor the one that launched."""
-    while all(map(_alive, parents)):
+def _end_with(sweep: int) -> None:
+    """A job never outlives the process of the sweep that started it."""
+    while _alive(sweep):
         time.sleep(0.2)
     os._exit(1)
 
@@ -139,10 +160,10 @@ def _alive(process: int) -> bool:
     return True
 
 
-def load_json(path: Path) -> dict[str, Any]:
+def load_json(path: Path) -> JsonDict:
     """A JSON file of a job; empty where there is none."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: JsonDict = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content

@@ -48,8 +48,8 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             figures = tells(sys.stderr, config.console)
             refuse_losses(losses[key], config.data.max_unplaced, figures=figures)
         except UserError as error:
-            what = f"the job {job.name} would be refused: {error.what}. Nothing was booked"
-            raise UserError(what, where=error.where, fix=error.fix) from error
+            problem = f"the job {job.name} would be refused: {error.what}. Nothing was booked"
+            raise UserError(problem, where=error.where, fix=error.fix) from error
 
 
 def job_schema(config: Config) -> Schema:

@@ -128,8 +128,6 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
             raise UserError("a job would look for its files, and a ledger, elsewhere", where="hydra.job.chdir", fix=fix)
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
         not_in_release(job.root, "hydra.sweep.subdir")
-        if (hidden := composed.hydra.get("output_subdir")) is not None:
-            not_in_release(job.root / hidden, "hydra.output_subdir")
         settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
         return replace(job, memory=_check(settings, job.root, checked), releases=_releases(settings, job.root, checked))

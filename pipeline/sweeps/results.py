@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from mechanisms.public.files import whole_file
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import said_loss
 from pipeline.folders import RunFolder
@@ -37,8 +38,8 @@ def results_table(jobs: Sequence[tuple[Job, JobOutcome]]) -> pd.DataFrame:
     return frame.reindex(columns=[*names, *further])
 
 
-def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
-    facts: dict[str, Any] = {"job": job.name, "status": outcome.status, **job.varied}
+def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
+    facts: JsonDict = {"job": job.name, "status": outcome.status, **job.varied}
     if job.settings is not None:
         privacy = job.settings.privacy
         facts |= {"data": job.settings.data.name, "method": method_of(job)}
@@ -55,7 +56,9 @@ def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
     statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if statement:
         facts |= {"unit": protected(statement)} | {k: statement[k] for k in ("private", "neighbouring")}
-        promise = statement.get("guarantee", statement["budget"])  # of all that a job may charge, whatever part it used
+        promise = (
+            statement.get("guarantee") or statement["budget"]
+        )  # of all that a job may charge, whatever part it used
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
@@ -65,7 +68,7 @@ def _rows(job: Job, outcome: JobOutcome) -> list[dict[str, Any]]:
     return rows or [facts | {"metric": None}]
 
 
-def _shared_floors(root: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+def _shared_floors(root: Path, manifest: JsonDict) -> JsonDict:
     """The floors that the sweep measured for jobs such as this one; none where it did not."""
     if not manifest:
         return {}
@@ -103,10 +106,10 @@ def total(frame: pd.DataFrame) -> str:
         if jobs["seed"].notna().any() and jobs["epsilon"].nunique() > 1:
             words += " (a seed: equal noise at two ε gives the truth away)"
         return words
-    for kind, what in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
+    for kind, problem in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
         if kind in stated and stated[kind].nunique() > 1:
             these = "; ".join(sorted(map(str, stated[kind].dropna().unique())))
-            return f"the releases {what} ({these}): no total holds for what is published together"
+            return f"the releases {problem} ({these}): no total holds for what is published together"
     epsilon, delta = (math.fsum(stated[f"spent_{k}"]) for k in ("epsilon", "delta"))
     return f"published together they spend at most {said_loss(epsilon, delta)} on the same people"
 
@@ -155,6 +158,6 @@ def _shown(value: Any) -> str:
     return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.4g}"
 
 
-def outcomes_json(jobs: Iterable[tuple[Job, JobOutcome]]) -> list[dict[str, Any]]:
+def outcomes_json(jobs: Iterable[tuple[Job, JobOutcome]]) -> list[JsonDict]:
     """How each job ended, for programs."""
     return [{"job": job.name, "folder": str(job.root), **asdict(outcome)} for job, outcome in jobs]

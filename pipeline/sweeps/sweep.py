@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 import shutil
 import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError
@@ -29,20 +26,19 @@ from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import fingerprint
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
-from pipeline.console import CONSOLE, NOT_SAID, tells
+from pipeline.console import CONSOLE, NOT_PRINTED, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings import machine_limits
-from pipeline.settings.compose import check_one_list, first_of_sweep, misspelt
+from pipeline.settings.compose import check_hydra, check_one_list, first_of_sweep, misspelt, records_of
 from pipeline.settings.config import Config
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
-from pipeline.sweeps.job_process import OUTCOME, SWEEP, JobOutcome, job, load_json, outcome_of
-from pipeline.sweeps.launching import check_launcher, launcher_of
+from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
 from pipeline.sweeps.look_first import job_schema, look_before_booking
 from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
 from pipeline.sweeps.results import (
@@ -73,12 +69,17 @@ def sweep(overrides: Sequence[str]) -> int:
         fixed = [f"hydra.sweep.dir={json.dumps(str(root), ensure_ascii=False)}"]
         params = [f"{k}={v}" for k, v in (master.hydra.sweeper.params or {}).items()]
         asked = [*params, *master.hydra.overrides.task]
-        jobs = planned_jobs(asked, lambda o: loader.load_sweep_config(master, [*o, *fixed]))
+        check_hydra(master.hydra)
+
+        def load(own: Sequence[str]) -> DictConfig:
+            composed: DictConfig = loader.load_sweep_config(master, [*own, *fixed])
+            return composed
+
+        jobs = planned_jobs(asked, load)
         valid = [j for j in jobs if not j.error]
         console = next((j.settings.console for j in valid if j.settings is not None), CONSOLE[0])
         _name_the_invalid(jobs)
         check_one_list(asked)
-        check_launcher(master, loader, job)
         _check_apart(valid)
         _check_begun(valid, root)
         with _opened(root) as inside:
@@ -92,12 +93,13 @@ def sweep(overrides: Sequence[str]) -> int:
             admission.book([r for j in left for r in j.releases])
             show = Stages()
             with show.stage("sweep") as report:
-                launched = _launched(loader, master, longest_first(left), fixed, report)
+                n_jobs, shared = master.hydra.launcher.get("n_jobs", 1), inside / "shared"
+                launched = _launched(n_jobs, left, lambda j: records_of(load(j.overrides)), shared, report)
             if launched:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
-            return _told([(j, ended[j.name]) for j in jobs], inside, console)
+            return _conclude([(j, ended[j.name]) for j in jobs], inside, console)
 
 
 def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
@@ -106,14 +108,14 @@ def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
         return master
     except (HydraException, OmegaConfBaseException) as error:
         own = [first_of_sweep(spelled(o)) for o in overrides if not o.lstrip("+~").startswith("hydra")]
-        said = misspelt("config", own, error)
-        if said.where != "settings":
-            raise said from error
-        what, fix = str(error).strip().splitlines()[0], "key=value,value or key=range(5); quotes around brackets"
-        if unknown := re.match(r"Could not override '(.*)'", what):  # the first job knows it
-            what = f"it belongs to a choice that is swept, and is not known before: {unknown[1]}"
+        message = misspelt("config", own, error)
+        if message.where != "settings":
+            raise message from error
+        problem, fix = str(error).strip().splitlines()[0], "key=value,value or key=range(5); quotes around brackets"
+        if unknown := re.match(r"Could not override '(.*)'", problem):  # the first job knows it
+            problem = f"it belongs to a choice that is swept, and is not known before: {unknown[1]}"
             fix = f"++{unknown[1]}=VALUE"
-        raise UserError(what, where="run -m", fix=f"{fix}; see run --help") from error
+        raise UserError(problem, where="run -m", fix=f"{fix}; see run --help") from error
 
 
 def _root(master: DictConfig) -> Path:
@@ -186,7 +188,6 @@ def _opened(root: Path) -> Iterator[Path]:
         write_whole(inside / SEEN, BANNER)
         shutil.rmtree(shared, ignore_errors=True)
         shared.mkdir(mode=0o700)
-        (shared / SWEEP).write_text(str(os.getpid()), encoding="utf-8")
         try:
             yield inside
         finally:
@@ -210,10 +211,10 @@ def _check_begun(jobs: Sequence[Job], root: Path) -> None:
     there = own | {p.resolve() for p in (*(j.root for j in jobs), *root.glob("*")) if _ended_well(p)}
     if left := sorted(p.name for p in there - resumed):
         more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-        what = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
+        problem = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
         fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
         fix += "another folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
-        raise UserError(f"{what}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
+        raise UserError(f"{problem}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
 
 
 def _ended_well(root: Path) -> bool:
@@ -253,81 +254,41 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
 
 
 def _launched(
-    loader: ConfigLoader, master: DictConfig, jobs: Sequence[Job], fixed: list[str], report: Progress
+    n_jobs: int, jobs: Sequence[Job], records: Callable[[Job], Mapping[str, str]], shared: Path, report: Progress
 ) -> dict[str, JobOutcome]:
-    """The outcomes of the jobs, run by Hydra's launcher."""
-    if not jobs:
-        return {}
+    """The outcomes of the jobs, side by side: the longest first, each when another one has ended.
+
+    Args:
+        n_jobs: how many at a time; -1: as many as cores and memory allow.
+        records: Hydra's own records of a job.
+        shared: a folder that the jobs share.
+    """
     memory, cores = machine_limits.memory_limit_bytes(None), machine_limits.threads(None)
-    limits = {j.settings.limits.memory_gb for j in jobs if j.settings} - {None}
-    memory = min([memory, *(int(x * 1e9) for x in limits if x is not None)])
-    together = side_by_side(jobs, cores, memory)
-    with open_dict(master):
-        if master.hydra.launcher.get("n_jobs") == -1:
-            master.hydra.launcher.n_jobs = together
-            master.hydra.launcher.batch_size = 1  # the longest first, each to the next free core
-    each = [*fixed, f"limits.memory_gb={memory / together / 1e9:.3f}"]
-    if not any(o.startswith("limits.threads=") for o in jobs[0].overrides):
-        each.append(f"limits.threads={max(1, cores // together)}")
+    limits = [j.settings.limits.memory_gb for j in jobs if j.settings is not None]
+    memory = min([memory, *(int(most * 1e9) for most in limits if most is not None)])
+    together = n_jobs if n_jobs > 0 else side_by_side(jobs, cores, memory)
+    processes, pool = JobProcesses(shared), ThreadPoolExecutor(together)
+
+    def outcome(j: Job) -> JobOutcome:
+        assert j.settings is not None
+        own = replace(j.settings.limits, memory_gb=round(memory / together / 1e9, 3))
+        own = replace(own, threads=own.threads or max(1, cores // together))
+        return processes.outcome(replace(j.settings, limits=own), j.root, lambda: records(j))
+
     for j in jobs:
         (j.root / "internal" / OUTCOME).unlink(missing_ok=True)
-    launcher = launcher_of(master, loader, job)
-    stop = threading.Event()
-    watch = threading.Thread(target=_watch, args=(jobs, report, stop), daemon=True)
-    watch.start()
-    ended = False
     try:
-        returns = launcher.launch([[*j.overrides, *each] for j in jobs], initial_job_idx=0)
-        ended = True
+        ends = {j.name: pool.submit(outcome, j) for j in longest_first(jobs)}
+        while at_work := wait(ends.values(), timeout=0.5).not_done:
+            done, running = len(jobs) - len(at_work), min(len(at_work), together)
+            report(done, len(jobs), f"{done} of {len(jobs)} jobs done, {running} at work")
+        return {name: end.result() for name, end in ends.items()}
     finally:
-        stop.set()
-        watch.join()
-        _end_workers(str(master.hydra.launcher._target_), kill=not ended)
-        if not ended:
-            _wait_for_locks(jobs)
-    return {j.name: outcome_of(j.root) or _lost(r) for j, r in zip(jobs, returns, strict=True)}
+        pool.shutdown(wait=False, cancel_futures=True)
+        processes.end()
 
 
-def _lost(returned: Any) -> JobOutcome:
-    """A job that left no outcome: what the launcher says about it."""
-    returned_value = getattr(returned, "_return_value", None)
-    return JobOutcome("failed", "", str(returned_value) if returned_value else "it left no outcome: is the disk full?")
-
-
-def _watch(jobs: Sequence[Job], report: Progress, stop: threading.Event) -> None:
-    """One line for the whole sweep."""
-    while not stop.wait(0.5):
-        done = sum((j.root / "internal" / OUTCOME).exists() for j in jobs)
-        at_work = sum((j.root / "internal" / "lock").exists() for j in jobs) - done
-        report(done, len(jobs), f"{done} of {len(jobs)} jobs done, {max(at_work, 0)} at work")
-
-
-def _end_workers(launcher: str, *, kill: bool) -> None:
-    """joblib keeps its workers for later, in the folder where they began; the next sweep may be elsewhere."""
-    if "joblib" in launcher:
-        from joblib.externals.loky import get_reusable_executor
-
-        get_reusable_executor().shutdown(wait=True, kill_workers=kill)
-
-
-def _wait_for_locks(jobs: Sequence[Job]) -> None:
-    """The jobs of an interrupted sweep end by themselves; what they share is deleted after that, not before."""
-    until = time.monotonic() + 5.0
-    for path in (j.root / "internal" / "lock" for j in jobs):
-        while path.is_file() and time.monotonic() < until and not _free(path):
-            time.sleep(0.1)
-
-
-def _free(path: Path) -> bool:
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
-
-
-def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
+def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
     """The table and the report on disk; what a person should know on the screen."""
     from pipeline.sweeps.sweep_page import render
 
@@ -335,7 +296,7 @@ def _told(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int
     write_results(frame, inside)
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
-    text = as_text(frame) if tells(sys.stdout, console) else NOT_SAID
+    text = as_text(frame) if tells(sys.stdout, console) else NOT_PRINTED
     others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}
     more = f"releases of other jobs in {inside.parent}, which this total leaves out: {len(others)}" if others else ""
     print("\n".join(["", text, total(frame), *filter(None, [more, choice_warning(frame)])]))

@@ -21,7 +21,7 @@ ACROSS = 3
 BANNER = "NOT PRIVATE. These numbers were computed from raw rows: do not publish them."
 
 
-def render(folders: Sequence[Path], output: Path | None = None, *, metric: str | None = None) -> Path:
+def render(folders: Sequence[Path], output: Path | None = None, metric: str | None = None) -> Path:
     """The page of one or several sweeps, from their results.parquet; returns its path.
 
     Args:
@@ -63,8 +63,8 @@ def _named(metric: str, names: Sequence[str]) -> str:
     by_lower_name = {n.lower(): n for n in names}
     name = by_lower_name.get(metric.lower(), by_lower_name.get(f"2-way {metric.lower()}"))
     if name is None:
-        what = f"no scores of {metric!r} in this sweep"
-        raise UserError(what, where="metric", fix=choices_fix(metric, names))
+        problem = f"no scores of {metric!r} in this sweep"
+        raise UserError(problem, where="metric", fix=choices_fix(metric, names))
     return name
 
 
@@ -104,8 +104,8 @@ def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
         first, second = (over.get_group(ordered.index[i]) for i in (0, 1))
         apart = first.max() < second.min() if low_is_good else first.min() > second.max()
         seeds = min(len(first), len(second))
-        told = "unknown: one seed" if seeds == 1 else "yes" if apart else "no: seeds overlap"
-        row |= {"next": ordered.index[1], "its score": ordered.iloc[1], "seeds": seeds, "told apart": told}
+        apart_in_words = "unknown: one seed" if seeds == 1 else "yes" if apart else "no: seeds overlap"
+        row |= {"next": ordered.index[1], "its score": ordered.iloc[1], "seeds": seeds, "told apart": apart_in_words}
         rows.append(row)
     return pd.DataFrame(rows)
 

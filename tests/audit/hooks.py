@@ -65,7 +65,7 @@ POINTS = {
     "most tries": "mechanisms.accounting.private_selection:PrivateSelection.most_tries",
     "pick": "mechanisms.accounting.private_selection:PrivateSelection.pick",
     "measured": "pipeline.measuring.attempts:measured",
-    "kept table": "pipeline.measuring.attempts:kept_table",
+    "kept table": "pipeline.measuring.candidate_tables:kept_table",
     "within": "pipeline.measuring.acceptance:_within",
     "coins of tries": "pipeline.measuring.acceptance:_most_tries",
     "distance's sensitivity": "mechanisms.public.criterion:Criterion.sensitivity",

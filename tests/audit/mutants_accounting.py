@@ -187,12 +187,7 @@ def dearer_event_under_a_slot(original: Any) -> Any:
 def fixed_seed_called_private(original: Any) -> Any:
     """Whoever knows the seed subtracts the noise, and the statement says nothing of it."""
 
-    def statement(
-        schema: Any, unit: Any, plan: Any, ledger: Any, known: Any, seed: Any, *rest: Any, **named: Any
-    ) -> Any:
-        return original(schema, unit, plan, ledger, known, None, *rest, **named)
-
-    return statement
+    return lambda schema, plan, own, *rest, **named: original(schema, plan, replace(own, fixed=False), *rest, **named)
 
 
 @mutant(PROTOCOL, "statement")

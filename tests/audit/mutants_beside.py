@@ -122,7 +122,7 @@ def second_job_of_a_sweep_charges_nothing(original: Any) -> Any:
     """A sweep books once for the folder that its jobs have in common, and no job books for itself."""
 
     def book(releases: Any) -> Any:
-        found = load_book(releases[0].wanted.path)
+        found = load_book(releases[0].terms.path)
         done = {Path(b.run).parent for b in (found.bookings if found else ())}
         first = [r for r in releases if r.root.resolve().parent not in done][:1]
         return original(first) if first else found

@@ -104,9 +104,10 @@ def a_unit_counted_once_per_record_for_c(original: Any) -> Any:
 def c_chosen_from_exact_sizes_of_units(original: Any) -> Any:
     """Noisy counts are released, and C, which seems to be a setting, follows from the exact ones."""
 
-    def discovered(schema: Any, plan: Any, private: Any, *args: Any, **named: Any) -> Any:
-        result = original(schema, plan, private, *args, **named)
-        asked = next((c.wanted for c in plan.of("discover") if c.wanted.sizes is not None), None)
+    def discovered(context: Any, state: Any) -> Any:
+        result, private = original(context, state), state.private
+        charges = state.design.plan.discovery.of("discover")
+        asked = next((c.wanted for c in charges if c.wanted.sizes is not None), None)
         if asked is None:
             return result
         exact = asked.sizes.bucketed(private.histogram)

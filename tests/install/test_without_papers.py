@@ -57,7 +57,7 @@ def test_the_demo_runs_without_them_and_its_release_is_verified(core):
         ("selection=indif", "indif"),
         ("synthesis=maxent", "maxent"),
         ("evaluation.metrics=[ncript]", "ncript"),
-        ("experiment=mgd_table1", "mgd_table1"),
+        ("experiment=mgd_table1", "maps"),
     ],
 )
 def test_a_method_of_the_papers_says_where_it_belongs_before_anything_is_spent(core, setting, name):

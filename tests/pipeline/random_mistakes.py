@@ -276,7 +276,7 @@ def swept_wrongly(rng: random.Random) -> Mistake:
             "privacy.epsilon=[1,2],[3]",
         ]
     )
-    launcher = [] if values.startswith("hydra/launcher") else ["hydra/launcher=joblib"]
+    launcher = [] if values.startswith("hydra/launcher") else ["hydra/launcher=local"]
     return Mistake("sweep", nothing, (*SWEEP, *launcher, values))
 
 

@@ -11,7 +11,7 @@ from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all
 from pipeline.experiments.gallery.published import Published, beside_rows, printed, published_of
-from pipeline.experiments.table1.paper_table1 import PAPER
+from pipeline.experiments.table1_paper import PAPER
 from pipeline.settings.config import load_config
 from tests.pipeline.conftest import command
 
@@ -82,7 +82,7 @@ def test_the_printed_scores_of_sprint_1_follow_from_table_1():
     assert len(numbers) == 6
     for number in numbers:
         row = PAPER[f"{number.dataset}-{number.epsilon:g}"]
-        assert number.value == round(278 * 12 * (1 - row.inverse_pie)), number
+        assert number.value == round(278 * 12 * (1 - row["inverse_pie"])), number
 
 
 def test_the_printed_total_of_table_2_is_the_weighted_sum_of_its_losses():

@@ -119,7 +119,6 @@ def test_no_command_writes_what_saw_rows_into_a_release(town, capsys):
         ["schema", "town.csv", "output=out/release/measurements/draft.yaml"],
         ["run", *UNIT, "hydra.run.dir=out/release"],
         ["run", *UNIT, "hydra.run.dir=out/release/inner"],
-        ["run", *UNIT, "hydra.run.dir=other", "hydra.output_subdir=../out/release/hydra"],
         ["run", "-m", *UNIT, "hydra.sweep.dir=sweep", "hydra.sweep.subdir=../out/release/job"],
         ["synth", "from=out/release", "output=out/release/again"],
         ["query", "from=out/release", "marginal=[age]", "output=out/release/ages.csv"],

@@ -133,7 +133,7 @@ def test_a_release_that_claims_a_confirmed_draft_of_the_table_is_not_sound(codes
             path.write_text(path.read_text().replace("a codebook", OWN[0]))
     rebound(codes / "out/release")
     verdict = verify(codes / "out/release")
-    assert not verdict.sound and "private is True, and follows as False" in "\n".join(c.said for c in verdict.checks)
+    assert not verdict.sound and "private is True, and follows as False" in "\n".join(c.finding for c in verdict.checks)
 
 
 def test_a_confirmation_in_the_file_is_said_to_come_from_there(codes):

@@ -116,7 +116,7 @@ def with_leaf(release, event, path, value):
 )
 def test_each_word_about_what_was_discovered_follows_from_the_schema_and_a_plan_made_anew(run, name, forged, said):
     verdict = with_leaf(run / "out" / "release", *name.split(" "), forged)
-    assert [c for c in verdict.checks if c.holds is False and said in c.said], verdict.as_text()
+    assert [c for c in verdict.checks if c.holds is False and said in c.finding], verdict.as_text()
 
 
 def test_what_discovered_bounds_cut_off_is_said_to_the_operator_alone(run, capsys):

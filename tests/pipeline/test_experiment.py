@@ -11,10 +11,8 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.experiments import map_experiment
 from pipeline.experiments.experiment_settings import map_settings
-from pipeline.experiments.table1.claim import check
-from pipeline.experiments.table1.paper_table1 import MARGINALS, PAPER, weighted
-from pipeline.experiments.table1.table1_report import paper_claim
 from pipeline.experiments.table1_histograms import laplace_plan
+from pipeline.experiments.table1_paper import MARGINALS, PAPER, printed_order, printed_scores, spearman, weighted
 from pipeline.experiments.temporal_map import TemporalMap, map_schema
 from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command, statement_of
@@ -31,66 +29,64 @@ def done(tmp_path_factory) -> Path:
 
 
 def table(root: Path) -> list[dict[str, str]]:
-    with (root / "internal" / "table1.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    """The lines of the table but for their times."""
+    with (root / "internal" / "table.csv").open(newline="") as file:
+        return [row | {"seconds": ""} for row in csv.DictReader(file)]
 
 
-def test_it_leaves_the_table_the_figure_and_the_facts_and_all_of_it_is_closed(done):
+def scores(root: Path) -> dict[str, dict[str, dict]]:
+    """A noisy map → metric → its row."""
+    maps: dict[str, dict[str, dict]] = {}
+    for row in json.loads((root / "internal" / "experiment.json").read_text())["rows"]:
+        name = row["dataset"] if row["epsilon"] is None else f"{row['dataset']}-{row['epsilon']:g}"
+        maps.setdefault(name, {})[row["metric"]] = row
+    return maps
+
+
+def test_it_leaves_the_table_the_figures_and_the_facts_and_all_of_it_is_closed(done):
     inside = done / "internal"
     assert inside.stat().st_mode & 0o777 == 0o700
     assert not (done / "release").exists()
-    assert (inside / "figure3.png").read_bytes()[:4] == b"\x89PNG"
-    assert "<svg" in (inside / "figure3.svg").read_text()
+    for figure in ("figure", "against"):
+        assert (inside / f"{figure}.png").read_bytes()[:4] == b"\x89PNG"
+        assert "<svg" in (inside / f"{figure}.svg").read_text()
     facts = json.loads((inside / "experiment.json").read_text())
     assert "NOT private" in facts["not_private"]
     assert facts["data"]["kind"].startswith("generated")
     assert facts["data"]["shape"] == [12, 278, 174]
-    assert facts["seeds"] == {"range queries": 0, "samples": 0, "noise": None, "synthesis": None}
-    said = (inside / "table1.md").read_text()
-    for words in (
-        "NOT private",
-        "Sensitivity 20 is the paper's figure",
-        "very-poor",
-        "not published",
-        "The claim",
-        "Δ = 2",
-    ):
+    assert facts["settings"]["query_seed"] == facts["settings"]["sample_seed"] == 0
+    assert facts["privacy"]["noise_seed"] is None and facts["synthesis"]["seed"] is None
+    said = (inside / "table.md").read_text()
+    for words in ("NOT private", "Sensitivity 20 is the paper's figure", "very-poor", "not published", "mgd, Δ = 5"):
         assert words in said, words
 
 
 def test_a_smoke_run_is_marked_beside_every_figure_and_stands_beside_nothing_that_is_published(done):
     """It says nothing about the method: no claim holds or fails on it."""
-    said = (done / "internal" / "table1.md").read_text()
+    said = (done / "internal" / "table.md").read_text()
     facts = json.loads((done / "internal" / "experiment.json").read_text())
-    assert "| lap-4 (smoke) " in said and "| lap-4 " not in said.replace("lap-4 (smoke)", "")
-    assert "does NOT hold" not in said and "source says" not in said and "say nothing about the method" in said
-    assert list(facts["claims"]) == ["in the paper's Table 1"]
+    assert "0.977" not in said and "say nothing about the method" in said
     assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
-    assert all(r["smoke"] == "True" and r["paper_mgd"] == "" for r in table(done))
+    assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done))
 
 
 def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):
-    rows = table(done)
-    assert [r["dataset"] for r in rows] == ["dpsyn-10", "lap-4", "lap-10", "sample-0.25", "sample-0.5"]
-    for row in rows:
-        aemc = {m: float(row[f"aemc_{m}"]) for m in MARGINALS}
-        assert float(row["mgd"]) == pytest.approx(weighted(aemc))
-        assert 0 <= float(row["inverse_pie"]) <= 1
-        assert float(row["range_query"]) >= 0
-    laplace = {r["dataset"]: float(r["records"]) for r in rows if r["method"] == "lap"}
+    maps = scores(done)
+    assert [*maps] == ["dpsyn-10", "lap-4", "lap-10", "sample 0.25", "sample 0.5"]
+    for rows in maps.values():
+        found = {metric: row["score"] for metric, row in rows.items()}
+        assert found["mgd"] == pytest.approx(weighted({m: found[f"AEMC {m}"] for m in MARGINALS}))
+        assert 0 <= found["inverse_pie"] <= 1
+        assert found["range_query"] >= 0
+        over = [found[name] for name in ("mgd, Δ = 0", "mgd", "mgd, Δ = 5", "mgd, Δ = 10")]
+        assert over == sorted(over, reverse=True)
+    records = {name: rows["mgd"]["records"] for name, rows in maps.items()}
     for name, scale in (("lap-4", 5.0), ("lap-10", 2.0)):  # Σ max(round(Laplace), 0) over all cells
         tail = math.exp(-0.5 / scale)
         expected = 12 * 278 * 174 * 0.5 * tail / (1 - math.exp(-1 / scale))
-        assert laplace[name] - 1000 == pytest.approx(expected, rel=0.01)
-    weighed_up = [float(r["records"]) for r in rows if r["method"] != "lap"]
+        assert records.pop(name) - 1000 == pytest.approx(expected, rel=0.01)
+    weighed_up = [*records.values()]
     assert weighed_up == pytest.approx([1000, 1000, 1000]), "GUM's rows make good what truncation drops, as samples do"
-    over = {
-        r["dataset"]: r["mgd_over_delta"]
-        for r in json.loads((done / "internal" / "experiment.json").read_text())["rows"]
-    }
-    for row in rows:
-        scores = [over[row["dataset"]][d] for d in ("0", "2", "5", "10")]
-        assert scores == sorted(scores, reverse=True) and scores[1] == pytest.approx(float(row["mgd"]))
 
 
 def test_the_private_rows_went_through_the_wall(done):
@@ -135,16 +131,15 @@ def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
 def test_it_runs_on_any_table_with_three_named_columns(town, capsys):
     assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "console=always") == 0
     said = capsys.readouterr().out
-    assert "Spearman" in said
+    assert "rank correlation of range_query with mgd" in said
     assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "resume=true") == 0
     said = capsys.readouterr().out
-    assert "Spearman" not in said and "table1.md" in said
+    assert "rank correlation" not in said and "table.md" in said
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
-    assert facts["data"]["file"] == "town.csv"
-    assert facts["data"]["kind"] == "a file of yours"
+    assert facts["data"]["kind"].startswith("town.csv, 10 × 2 × 5")
     assert facts["data"]["shape"] == [10, 2, 5]
-    promises = {r["dataset"]: r["promise"] for r in facts["rows"]}
-    assert promises["lap-10"] == "ε = 0.5, δ = 0 for one record; ε = 10 for any 20 records together"
+    promise = scores(town / "out")["lap-10"]["mgd"]["promise"]
+    assert promise == "lap-10: ε = 0.5, δ = 0 for one record; ε = 10 for any 20 records together"
 
 
 def test_one_record_as_the_unit_gets_the_same_noise_for_a_twentieth_of_epsilon():
@@ -169,18 +164,25 @@ def test_the_known_maps_have_the_shapes_of_the_paper(name, shape):
 
 def test_the_papers_own_table_supports_its_claim():
     assert len(PAPER) == 20
-    assert PAPER["lap-1"].mgd == pytest.approx((3.7608 + 3.7604 + 3.7606 + 3.7579 + 3.7562 + 3.706) / 9 + 3.1763 / 3)
-    claim = paper_claim()
-    assert claim.holds
-    assert claim.rho["mgd"] == pytest.approx(0.977, abs=5e-4)
-    assert claim.rho["inverse_pie"] == pytest.approx(0.750, abs=5e-4)
+    assert PAPER["lap-1"]["mgd"] == pytest.approx((3.7608 + 3.7604 + 3.7606 + 3.7579 + 3.7562 + 3.706) / 9 + 3.1763 / 3)
+    rho = printed_order()
+    assert rho["mgd"] > rho["inverse_pie"]
+    assert rho["mgd"] == pytest.approx(0.977, abs=5e-4)
+    assert rho["inverse_pie"] == pytest.approx(0.750, abs=5e-4)
 
 
-def test_a_claim_on_too_few_rows_or_equal_scores_is_not_checked():
-    row = {"range_query": 0.1, "mgd": 0.1, "aemc": {"3-way": 0.1}, "inverse_pie": 0.1}
-    assert check([row, row]).holds is None
-    assert check([row] * 5).rho["mgd"] is None
-    assert check([row | {"mgd": None}] * 5).rows == 0
+def test_an_order_of_too_few_tables_or_of_equal_scores_is_none():
+    assert spearman([1, 2], [1, 2]) is None
+    assert spearman([1, 2, 3], [1, 1, 1]) is None
+    assert spearman([1, 2, 3], [1, 4, 9]) == pytest.approx(1)
+
+
+def test_every_printed_score_stands_beside_the_map_that_it_is_of():
+    scores = {(p.dataset, p.epsilon, p.metric): p for p in printed_scores()}
+    assert len(scores) == 18 * 10
+    assert scores["dpsyn", 0.1, "range_query"].value == 0.0451
+    assert scores["sample 0.25", None, "AEMC 3-way"].place == "Table 1, sample-0.25"
+    assert scores["lap", 4, "mgd"].place == "Table 1, from its AEMC columns, lap-4"
 
 
 @pytest.mark.parametrize(
@@ -203,11 +205,12 @@ def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, ca
         few = ["experiment.queries=40", f"hydra.run.dir={name}"]
         assert command("run", *SMOKE, *TOWN, COLUMNS, *few, *arguments) == 0
         facts = json.loads((town / name / "internal" / "experiment.json").read_text())
-        return {r["dataset"]: {k: v for k, v in r.items() if k != "seconds"} for r in facts["rows"]}
+        assert facts["rows"]
+        return {n: {m: r | {"seconds": 0} for m, r in rows.items()} for n, rows in scores(town / name).items()}
 
     first, again = rows_with("a", "seed=7"), rows_with("b", "seed=7")
     assert first == again
-    assert first["lap-10"]["promise"].startswith("NOT private: the noise seed is fixed")
+    assert "NOT private: the noise seed is fixed" in first["lap-10"]["mgd"]["promise"]
     other = rows_with("c", "seed=8", "experiment.sample_seed=1")
     assert all(other[name] != first[name] for name in first)
 

@@ -15,7 +15,6 @@ from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.gallery.summary_page import table_of
 from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
-from pipeline.experiments.table1.table1_report import Table1Report
 from pipeline.settings.config import load_config
 from tests.pipeline.conftest import TOWN, command, statement_of
 
@@ -81,10 +80,10 @@ def test_a_challenge_is_made_as_often_as_asked_and_shows_the_spread(town):
 def test_means_are_ranked_and_the_ranks_of_runs_alone_are_told_beside():
     """Noise hides an order in single runs that means show."""
     rows = [
-        {"dataset": "gum", "epsilon": e, "run": run, "metric": m, "score": score}
+        {"dataset": "gum", "epsilon": e, "run": run, "metric": m, "goal": goal, "score": score}
         for e, density in ((0.1, 0.5), (1, 0.6), (10, 0.7))
         for run, noise in ((1, {0.1: 0.15}), (2, {10: -0.15}), (3, {}))
-        for m, score in (("mgd", -density), ("density", density + noise.get(e, 0.0)))
+        for m, goal, score in (("mgd", "low", -density), ("density", "high", density + noise.get(e, 0.0)))
     ]
     (pair,) = pairs_of(rows, {"mgd": ["density"]})
     assert pair.rho == pytest.approx(1) and pair.alone == pytest.approx((0.5, 0.5, 1))
@@ -93,21 +92,6 @@ def test_means_are_ranked_and_the_ranks_of_runs_alone_are_told_beside():
     together, alone = beside_pairs([pair])
     assert together.ours == pytest.approx(1) and together.error is None
     assert (alone.ours, alone.runs) == (pytest.approx(2 / 3), 3) and alone.error == pytest.approx(1 / 6)
-
-
-def test_table_1_has_means_of_its_rows_and_the_spread_of_single_runs():
-    def rows(shift):
-        facts = {"method": "lap", "records": 10.0, "promise": "none", "seconds": {"make": 1}}
-        return tuple(
-            {**facts, "dataset": f"lap-{e}", "value": e, "range_query": 1 / e, "inverse_pie": 0.9 - e / 20}
-            | {"mgd": 1 / e + shift * e, "aemc": {"3-way": 1 / e}}
-            for e in (1, 2, 4)
-        )
-
-    report = Table1Report((rows(0.0), rows(1.0)), {})
-    assert [r["mgd"] for r in report.rows] == pytest.approx([1.5, 1.5, 2.25])
-    assert report.errors["lap-4"]["mgd"] == pytest.approx(2) and report.errors["lap-4"]["range_query"] == 0
-    assert [r["value"] for r in report.rows] == [1, 2, 4]
 
 
 def test_columns_without_a_number_are_left_out_of_the_gallerys_tables():

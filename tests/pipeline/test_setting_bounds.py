@@ -22,7 +22,6 @@ from pipeline.conf_folder import CONF
 from pipeline.experiments.challenge_settings import ChallengeSettings
 from pipeline.experiments.maps import MapScores
 from pipeline.experiments.nist_crc import CrcSettings
-from pipeline.experiments.table1.table1_scores import Table1Settings
 from pipeline.settings import config
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, write_town
@@ -37,7 +36,7 @@ COMMANDS = {
     config.BudgetFileConfig: ["budget", "town.json"],
 }
 EXPERIMENTS = {
-    "mgd_table1": Table1Settings,
+    "mgd_table1": MapScores,
     "dpsyn_acs": ChallengeSettings,
     "nist_crc": CrcSettings,
     "ncript_table2": MapScores,

@@ -17,8 +17,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.experimental.callback import Callback
-from omegaconf import OmegaConf
 
 from mechanisms.public.errors import UserError
 from pipeline.folders import is_sweep
@@ -26,7 +24,6 @@ from pipeline.scores.floors import floors_file, metric_rows
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from pipeline.sweeps.job_process import JobOutcome, outcome_of
-from pipeline.sweeps.launching import JobCallbacks
 from pipeline.sweeps.planned_jobs import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
@@ -199,7 +196,7 @@ def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(
 
 
 @pytest.mark.slow
-def test_no_job_outlives_a_sweep_that_is_killed_though_its_launcher_does(town):
+def test_no_job_outlives_a_sweep_that_is_killed(town):
     """One job waits for ever at a pipe in place of its lock; of the sweep the first process alone is killed."""
     waiting = town / "sweep" / "at-1"
     (waiting / "internal").mkdir(parents=True, mode=0o700)
@@ -290,75 +287,6 @@ def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastes
 def test_values_that_cannot_be_listed_are_refused():
     with pytest.raises(UserError, match=r"'a=interval\(0,1\)' cannot be listed"):
         combined("a=interval(0,1)")
-
-
-class Notes(Callback):
-    """A callback that writes what it is told."""
-
-    def __init__(self, folder, *, fails=False):
-        self.folder, self.fails = Path(folder), fails
-
-    def on_job_start(self, config, **facts):
-        if self.fails:
-            raise ValueError("not today")
-        (self.folder / f"start {config.hydra.job.num}").touch()
-
-    def on_job_end(self, config, job_return, **facts):
-        (self.folder / f"end {config.hydra.job.num}").write_text(job_return.status.name)
-
-
-def test_callbacks_of_the_settings_are_told_of_every_job(town):
-    (town / "notes").mkdir()
-    one = f"{{_target_: {__name__}.Notes, folder: {town / 'notes'}}}"
-    sweep = ["run", "-m", *FAST, "hydra/launcher=basic", f"+hydra.callbacks.notes={one}"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HYDRA_FULL_ERROR", "1")
-        assert command(*sweep, "privacy.epsilon=1,2") == 0
-    assert {p.name for p in (town / "notes").iterdir()} == {"start 0", "start 1", "end 0", "end 1"}
-    assert (town / "notes" / "end 1").read_text() == "COMPLETED"
-
-
-class Order(Callback):
-    """A callback that writes in which order it is told of what."""
-
-    def __init__(self, path):
-        self.path = Path(path)
-
-    def _note(self, what):
-        with self.path.open("a") as notes:
-            notes.write(f"{what}\n")
-
-    def on_run_start(self, config, **facts):
-        self._note("the run starts")
-
-    def on_job_start(self, config, **facts):
-        self._note("the job starts")
-
-    def on_job_end(self, config, job_return, **facts):
-        self._note(f"the job ends: {job_return.status.name}")
-
-    def on_run_end(self, config, **facts):
-        self._note("the run ends")
-
-
-def test_callbacks_of_the_settings_are_told_of_one_run_too(town):
-    one = f"{{_target_: {__name__}.Order, path: {town / 'notes'}}}"
-    alone = [*TOWN, "evaluation.enabled=false", "hydra.run.dir=alone", "+hydra.job.env_set.ASKED=yes"]
-    assert command("run", *alone, f"+hydra.callbacks.order={one}") == 0
-    told = ["the run starts", "the job starts", "the job ends: COMPLETED", "the run ends"]
-    assert (town / "notes").read_text().splitlines() == told
-    kept = OmegaConf.load(town / "alone" / "internal" / "hydra" / "hydra.yaml")
-    assert kept.hydra.runtime.output_dir == str(town / "alone")
-    assert kept.hydra.job.env_set.ASKED == "yes"
-
-
-def test_a_callback_that_fails_is_a_warning_and_the_others_are_told(tmp_path):
-    settings = {"_target_": f"{__name__}.Notes", "folder": str(tmp_path)}
-    each = {"bad": settings | {"fails": True}, "good": settings}
-    config = OmegaConf.create({"hydra": {"callbacks": each, "job": {"num": 3}}})
-    with pytest.warns(UserWarning, match="Notes.on_job_start raised ValueError: not today"):
-        JobCallbacks(config).on_job_start(config, task_function=None)
-    assert [p.name for p in tmp_path.iterdir()] == ["start 3"]
 
 
 def test_memory_bounds_how_many_jobs_run_side_by_side(tmp_path):

@@ -10,12 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.summary_page import ExperimentOutcome, write_summary
@@ -38,8 +39,8 @@ class AllSettings:
     """`experiment.*` of all experiments; the comments stand in conf/experiment/all.yaml."""
 
     only: list[str] = field(default_factory=list)
-    files: dict[str, Any] = field(default_factory=dict)
-    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: JsonDict = field(default_factory=dict)
+    tables: dict[str, JsonDict] = field(default_factory=dict)
 
 
 def names_of_all() -> list[str]:
@@ -68,18 +69,18 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
         outcomes = _earlier(folder)
         for place, name in enumerate(chosen, start=1):
             arguments, data = _arguments(name, settings, given)
-            known = outcomes.get(name)
-            if known is None or known.status != "done" or known.arguments != arguments:
+            earlier = outcomes.get(name)
+            if earlier is None or earlier.status != "done" or earlier.arguments != arguments:
                 outcomes[name] = _made(folder, name, arguments, data)
-            _say(outcomes[name], place, len(chosen), again=outcomes[name] is known)
+            _say(outcomes[name], place, len(chosen), again=outcomes[name] is earlier)
             text = json.dumps({n: asdict(o) for n, o in outcomes.items()}, indent=1)
             write_whole(folder.internal / OUTCOMES, text, mode=0o600)
             page = write_summary(folder, [outcomes[n] for n in chosen if n in outcomes])
     failed = [n for n in chosen if outcomes[n].status != "done"]
     if failed:
         fix = f"see {root / failed[0] / 'said.txt'}; the same command with resume=true makes these alone"
-        what = f"{len(failed)} of {len(chosen)} experiments failed: {', '.join(failed)}; the others are in {page}"
-        raise UserError(what, where="experiment", fix=fix)
+        problem = f"{len(failed)} of {len(chosen)} experiments failed: {', '.join(failed)}; the others are in {page}"
+        raise UserError(problem, where="experiment", fix=fix)
     return f"\n{len(chosen)} experiments, our numbers beside the published ones (NOT private, keep back):\n  {page}"
 
 
@@ -126,8 +127,8 @@ def _earlier(folder: RunFolder) -> dict[str, ExperimentOutcome]:
     path = folder.internal / OUTCOMES
     if not path.exists():
         return {}
-    known = json.loads(path.read_text(encoding="utf-8"))
-    return {n: ExperimentOutcome(**{**o, "arguments": tuple(o["arguments"])}) for n, o in known.items()}
+    outcomes = json.loads(path.read_text(encoding="utf-8"))
+    return {n: ExperimentOutcome(**{**o, "arguments": tuple(o["arguments"])}) for n, o in outcomes.items()}
 
 
 def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -> ExperimentOutcome:
@@ -138,9 +139,9 @@ def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -
     place = json.dumps(str(home), ensure_ascii=False)
     typed = [*arguments, *resumed, f"hydra.run.dir={place}"]
     start, before = time.perf_counter(), _processor_time()
-    with (home / "said.txt").open("w", encoding="utf-8") as said:
+    with (home / "said.txt").open("w", encoding="utf-8") as log:
         (home / "said.txt").chmod(0o600)
-        done = subprocess.run([sys.executable, "-m", "pipeline", "run", *typed], stdout=said, stderr=said, check=False)
+        done = subprocess.run([sys.executable, "-m", "pipeline", "run", *typed], stdout=log, stderr=log, check=False)
     seconds = round(time.perf_counter() - start, 1)
     words = (home / "said.txt").read_text(encoding="utf-8")
     error = "" if done.returncode == 0 else words[words.rfind("error: ") :].strip() or f"exit code {done.returncode}"

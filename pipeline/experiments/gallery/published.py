@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.json_values import Json, JsonDict
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class Published:
     dataset: str | None = None
 
 
-def published_of(entries: Sequence[Mapping[str, Any]]) -> tuple[Published, ...]:
+def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     """What `experiment.published` lists.
 
     Raises:
         UserError: an unknown field, one that is missing, or a value of another kind.
     """
-    known = [f.name for f in fields(Published)]
+    names = [f.name for f in fields(Published)]
     form = "'experiment.published=[{metric: tvd, epsilon: 1, value: 0.1, place: Table 2}]'"
-    made = []
+    published = []
     for entry in entries:
-        for name in entry.keys() - set(known):
-            near = did_you_mean(str(name), known) or form
+        for name in entry.keys() - set(names):
+            near = did_you_mean(str(name), names) or form
             raise UserError(f"unknown field {name!r}", where="experiment.published", fix=near)
         texts = [entry.get("metric"), entry.get("place"), entry.get("dataset", "")]
         numbers = [entry.get("value"), entry.get("epsilon", 1.0)]
@@ -50,8 +50,8 @@ def published_of(entries: Sequence[Mapping[str, Any]]) -> tuple[Published, ...]:
         )
         if not fits:
             raise UserError(f"got {dict(entry)}", where="experiment.published", fix=form)
-        made.append(Published(**entry))
-    return tuple(made)
+        published.append(Published(**entry))
+    return tuple(published)
 
 
 def printed(
@@ -105,17 +105,22 @@ def of_smoke(pairs: Iterable[Beside], smoke: bool) -> tuple[Beside, ...]:
     return tuple(replace(p, what=f"{p.what} ({SMOKE})", published=None, place="") for p in pairs)
 
 
-def beside_rows(rows: Sequence[Mapping[str, Any]], *, smoke: bool = False) -> list[dict[str, Any]]:
+def beside_rows(rows: Sequence[Json], *, smoke: bool = False) -> list[JsonDict]:
     """Means of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
-    made = []
+    pairs = []
     for row in rows:
-        what = f"{row['metric']}, {row['dataset']}"
-        what += "" if row["epsilon"] is None else f", ε = {row['epsilon']:g}"
-        known = [row.get(k) for k in ("error", "runs", "floor")]
-        made.append(Beside(what, row["score"], row.get("reported"), row.get("place") or "", *known))
-    return as_json(of_smoke(made, smoke))
+        label = f"{row['metric']}, {row['dataset']}"
+        label += "" if row["epsilon"] is None else f", ε = {row['epsilon']:g}"
+        spread = [row.get(k) for k in ("error", "runs", "floor")]
+        pairs.append(Beside(label, row["score"], row.get("reported"), row.get("place") or "", *spread))
+    return as_json(of_smoke(pairs, smoke))
 
 
-def as_json(pairs: Iterable[Beside]) -> list[dict[str, Any]]:
+def as_json(pairs: Iterable[Beside]) -> list[JsonDict]:
     """With their differences, as `experiment.json` has them under `beside`."""
     return [asdict(pair) | {"difference": pair.difference} for pair in pairs]
+
+
+def shown(value: float | None) -> str:
+    """A number for readers, with four digits."""
+    return "–" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -8,11 +8,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evaluation.score import BANNER
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.text_table import markdown
+from pipeline.experiments.gallery.published import shown
 from pipeline.folders import RunFolder
 
 #: Column of a table → its key; those without a number in any row are left out, but for ours.
@@ -49,21 +50,14 @@ class ExperimentOutcome:
         return " ".join(["python -m pipeline run", *self.arguments])
 
 
-def shown(value: float | None) -> str:
-    """A number for readers, with four digits."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-
-
-def numbers_of(folder: Path) -> list[dict[str, Any]]:
+def numbers_of(folder: Path) -> list[JsonDict]:
     """What a finished experiment left beside what is published (`gallery.published.Beside`)."""
     facts = json.loads((folder / "internal" / "experiment.json").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = facts["beside"]
-    return found
+    numbers: list[JsonDict] = facts["beside"]
+    return numbers
 
 
-def table_of(numbers: Sequence[dict[str, Any]]) -> list[str]:
+def table_of(numbers: Sequence[JsonDict]) -> list[str]:
     """The numbers as lines of Markdown; those that the source prints stand first."""
     ordered = sorted(numbers, key=lambda n: n["published"] is None)
     used = {head: key for head, key in NUMBERS.items() if key == "ours" or any(n[key] is not None for n in numbers)}
@@ -108,5 +102,5 @@ def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> P
     return page
 
 
-def _published(numbers: Sequence[dict[str, Any]]) -> int:
+def _published(numbers: Sequence[JsonDict]) -> int:
     return sum(n["published"] is not None for n in numbers)

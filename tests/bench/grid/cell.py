@@ -74,7 +74,7 @@ def ours(method: Method, table: GridTable, epsilon: float, seed: int) -> Made:
             work = Work(config, schema, spec, plan, private, folder, Stages(quiet=True), None)
             taken = only_try(work)
             synthetic, _ = table_of(work, taken)
-    return Made(synthetic, tuple(a.clique for a in taken.known.answers))
+    return Made(synthetic, tuple(a.clique for a in taken.measurements.answers))
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,76 @@
+"""The folder of an experiment that reads one table: locked and bound, its rows in codes. NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.json_values import Json
+from mechanisms.public.progress import Progress
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.scan import Source
+from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.load_stage import keep_settings, run_facts
+from pipeline.scores.table_sources import open_with
+from pipeline.settings import inputs
+from pipeline.settings.config import Config
+from pipeline.stage_bars import Stages, unplaced_lines
+
+#: Under internal/: the table of an experiment that makes its own.
+GENERATED = "stand-in.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTable:
+    """A table that was read.
+
+    Attributes:
+        path: its file; `source` reads it.
+        facts: of the run, as its manifest holds them.
+        real: its rows, unclipped.
+    """
+
+    folder: RunFolder
+    path: Path
+    facts: Json
+    source: Source
+    real: CodedTable
+
+
+@contextmanager
+def opened_table(
+    config: Config,
+    schema: Schema,
+    root: Path,
+    hydra_files: Mapping[str, str],
+    show: Stages,
+    generate: Callable[[Path, Progress], None] | None,
+) -> Iterator[OpenTable]:
+    """The experiment's folder with its table in codes; nothing is booked yet.
+
+    Args:
+        generate: writes a table, once, where no file is given; None: one has to be.
+    Raises:
+        UserError: a folder that cannot be used, a table that does not fit, or one without rows.
+    """
+    with claimed(root, resume=config.resume) as folder, logged(folder.log):
+        with show.stage("load") as report:
+            path = folder.internal / GENERATED
+            if config.data.path or generate is None:
+                path = inputs.data_path(config)
+            elif not path.exists():
+                generate(path, report)
+                path.chmod(0o600)
+            facts = bind(folder, run_facts(config, schema, path))
+            keep_settings(folder, config, hydra_files)
+            source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
+            real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
+        show.warn_privately(unplaced_lines(encoding))
+        if not real.rows:
+            raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
+        yield OpenTable(folder, path, facts, source, real)

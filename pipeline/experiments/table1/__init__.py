@@ -1,1 +1,0 @@
-"""`experiment=mgd_table1`: its scores, its report and its figure."""
