@@ -62,6 +62,10 @@ class Composition:
         again = make_accountant(own.kind, delta=delta_left(each, self.events), slots=own.slots)
         return self._total(again.loss(self.events)).epsilon
 
+    def promised_at(self, at: float, promise: PrivacyLoss) -> float:
+        """The same; what is (ε, δ)-DP is so at every larger δ, and `epsilon_at` rounds up."""
+        return min(self.epsilon_at(at), promise.epsilon if at >= promise.delta else math.inf)
+
     def of_group(self, units: int) -> PrivacyLoss:
         """The (ε, δ) that holds for `units` units at once, rounded up.
 

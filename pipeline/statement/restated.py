@@ -102,7 +102,7 @@ def _terms(statement: Json, unit: PrivacyUnit) -> JsonDict:
     """Each key that follows from the receipts and the budget → what it has to be."""
     selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
-    several = selection.several
+    several, promise = selection.several, worst.composition.within(most)
     spent = PrivacyLoss(most.epsilon, accountant.loss(events).delta) if several else accountant.loss(events)
     facts = {
         "conversion": accountant.conversion,
@@ -111,8 +111,8 @@ def _terms(statement: Json, unit: PrivacyUnit) -> JsonDict:
         "spent": asdict(selection.total(spent)),
         "selection": tries_fields(selection, most) if several else None,
         "warnings": warned_of(selection.total(most), unit),
-        "guarantee": asdict(worst.composition.within(most)),
-        **in_other_terms(worst.composition),
+        "guarantee": asdict(promise),
+        **in_other_terms(worst.composition, promise),
     }
     if worst.exact:
         return facts

@@ -193,7 +193,7 @@ def make_statement(
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         guarantee=asdict(guarantee(plan)),
         slots=plan.accountant.slots,
-        **in_other_terms(worst_case(plan)),
+        **in_other_terms(worst_case(plan), guarantee(plan)),
         published=publication or dict.fromkeys(FIELDS),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
@@ -216,13 +216,13 @@ def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, h
     }
 
 
-def in_other_terms(promised: Composition) -> JsonDict:
-    """The guarantee before any δ is chosen, at other δ, and for groups of units."""
+def in_other_terms(promised: Composition, promise: PrivacyLoss) -> JsonDict:
+    """The promise before any δ is chosen, at other δ, and for groups of units."""
     groups = ((k, promised.of_group(k)) for k in GROUPS)
     return {
         "original": promised.original,
-        "epsilon_at": {f"{at:g}": _finite(promised.epsilon_at(at)) for at in DELTAS},
-        "curve": tuple((at, _finite(promised.epsilon_at(at))) for at in CURVE),
+        "epsilon_at": {f"{at:g}": _finite(promised.promised_at(at, promise)) for at in DELTAS},
+        "curve": tuple((at, _finite(promised.promised_at(at, promise))) for at in CURVE),
         "group_privacy": tuple({"units": k, "epsilon": _finite(g.epsilon), "delta": g.delta} for k, g in groups),
     }
 

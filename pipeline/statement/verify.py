@@ -235,8 +235,9 @@ def _promise(statement: Json, index: Json) -> Finding:
         return False, f"ε = {promise['epsilon']:.6g} is promised, the charges add up to {loss.epsilon:.6g}"
     if promise["epsilon"] > budget["epsilon"] * (1 + SLACK) or promise["delta"] > budget["delta"] * (1 + SLACK):
         return False, "more than the budget"
+    stated = PrivacyLoss(promise["epsilon"], promise["delta"])
     for at, value in (*statement["epsilon_at"].items(), *statement["curve"]):
-        if value is not None and promised.epsilon_at(float(at)) > value * over:
+        if value is not None and promised.promised_at(float(at), stated) > value * over:
             return False, f"ε at δ = {at} is more than {value:.6g}"
     for group in statement["group_privacy"]:
         least = promised.of_group(group["units"])

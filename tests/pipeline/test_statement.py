@@ -11,15 +11,17 @@ from html.parser import HTMLParser
 import pytest
 import yaml
 
+from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
-from mechanisms.accounting.restatements import Composition
+from mechanisms.accounting.restatements import DELTAS, Composition, all_of_budget
 from mechanisms.public.units import rounded_up
 from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
 from pipeline.statement.document import render_statement
 from pipeline.statement.registry_record import registry_record
+from pipeline.statement.statement import in_other_terms
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.formats import departures, problems
@@ -131,6 +133,19 @@ def test_a_release_that_is_not_private_says_so_on_top_and_claims_nothing_in_its_
     record = yaml.safe_load((made / "deployment.yaml").read_text())
     assert "privacy_loss" not in record["deployment"]
     assert "NOT private" in json.loads((made / "croissant.json").read_text())["description"]
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 8.0])
+@pytest.mark.parametrize("accountant", ["zcdp", "gdp"])
+def test_the_promise_at_its_own_delta_is_no_larger_in_other_terms(accountant, epsilon, delta):
+    """The loss of all that a ledger lets through is rounded up: ε = 2.0000000026 where 2 is promised."""
+    promise, keeper = PrivacyLoss(epsilon, delta), make_accountant(accountant, delta=delta, slots=1)
+    charged = Composition(keeper, all_of_budget(keeper, promise))
+    terms = in_other_terms(charged, promise)
+    assert charged.epsilon_at(delta) >= epsilon * (1 - 1e-9)
+    assert terms["epsilon_at"][f"{delta:g}"] == min(charged.epsilon_at(delta), epsilon)
+    assert all(at < delta or value <= epsilon for at, value in terms["curve"])
 
 
 @pytest.mark.parametrize("accountant", ["basic", "advanced", "zcdp", "gdp"])
