@@ -284,9 +284,13 @@ def two_notations(column: Column, seen: Seen) -> list[str]:
 
 
 def thousands_hint(rows: int) -> list[str]:
-    """That numbers such as 1.234 may be whole, where so many rows hold them beside whole numbers below 1000."""
+    """That numbers such as 1.234 may be whole, where so many rows hold them, and hardly any others are not whole."""
     cure = 'they may mean 1234: strip: ["."], decimal: ","'
-    return [f"{rows:,} numbers such as 1.234 stand beside whole ones below 1000 alone: {cure}"] if rows else []
+    return (
+        [f"{rows:,} numbers are such as 1.234, and hardly any others are not whole ones below 1000: {cure}"]
+        if rows
+        else []
+    )
 
 
 def _far_bounds(column: Column, seen: Seen) -> list[str]:

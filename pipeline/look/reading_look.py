@@ -25,6 +25,8 @@ FIRST_YEAR, LAST_YEAR = 1900, 2100
 BRACKETS = ("(", ")", "[", "]")
 #: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
+#: Up to so many different numbers below 0 may each say why there is no answer.
+FEW_CODES = 6
 #: An end of so many different numbers is asked about, where at least this share of the rows holds it.
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
@@ -141,13 +143,20 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
 
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
-    """Codes of no answer that stand apart above a scale: 9, or 8 and 9, above 1 to 5; 77, 88 and 99 above 0 to 10."""
+    """Codes of no answer beside a scale: 9, or 8 and 9, above 1 to 5; 77, 88 and 99 above 0 to 10; -1, -2 and -8."""
     grid = column.grid
     if column.kind != "integer" or column.width is not None or not isinstance(grid, IntegerGrid):
         return []
     if len(grid.starts) != len(values) or np.any(grid.ends - grid.starts > 1):
         return []
     held = {int(code): int(n) for code, n in zip(grid.starts, values, strict=True) if n}
+    below = sorted(code for code in held if code < 0)
+    in_a_row = below == list(range(-len(below), 0)) and len(below) > 2
+    if (
+        1 < len(below) <= FEW_CODES and 2 * len(below) < len(held) - 1 and not in_a_row
+    ):  # else the scale goes on below 0
+        few = ", ".join(f"{c} ({held[c]:,} times)" for c in below)
+        return [f"{few}, all others from 0 on: a gap? missing: {listed([*column.missing_texts, *map(str, below)])}"]
     for family in NO_ANSWERS:
         top = [code for code in family if code in held]
         while top and min(top) - 1 in held:  # 7 above 1 to 6 is an answer, whatever 9 is

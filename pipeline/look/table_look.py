@@ -294,7 +294,7 @@ def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRe
     """In which way the column may be read as something else than it means."""
     warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
     warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
-    if seen.alike and not (seen.plain or seen.other) and NumberForm(column.strip, column.decimal).plain:
+    if seen.alike and NumberForm(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
         rounding = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"

@@ -316,7 +316,7 @@ BOTH = ["1.234,50", "12,75", "1.234", "2.000", "702.49", "1,500.10"]
         (GERMAN, ["1.234", "2.000"], 0, "would be others with a decimal point: no cell shows which way is meant"),
         (GERMAN, BOTH[:4], 0, None),
         ({}, ["1.234", "72.125"], 0, None),
-        ({}, ["1.234", "72"], 0, "30 numbers such as 1.234 stand beside whole ones below 1000 alone"),
+        ({}, ["1.234", "72"], 0, "30 numbers are such as 1.234, and hardly any others are not whole"),
         ({}, ["1.234", "72", "72.5"], 0, None),
         ({}, ["1.234", "72", "0.125"], 0, None),
         ({}, ["1.234", "1072"], 0, None),

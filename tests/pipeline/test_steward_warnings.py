@@ -105,6 +105,10 @@ def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_
         *((held, [], "min: 0, max: 9", []) for held in ("1234567", "159", "012")),
         (range(1, 8), ["8", "9"], "min: 1, max: 9", []),
         (range(70, 99), ["99"], "min: 70, max: 99", []),
+        (range(11), ["-8", "-5", "-2", "-1"], "min: -8, max: 10", ["-8", "-5", "-2", "-1"]),
+        (range(1, 6), ["-9", "-8", "-7"], "min: -9, max: 5", ["-9", "-8", "-7"]),
+        (range(-3, 11), [], "min: -3, max: 10", []),
+        (range(-2, 3), [], "min: -2, max: 2", []),
     ],
 )
 def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared, asked, folder, capsys):

@@ -408,9 +408,21 @@ def test_numbers_that_may_be_whole_ones_with_points_between_their_thousands_are_
     cells = [100 + i * 7919 % 9_000 for i in range(2_000)]
     text, _ = drafted(csv(tmp_path, "fee\n" + "".join(f"{c:,}\n".replace(",", ".") for c in cells)))
     doubtful = sum(c >= 1_000 for c in cells)
-    assert f"{doubtful:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234" in text
-    text, _ = drafted(csv(tmp_path, "fee\n" + "".join(f"{c:,}\n".replace(",", ".") for c in [*cells, 1200.5])))
-    assert "they may mean" not in text
+    assert (
+        f"{doubtful:,} rows hold numbers such as 1.234, and hardly any others 1000 or more: they may mean 1234" in text
+    )
+    dotted = "".join(f"{c:,}\n".replace(",", ".") for c in cells)
+    text, _ = drafted(csv(tmp_path, f"fee\n{dotted}1200\n"))
+    assert "they may mean 1234" in text, "one cell says nothing of the others"
+    text, _ = drafted(csv(tmp_path, "fee\n" + dotted + "1200\n" * 90))
+    assert "they may mean 1234" not in text
+
+
+def test_a_price_without_cents_is_read_as_one(tmp_path: Path) -> None:
+    rents = "".join(f'"{i},-"\n' if i % 3 else f'"{i},{10 + i % 90}"\n' for i in range(200, 900))
+    text, facts = drafted(csv(tmp_path, "rent\n" + rents))
+    assert facts["rent"].decimal == "," and facts["rent"].strip == (",-",)
+    assert "below 0" not in text
 
 
 @pytest.mark.parametrize("name", ["email", "E-Mail", "e_mail_address"])

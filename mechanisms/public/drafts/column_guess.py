@@ -123,7 +123,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     shapes = {} if look.source.typed(index) else look.shapes(index)
     if not odd:
         rows = may_be_thousands(shapes) if facts.plain.wholes < facts.plain.count else 0
-        doubt = f"; {rows:,} rows hold numbers such as 1.234 beside whole ones below 1000: they may mean 1234"
+        doubt = f"; {rows:,} rows hold numbers such as 1.234, and hardly any others 1000 or more: they may mean 1234"
         return _of_numbers(facts.plain, NumberForm(), facts, [], doubt if rows else "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None

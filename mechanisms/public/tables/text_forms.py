@@ -21,6 +21,8 @@ GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "
 NO_VALUE = re.compile(r"(?i:unknown|not known|none|missing)|([0-9])\1{5,}")
 #: Words that forms write for 0.
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
+#: A share of the rows that takes nothing from what all others say.
+HARDLY_ANY = 0.02
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
@@ -31,8 +33,8 @@ _DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
 _TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
 #: How dates and times are written; ISO for 2016-12-31, with or without a time behind it.
 DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES))
-#: What stands beside an amount of money.
-CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%")
+#: What stands beside an amount of money; 470,- has no cents.
+CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%", ",--", ".--", ",-", ".-")
 #: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
 THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
@@ -53,7 +55,7 @@ PERSON_ID_COLUMN = re.compile(
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
-    r"|^(Miss|Dr|Prof|Sra?)\.? +[A-Z]|\b(Mr|Mrs|Ms|Herr|Frau|Mme|Mlle)\.? +[A-Z]"
+    r"|^(Miss|Dr|Prof|Sra?)\.? +[A-Z]|\b(Mr|Mrs|Ms|Herr|Frau|Hr|Fr|Mme|Mlle)\.? +[A-Z]"
 )
 _INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
@@ -340,12 +342,14 @@ def _alike_in_front(text: str, other: str) -> int:
 
 
 def may_be_thousands(texts: Texts) -> int:
-    """In how many rows numbers such as 1.234 stand, where all others are whole and below 1000: 1234 may be meant."""
+    """In how many rows numbers such as 1.234 stand, where hardly any others are not whole and below 1000.
+
+    They may mean 1234, and a cell or two that are written otherwise say nothing of them.
+    """
     bare = {t.strip().lstrip("+-"): n for t, n in texts.items() if re.search(r"\d", t)}
-    whole = [t for t in bare if t.isdigit()]
     rows = sum(n for t, n in bare.items() if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", t))
-    alike = rows == sum(n for t, n in bare.items() if t not in whole)
-    return rows if whole and alike and all(len(t) <= 3 for t in whole) else 0
+    small = sum(n for t, n in bare.items() if re.fullmatch(r"\d{1,3}", t))
+    return rows if small and sum(bare.values()) - rows - small <= HARDLY_ANY * rows else 0
 
 
 def addresses(texts: Collection[str]) -> list[str]:
