@@ -116,7 +116,14 @@ def test_3_the_distance_on_buckets_by_hand():
 def test_1_accuracy_against_privacy_over_the_tables():
     """Figure 1: both numbers of every table as a point, and how far they agree on the order of the tables."""
     rows = [
-        {"dataset": "gum", "epsilon": e, "metric": m, "score": s, "floor": 0.98 if m == "anita_1way" else None}
+        {
+            "dataset": "gum",
+            "epsilon": e,
+            "metric": m,
+            "goal": METRICS[m].goal,
+            "score": s,
+            "floor": 0.98 if m == "anita_1way" else None,
+        }
         for e, share, accuracy in ((0.1, 0.499, 0.90), (1, 0.502, 0.95), (10, 0.507, 0.99))
         for m, s in (("anita_privacy", share), ("anita_1way", accuracy))
     ]
@@ -124,9 +131,8 @@ def test_1_accuracy_against_privacy_over_the_tables():
     assert pair.points == (("gum", 0.1, 0.499, 0.90), ("gum", 1, 0.502, 0.95), ("gum", 10, 0.507, 0.99))
     assert pair.floor == 0.98
     assert pair.rho == pytest.approx(-1), "here the nearer to training records, the more accurate"
-    (alike,) = pairs_of(
-        [r | {"metric": {"anita_privacy": "mgd"}.get(r["metric"], r["metric"])} for r in rows], {"mgd": ["anita_1way"]}
-    )
+    named = [r | ({"metric": "mgd", "goal": "low"} if r["metric"] == "anita_privacy" else {}) for r in rows]
+    (alike,) = pairs_of(named, {"mgd": ["anita_1way"]})
     assert alike.rho == pytest.approx(-1), "a low MGD is good, a high accuracy too"
 
 

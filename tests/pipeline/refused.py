@@ -101,7 +101,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ("selection.marginals=[[age,sex]", "close every bracket"),
             ("selection.k=[3,9]", "1 to 3"),
             ("selection.kind=best", "selection.kind"),
-            ("hydra.run.dir=/proc/foo", "a folder that can be made"),
+            ("hydra.run.dir=/proc/foo", "another folder"),
             ("accept={metric: l1, marginals: 2}", "'accept=[{metric: l1"),
             ("accept=l1", "not of the form that this setting has"),
             (["budget.ledger=a.json", "budget.limit=3"], "not of the form that this setting has"),
