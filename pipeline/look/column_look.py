@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -199,7 +200,8 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
         hints.append("more spellings of yes and no: spellings: common reads them in any case")
     elif (variants := [t for t in words if _folded(t) in folded]) and column.kind == "categorical":
         few = ", ".join(f"{t!r} for {folded[_folded(t)]!r}" for t in variants[:3])
-        hints.append(f"{len(variants)} spellings differ from a listed value in capitals, spaces or zeros alone ({few})")
+        how = "capitals, spaces, zeros or their Unicode form alone"
+        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few})")
     gaps = _gaps(column, words, numbers=False)
     if column.kind == "categorical" and column.other is None and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
@@ -207,8 +209,8 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """A text without its capitals and the spaces around it, a whole number without zeros in front or behind a point."""
-    bare = text.strip().casefold()
+    """A text but for capitals, spaces around it, zeros about a whole number, and ways to write a letter in Unicode."""
+    bare = unicodedata.normalize("NFKC", text).strip().casefold()
     number = WHOLE.fullmatch(bare)
     return number[1] if number else bare
 
@@ -318,7 +320,7 @@ def _listed_gaps(column: Column) -> list[str]:
 
 
 def _alike(column: Column) -> list[str]:
-    """Listed values that may be one: but for capitals, spaces and zeros about a number, or a word and its letter."""
+    """Listed values that may be one: of one `_folded`, or a word and its letter."""
     by_key: dict[str, list[str]] = {}
     for value in column.values:
         by_key.setdefault(_folded(value), []).append(value)

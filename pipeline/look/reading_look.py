@@ -27,6 +27,8 @@ BRACKETS = ("(", ")", "[", "]")
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 #: Up to so many different numbers below 0 may each say why there is no answer.
 FEW_CODES = 6
+#: Of times of the day at least so many different minutes of the hour are seen.
+FEWEST_MINUTES = 3
 #: An end of so many different numbers is asked about, where at least this share of the rows holds it.
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
@@ -85,6 +87,23 @@ def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
     days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
     reading = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
     return [f"{reading}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
+
+
+def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:
+    """That numbers are times, as 1740 or 17.40 are: their last two digits go to 59, which of other numbers few do."""
+    scale = {"integer": 1, "float": 100}.get(column.kind, 0)
+    if not scale or column.width is not None or seen.low is None or seen.high is None:
+        return []
+    if seen.low < 0 or not 100 < scale * seen.high < 2400:
+        return []
+    number = f"round({scale} * {number_sql(source, source.names.index(column.name), column)})::BIGINT"
+    held = f"SELECT x, x % 100 AS minute FROM (SELECT {number} AS x FROM {source.relation})"
+    counts = "count(x), count(*) FILTER (minute < 60), count(DISTINCT minute), count(DISTINCT x)"
+    numbers, times, minutes, distinct = source.lines(f"SELECT {counts} FROM ({held})")[0]
+    if times <= COMPACT * numbers or minutes < FEWEST_MINUTES or distinct < FEWEST_NUMBERS:
+        return []
+    asked = f"are {times:,} of {numbers:,} numbers times of the day, as 1740 is? Synthetic ones would often be none"
+    return [f"{asked}: write minutes since midnight in the table"]
 
 
 def mixed_units(source: Source, column: Column) -> list[str]:

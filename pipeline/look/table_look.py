@@ -51,6 +51,7 @@ from pipeline.look.column_look import (
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
+    clock_times,
     compact_days,
     dates_read_wrongly,
     gaps_among_numbers,
@@ -294,6 +295,7 @@ def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRe
     """In which way the column may be read as something else than it means."""
     warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
     warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
+    warnings += clock_times(source, column, seen)
     if seen.alike and NumberForm(column.strip, column.decimal).plain:
         warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
     if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
