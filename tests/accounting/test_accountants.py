@@ -18,7 +18,6 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Mu, Neighbouring
 from mechanisms.public.units import delta as checked_delta
-from mechanisms.selection.papers.privbasis import PrivBasis
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
@@ -209,11 +208,11 @@ def test_a_plan_whose_noise_no_answer_holds_is_refused(mechanism):
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(share):
-    wanted, method = [Reservation("given", ("a",), 2, 1.0)], PrivBasis(("a", "b"), 1, 1)
+    wanted, method = [Reservation("given", ("a",), 2, 1.0)], {"kind": "aim"}
     for bound, fits in ((1, True), (10**5, not share), (10**12, False)):
         try:
             budget = Budget(1e-2, 1e-9, "gdp", Neighbouring.ADD_REMOVE, bound)
-            reserve(wanted, budget, method=method.description, noise="gaussian", filter_share=share)
+            reserve(wanted, budget, method=method, noise="gaussian", filter_share=share)
         except UserError as error:
             assert not fits and "supported maximum" in str(error)
         else:

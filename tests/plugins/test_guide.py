@@ -152,6 +152,8 @@ def test_what_the_pages_add_to_the_project_is_written_as_the_project_is(copy_wit
 def test_what_the_pages_add_to_the_project_is_typed_and_keeps_to_its_rooms(copy_with_additions):
     environment = {**os.environ, "PYTHONPATH": str(copy_with_additions)}
     lint = [str(Path(sys.executable).parent / "lint-imports")]
+    subprocess.run(["git", "init", "-q"], cwd=copy_with_additions, check=True)  # a rule looks at the files that git has
+    subprocess.run(["git", "add", "*.py", "*.toml", "*.yaml"], cwd=copy_with_additions, check=True)
     for words in (lint, [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_architecture.py"]):
         done = subprocess.run(words, cwd=copy_with_additions, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
