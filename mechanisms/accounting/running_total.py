@@ -59,6 +59,7 @@ class RunningTotal:
         return (0.5 - self.slack) * self.limit.delta
 
     def to_json(self) -> JsonDict:
+        """The fields of `running_total` in privacy.json."""
         return {
             "sentence": self.sentence,
             "table": self.table,

@@ -36,6 +36,7 @@ def post_processing(config: Config, plan: Plan, folder: RunFolder) -> Callable[[
     between = method_of(plan.method).graphical
 
     def may_change(name: str) -> bool:
+        """Whether a setting enters no charge and reads no row."""
         group, _, setting = name.removeprefix("settings.").partition(".")
         if group == "evaluation":
             return setting != "holdout"

@@ -56,9 +56,8 @@ def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
     statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if statement:
         facts |= {"unit": protected(statement)} | {k: statement[k] for k in ("private", "neighbouring")}
-        promise = (
-            statement.get("guarantee") or statement["budget"]
-        )  # of all that a job may charge, whatever part it used
+        # of all that a job may charge, whatever part it used
+        promise = statement.get("guarantee") or statement["budget"]
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []

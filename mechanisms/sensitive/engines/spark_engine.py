@@ -146,6 +146,7 @@ class SparkEngine:
         aside: Aside | None,
         workdir: Path,
     ) -> dict[str, list[ValueCount]]:
+        """As of `Engine.values`."""
         contents = key if aside is not None and needs_content(replace(unit, clip="weight"), aside) else None
         texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
         with spark_errors():

@@ -221,6 +221,7 @@ class SampleRows(SliceTask):
         return pa.schema([(ROWS, pa.binary()), (FAULT, pa.string())])
 
     def rows(self, source: Source) -> Batches:
+        """Rows of one slice, drawn at random: the same in every run of the task."""
         digest = hashlib.blake2b(source.relation.encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         names = ", ".join(f"c{i}" for i in range(len(source.names)))
