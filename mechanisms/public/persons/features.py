@@ -1,0 +1,140 @@
+"""Features of persons, of their records, and of a record and the next one: whole numbers below a public size."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+
+#: Values of one column stand in at most so many groups where a record is set beside the next one.
+GROUPS = 10
+#: And so many where a person's mean stands beside the number of records.
+MEANS = 15
+#: Distinct values of a person are counted up to so many.
+DISTINCT = 7
+#: Sizes of persons are cut at these, where they stand beside something else.
+SIZES = (1, 2, 3, 5, 9, 17, 33, 65)
+#: A difference of times has at most so many cells.
+DIFFERENCES = 20
+HOUR = 3600
+
+
+class Kind(enum.IntEnum):
+    """What a feature is; `tally` computes each by its number."""
+
+    RECORDS = 0  # how many records the person has
+    CONSTANT = 1  # a value that all of them share
+    FIRST = 2  # the value in the first record
+    SPAN = 3  # the time from the first record to the last
+    DISTINCT = 4  # how many distinct values there are
+    MEAN = 5  # the mean code of the values
+    VALUE = 6  # the value in a record
+    NEXT = 7  # the value in the next record
+    SAME = 8  # whether both are equal
+    GAP = 9  # the time between both
+
+
+#: The features that belong to a person, whatever record is looked at.
+OF_PERSONS = frozenset({Kind.RECORDS, Kind.CONSTANT, Kind.FIRST, Kind.SPAN, Kind.DISTINCT, Kind.MEAN})
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A whole number below `size`, of a person, a record, or a record and the next one.
+
+    Attributes:
+        kind: which.
+        column: of the schema; "" for the number of records.
+        groups: for VALUE, NEXT, FIRST, CONSTANT: code → cell; for RECORDS: number of records − 1 → cell, more under the
+            last; for SPAN and GAP: the least difference of each cell, ascending from 0, a missing time behind them; for
+            MEAN: the number of value codes alone; for DISTINCT and SAME empty.
+        size: how many cells.
+    """
+
+    kind: Kind
+    column: str
+    groups: tuple[int, ...]
+    size: int
+
+    @property
+    def label(self) -> str:
+        """How plans and statements name it."""
+        word = {Kind.RECORDS: "records", Kind.CONSTANT: "", Kind.VALUE: ""}.get(self.kind, self.kind.name.lower())
+        return f"{word} {self.column}".strip()
+
+
+def sizes(most: int, *, every: bool = False) -> Feature:
+    """The number of records of a person, up to `most`: each number for itself, or in groups that double."""
+    if every:
+        return Feature(Kind.RECORDS, "", tuple(range(most)), most)
+    starts = [s for s in SIZES if s <= most]
+    cells = np.searchsorted(starts, np.arange(1, most + 1), side="right") - 1
+    return Feature(Kind.RECORDS, "", tuple(map(int, cells)), len(starts))
+
+
+def of_values(kind: Kind, column: Column, most: int) -> Feature | None:
+    """The value of a column in at most `most` groups, *other* and *missing* for themselves; None where none can be.
+
+    Values of ordered columns share a group with their neighbours; others stand alone.
+    """
+    values, special = column.value_codes, column.size - column.value_codes
+    if values > most and not is_ordered(column):
+        return None
+    groups = min(values, most)
+    cells = [i * groups // values for i in range(values)] + [groups + i for i in range(special)]
+    return Feature(kind, column.name, tuple(cells), groups + special)
+
+
+def is_ordered(column: Column) -> bool:
+    """Whether neighbouring value codes lie near each other."""
+    return (column.kind in ORDERED_KINDS and column.width is None) or column.ordinal
+
+
+def mean_of(column: Column) -> Feature:
+    """The mean code of a person's values, in cells of equal width; the last cell: no record has a value."""
+    return Feature(Kind.MEAN, column.name, (column.value_codes,), min(column.value_codes, MEANS) + 1)
+
+
+def distinct_of(column: Column) -> Feature:
+    """How many distinct codes a person has, 1 to DISTINCT, more under the last."""
+    return Feature(Kind.DISTINCT, column.name, (), min(column.size, DISTINCT))
+
+
+def same_of(column: Column) -> Feature:
+    """Whether a record and the next one have the same code: 0 no, 1 yes."""
+    return Feature(Kind.SAME, column.name, (), 2)
+
+
+def difference(kind: Kind, column: Column) -> Feature:
+    """A difference of times in cells that grow; the last cell: a time is missing."""
+    starts = difference_starts(column)
+    return Feature(kind, column.name, starts, len(starts) + 1)
+
+
+def resolution(column: Column) -> float:
+    """The unit in which times of an order's column are counted: a whole number, a day, an hour, or a part of the range."""
+    if column.kind == "float":
+        return (column.high - column.low) / 1000 or 1.0
+    return float(HOUR) if column.kind == "datetime" else 1.0
+
+
+def difference_starts(column: Column) -> tuple[int, ...]:
+    """The least difference of each cell: 0 to 4 each, then growing by halves, or doubling where the range is long."""
+    longest = int((column.high - column.low) / resolution(column)) + 1
+    slow, fast = [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]
+    while slow[-1] < longest:
+        slow += [slow[-1] * 3 // 2, slow[-1] * 2]
+    while fast[-1] < longest:
+        fast.append(fast[-1] * 2)
+    starts = [s for s in slow if s <= longest]
+    return tuple(starts if len(starts) <= DIFFERENCES else [s for s in fast if s <= longest])
+
+
+def times_of(values: NDArray[np.float64], column: Column) -> NDArray[np.int64]:
+    """Values of an order's column as whole multiples of its resolution from the lower bound; −1 for none."""
+    counted = np.floor((values - column.low) / resolution(column))
+    return np.where(np.isnan(values), -1.0, np.clip(counted, 0, 2.0**53)).astype(np.int64)

@@ -1,0 +1,99 @@
+"""The unit that a schema declares: whose records belong together, what is constant in them, and in which order they are.
+
+All of it is a public fact, part of the released schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.fields import FieldDict, as_text
+from mechanisms.public.units import MAX_RECORDS
+
+FIELDS = ("column", "constant", "order", "records")
+FIX = "unit: {column: patient_id, constant: [sex, zip], order: admitted, records: {max: 20}}"
+#: The largest number of records of one unit whose histogram is measured.
+MOST_SIZES = 10_000
+
+
+@dataclass(frozen=True)
+class PersonUnit:
+    """The unit of privacy as a schema declares it.
+
+    Attributes:
+        column: holds the unit's id in the table; no column of the schema. Synthetic ids stand under its name.
+        max_records: C, and the largest number of records that a synthetic unit has.
+        constant: columns that are the same in all records of a unit; measured once per unit.
+        order: what the records of a unit are sorted by, the first column first; equal ones, and all where it is empty,
+            keep the order of the file.
+    """
+
+    column: str
+    max_records: int
+    constant: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+    def times(self, columns: Mapping[str, Column]) -> Column | None:
+        """The column whose differences are asked: the first of the order, where it holds numbers or dates."""
+        first = columns[self.order[0]] if self.order else None
+        return first if first is not None and first.kind in ORDERED_KINDS and first.width is None else None
+
+
+def parse_person_unit(
+    given: object, columns: Mapping[str, Column], *, where: str
+) -> tuple[PersonUnit | None, FieldDict]:
+    """`unit: {column, constant, order, records: {max}}` of a schema; and the same as it is saved.
+
+    Raises:
+        UserError: an unknown field or column; a constant that orders; a bound that is none.
+    """
+    if given is None:
+        return None, {}
+    if not isinstance(given, Mapping) or "column" not in given:
+        raise UserError(f"unit: got {given!r}", where=where, fix=FIX)
+    for field in given:
+        if field not in FIELDS:
+            fix = did_you_mean(str(field), FIELDS) or FIX
+            raise UserError(f"unit: unknown field {field!r}", where=where, fix=fix)
+    name = as_text(given["column"], "unit: column", where)
+    if name in columns:
+        fix = f"take {name!r} out of columns: ids are written anew, not measured"
+        raise UserError(f"unit: {name!r} is a column of the schema", where=where, fix=fix)
+    constant, order = (_names(given.get(f), f"unit: {f}", columns, where) for f in ("constant", "order"))
+    if both := sorted({*constant} & {*order}):
+        fix = "a column that changes within a unit, to order its records by"
+        raise UserError(f"unit: {both[0]!r} is constant and orders", where=where, fix=fix)
+    for column in order:
+        if columns[column].discover is not None or not (
+            columns[column].kind in ORDERED_KINDS or columns[column].ordinal
+        ):
+            fix = "a column of numbers, dates or times with bounds, or a categorical one with ordinal: true"
+            raise UserError(f"unit: order: the values of {column!r} have no order that is known", where=where, fix=fix)
+    content: FieldDict = {"column": name}
+    content |= {k: list(v) for k, v in (("constant", constant), ("order", order)) if v}
+    most = _most(given.get("records"), where)
+    return PersonUnit(name, most, constant, order), content | {"records": {"max": most}}
+
+
+def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:
+    """Columns of the schema, one or a list, each once."""
+    listed = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+    names = tuple(known_column(as_text(n, rule, where), columns, rule, where).name for n in listed)
+    for name in names:
+        if names.count(name) > 1 or columns[name].constant or columns[name].unmeasured:
+            fix = "each column once, and none that is constant in the whole table or unmeasured"
+            raise UserError(f"{rule}: {name!r} cannot stand here", where=where, fix=fix)
+    return names
+
+
+def _most(given: object, where: str) -> int:
+    """The largest number of records of a unit."""
+    most = given.get("max") if isinstance(given, Mapping) and set(given) == {"max"} else None
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= min(MOST_SIZES, MAX_RECORDS):
+        fix = f"records: {{max: C}}, a whole number from 1 to {MOST_SIZES:,}, from what is publicly known"
+        raise UserError(f"unit: records: got {given!r}", where=where, fix=fix)
+    return most

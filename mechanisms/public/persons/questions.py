@@ -1,0 +1,166 @@
+"""What is asked about persons: each question is a histogram in which one person has weight 1 at most.
+
+Sources: the weights follow from the definition of sensitivity alone; neighbouring records as a pair are those of a
+Markov chain of order one (Chen, Acs & Castelluccia 2012, n-grams, of length two), each person's normalized to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar, Literal
+
+from mechanisms.public.persons.features import (
+    GROUPS,
+    OF_PERSONS,
+    Feature,
+    Kind,
+    difference,
+    distinct_of,
+    is_ordered,
+    mean_of,
+    of_values,
+    same_of,
+    sizes,
+)
+from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.schema.column import Column
+from mechanisms.public.units import Neighbouring, Norm
+
+Level = Literal["persons", "records", "steps"]
+LEVELS: tuple[Level, ...] = ("persons", "records", "steps")
+#: Ids of the charges begin so.
+PERSONS = "persons:"
+#: A question has at most so many cells.
+MOST_CELLS = 20_000
+#: A constant of more codes stands beside nothing else.
+MOST_BESIDE = 200
+
+
+@dataclass(frozen=True)
+class PersonQuestion:
+    """A histogram over persons, their records, or pairs of a record and the next one of the same person.
+
+    A person of n records gives weight 1 to one cell (persons), 1/n to each record's (records), or 1/(n − 1) to each
+    pair's (steps; nothing where n is 1), rounded down on the lattice of weights: 1 at most together, whatever C is.
+
+    Attributes:
+        level: persons, records or steps.
+        features: what spans the cells, in C order.
+        share: its part of the budget, in the accountant's additive currency.
+    """
+
+    purpose: ClassVar[Literal["persons"]] = "persons"
+    level: Level
+    features: tuple[Feature, ...]
+    share: float = 0.0
+
+    @property
+    def label(self) -> tuple[str, ...]:
+        """What stands for the marginal's columns in plans and statements."""
+        return (f"{self.level}: {self.features[0].label}", *(f.label for f in self.features[1:]))
+
+    @property
+    def event(self) -> str:
+        return f"{PERSONS}{','.join(self.label)}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(f.size for f in self.features)
+
+    @property
+    def query(self) -> Identity:
+        return Identity(math.prod(self.shape))
+
+    def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
+        """The most that one person changes, at any C: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`.
+
+        A person adds a vector without negative entries that sums to 1 at most, so that two persons' vectors differ by 2
+        in L1 and √2 in L2 at most, as those of one record of weight 1.
+        """
+        return sensitivity(self.query, norm=norm, neighbouring=neighbouring, max_records=1)
+
+
+def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[PersonQuestion, ...]:
+    """Everything that is asked about the persons of a schema, by public facts alone.
+
+    - persons: how many records they have; beside it the first time, the time from first to last, and of each column the
+      mean of an ordered one or the number of distinct values of another; each constant, beside the number of records
+      and beside every other constant;
+    - records: each constant beside the values of each column;
+    - steps: whether a column of many values stays the same, beside the time between both records and the number of
+      records; the value and the next one of all others.
+
+    Args:
+        columns: of the schema.
+    """
+    by_name = {c.name: c for c in columns}
+    time, group = unit.times(by_name), sizes(unit.max_records)
+    constants = [by_name[n] for n in unit.constant]
+    fixed = {*unit.constant, *([] if time is None else [time.name])}
+    moving = [c for c in columns if c.name not in fixed and not c.constant and not c.unmeasured]
+    asked = [PersonQuestion("persons", (sizes(unit.max_records, every=True),))]
+    asked += _of_constants(constants, group, [*moving, *([] if time is None else [time])])
+    if unit.max_records > 1:
+        asked += _of_moving(moving, time, group)
+    return tuple(q for q in asked if math.prod(q.shape) <= MOST_CELLS)
+
+
+def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[Column]) -> Iterator[PersonQuestion]:
+    """Each constant alone, beside the number of records, every other constant and the values of each column."""
+    beside: list[tuple[Column, Feature]] = []
+    for column in constants:
+        own = _every(column)
+        if own.size > MOST_BESIDE:
+            yield PersonQuestion("persons", (own,))
+        else:
+            yield PersonQuestion("persons", (group, own))
+            beside.append((column, own))
+    for (_, a), (_, b) in combinations(beside, 2):
+        yield PersonQuestion("persons", (a, b))
+    for column, _ in beside:
+        for other in others:
+            few, value = of_values(Kind.CONSTANT, column, GROUPS), of_values(Kind.VALUE, other, GROUPS)
+            if few is not None and value is not None:
+                yield PersonQuestion("records", (few, value))
+
+
+def _every(column: Column) -> Feature:
+    """A constant with a cell for each of its codes."""
+    return Feature(Kind.CONSTANT, column.name, tuple(range(column.size)), column.size)
+
+
+def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) -> Iterator[PersonQuestion]:
+    """What changes within a person: its level, its variety, and what stays from one record to the next."""
+    gap = None
+    if time is not None:
+        gap = difference(Kind.GAP, time)
+        first = of_values(Kind.FIRST, time, time.value_codes)
+        assert first is not None, "times are ordered"
+        yield PersonQuestion("persons", (group, first))
+        yield PersonQuestion("persons", (group, difference(Kind.SPAN, time)))
+    same = [c for c in moving if not is_ordered(c) and c.size > GROUPS]
+    for column in same:
+        yield PersonQuestion("steps", (group, same_of(column), *([] if gap is None else [gap])))
+    if gap is not None and not same:
+        yield PersonQuestion("steps", (group, gap))
+    for column in moving:
+        yield PersonQuestion("persons", (group, mean_of(column) if is_ordered(column) else distinct_of(column)))
+        if column not in same:
+            value, following = of_values(Kind.VALUE, column, GROUPS), of_values(Kind.NEXT, column, GROUPS)
+            assert value is not None and following is not None, "ordered, or few"
+            yield PersonQuestion("steps", (value, following))
+
+
+def by_label(questions: Sequence[PersonQuestion]) -> Mapping[tuple[str, ...], PersonQuestion]:
+    """The questions by what statements call them."""
+    return {q.label: q for q in questions}
+
+
+def stands_where(question: PersonQuestion) -> bool:
+    """Whether its features belong to its level: those of a person anywhere, of a record or a step there alone."""
+    further = {"persons": set(), "records": {Kind.VALUE}, "steps": {Kind.VALUE, Kind.NEXT, Kind.SAME, Kind.GAP}}
+    return all(f.kind in OF_PERSONS or f.kind in further[question.level] for f in question.features)

@@ -1,0 +1,277 @@
+"""Tallies: what the records of a person add to every answer. One loop counts real persons and synthetic ones.
+
+Counts are whole multiples of 2**-WEIGHT_BITS persons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.jit import compiled
+from mechanisms.public.persons.features import Kind
+from mechanisms.public.persons.questions import LEVELS, PersonQuestion
+from mechanisms.public.units import WEIGHT_BITS
+
+Ints = NDArray[np.int64]
+#: The numbers of `Kind` and of LEVELS as the loops know them.
+RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Kind)
+OF_PERSON, OF_RECORDS, OF_STEPS = range(len(LEVELS))
+#: A person's weight.
+WHOLE = 1 << WEIGHT_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Questions as arrays, for the loops.
+
+    Attributes:
+        questions: (questions, 4) level, first feature, features, first cell.
+        features: (features, 6) kind, column, first of its groups, how many groups, size, stride.
+        groups: of all features, one after the other.
+        cells: of all questions together.
+        columns: the columns of the schema whose codes are wanted, in the order of the rows of `Persons.codes`.
+        constants: those of the constants, of the rows of `Persons.constants`.
+    """
+
+    questions: Ints
+    features: Ints
+    groups: Ints
+    cells: int
+    columns: tuple[str, ...]
+    constants: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Records by person. Of real ones NOT private.
+
+    Attributes:
+        codes: (columns, records) codes of each column of the sheet.
+        times: (records,) whole, −1 for none.
+        constants: (constants, persons) codes.
+        members: (records,) the records of the first person in their order, then those of the second, …
+        starts: (persons + 1,) where each person's records begin in `members`.
+    """
+
+    codes: NDArray[np.int32]
+    times: Ints
+    constants: NDArray[np.int32]
+    members: Ints
+    starts: Ints
+
+
+def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
+    """The arrays of questions."""
+    every = [f for q in questions for f in q.features]
+    columns = tuple(
+        dict.fromkeys(f.column for f in every if f.kind not in {Kind.RECORDS, Kind.CONSTANT, Kind.SPAN, Kind.GAP})
+    )
+    constants = tuple(dict.fromkeys(f.column for f in every if f.kind is Kind.CONSTANT))
+    rows, features, groups, first = [], [], [], 0
+    for question in questions:
+        rows.append((LEVELS.index(question.level), len(features), len(question.features), first))
+        stride = 1
+        strides = []
+        for feature in reversed(question.features):
+            strides.append(stride)
+            stride *= feature.size
+        for feature, step in zip(question.features, reversed(strides), strict=True):
+            names = constants if feature.kind is Kind.CONSTANT else columns
+            place = names.index(feature.column) if feature.column in names else -1
+            features.append((int(feature.kind), place, len(groups), len(feature.groups), feature.size, step))
+            groups += feature.groups
+        first += stride
+    as_ints = (np.array(rows, np.int64).reshape(-1, 4), np.array(features, np.int64).reshape(-1, 6))
+    return Sheet(*as_ints, np.array(groups, np.int64), first, columns, constants)
+
+
+@compiled
+def _least_below(groups: Ints, first: int, count: int, number: int) -> int:
+    """The last of so many ascending starts that is not above a number."""
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        if groups[first + middle] <= number:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _difference(groups: Ints, first: int, count: int, earlier: int, later: int) -> int:
+    """The cell of a difference; the last one where a time is missing."""
+    if earlier < 0 or later < 0:
+        return count
+    return _least_below(groups, first, count, max(later - earlier, 0))
+
+
+@compiled
+def _distinct(
+    codes: NDArray[np.int32], column: int, members: Ints, start: int, stop: int, most: int, seen: Ints
+) -> int:
+    """How many distinct codes there are, at most `most`."""
+    found = 0
+    for i in range(start, stop):
+        code, known = codes[column, members[i]], False
+        for k in range(found):
+            if seen[k] == code:
+                known = True
+                break
+        if not known:
+            seen[found] = code
+            found += 1
+            if found == most:
+                return found
+    return found
+
+
+@compiled
+def _mean_cell(
+    codes: NDArray[np.int32], column: int, members: Ints, start: int, stop: int, values: int, size: int
+) -> int:
+    """The cell of the mean code of the values."""
+    total, count = 0, 0
+    for i in range(start, stop):
+        code = codes[column, members[i]]
+        if code < values:
+            total += code
+            count += 1
+    if count == 0:
+        return size - 1
+    return (total * (size - 1)) // (count * values)
+
+
+@compiled
+def _of_person(
+    feature: Ints,
+    groups: Ints,
+    codes: NDArray[np.int32],
+    times: Ints,
+    constants: NDArray[np.int32],
+    members: Ints,
+    start: int,
+    stop: int,
+    person: int,
+    seen: Ints,
+) -> int:
+    """The cell of a feature of a person."""
+    kind, column, first, count, size = feature[0], feature[1], feature[2], feature[3], feature[4]
+    if kind == RECORDS:
+        return groups[first + min(stop - start, count) - 1]
+    if kind == CONSTANT:
+        return groups[first + constants[column, person]]
+    if kind == FIRST:
+        return groups[first + codes[column, members[start]]]
+    if kind == SPAN:
+        return _difference(groups, first, count, times[members[start]], times[members[stop - 1]])
+    if kind == DISTINCT:
+        return _distinct(codes, column, members, start, stop, size, seen) - 1
+    return _mean_cell(codes, column, members, start, stop, groups[first], size)
+
+
+@compiled
+def _of_record(feature: Ints, groups: Ints, codes: NDArray[np.int32], times: Ints, one: int, following: int) -> int:
+    """The cell of a feature of a record and the next one."""
+    kind, column, first, count = feature[0], feature[1], feature[2], feature[3]
+    if kind == VALUE:
+        return groups[first + codes[column, one]]
+    if kind == NEXT:
+        return groups[first + codes[column, following]]
+    if kind == SAME:
+        return 1 if codes[column, one] == codes[column, following] else 0
+    return _difference(groups, first, count, times[one], times[following])
+
+
+@compiled
+def add_person(
+    counts: Ints,
+    sign: int,
+    questions: Ints,
+    features: Ints,
+    groups: Ints,
+    codes: NDArray[np.int32],
+    times: Ints,
+    constants: NDArray[np.int32],
+    members: Ints,
+    start: int,
+    stop: int,
+    person: int,
+    seen: Ints,
+) -> None:
+    """Add a person's weights to the counts of all questions, or take them away.
+
+    Args:
+        sign: 1 or −1.
+        start, stop: where the person's records stand in `members`; at least one.
+        seen: room for distinct codes.
+    """
+    records = stop - start
+    for q in range(len(questions)):
+        level, low, number, cell = questions[q, 0], questions[q, 1], questions[q, 2], questions[q, 3]
+        items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
+        if items == 0:
+            continue
+        moving = 0
+        for f in range(low, low + number):
+            if features[f, 0] <= MEAN:
+                part = _of_person(features[f], groups, codes, times, constants, members, start, stop, person, seen)
+                cell += part * features[f, 5]
+            else:
+                moving += 1
+        weight = sign * (WHOLE // items)
+        if moving == 0:
+            counts[cell] += weight * items
+            continue
+        for i in range(start, start + items):
+            following = members[i + 1] if i + 1 < stop else members[i]
+            own = cell
+            for f in range(low, low + number):
+                if features[f, 0] > MEAN:
+                    own += _of_record(features[f], groups, codes, times, members[i], following) * features[f, 5]
+            counts[own] += weight
+
+
+@compiled
+def _add_persons(
+    counts: Ints,
+    questions: Ints,
+    features: Ints,
+    groups: Ints,
+    codes: NDArray[np.int32],
+    times: Ints,
+    constants: NDArray[np.int32],
+    members: Ints,
+    starts: Ints,
+) -> None:
+    seen = np.empty(64, np.int64)
+    for person in range(len(starts) - 1):
+        if starts[person] < starts[person + 1]:
+            add_person(
+                counts, 1, questions, features, groups, codes, times, constants, members, starts[person],
+                starts[person + 1], person, seen,
+            )  # fmt: skip
+
+
+def tally(persons: Persons, sheet: Sheet) -> Ints:
+    """(cells,) the counts of all questions, one after the other. Of real persons NOT private.
+
+    Guarantee: a person adds a vector without negative entries to each question, which sums to WHOLE at most and depends
+        on no other person.
+    Cost: one pass over the records for each feature.
+    """
+    counts = np.zeros(sheet.cells, np.int64)
+    _add_persons(
+        counts, sheet.questions, sheet.features, sheet.groups, persons.codes, persons.times, persons.constants,
+        persons.members, persons.starts,
+    )  # fmt: skip
+    return counts
+
+
+def by_question(counts: Ints, questions: Sequence[PersonQuestion]) -> list[Ints]:
+    """The counts of each question, flat in C order."""
+    return np.split(counts, np.cumsum([q.query.columns for q in questions])[:-1])
