@@ -76,7 +76,7 @@ def release(context: RunContext, state: State) -> State:
             measured = work.schema, present(state.statement).to_json(), taken.measurements
             rows = NewRows(coded, rng, config.synthesis.rows)
             write_release(work.folder, measured, rows, form, signer=context.ready.signer, progress=report)
-        if work.schema.rules.computed:  # computed columns have values now, and with them codes
+        if work.schema.rules.computed or work.schema.rules.unit:  # what is computed or linked has codes now
             coded = _reloaded(work, table)
     context.show.warn([EMPTY] if coded.rows == 0 else [])
     return replace(state, table=table, synthetic=coded)

@@ -19,6 +19,7 @@ from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
+from mechanisms.public.persons.questions import PersonQuestion
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Norm
@@ -27,7 +28,7 @@ from mechanisms.public.units import Norm
 RESERVE = "purse:"
 #: Those of them that pay for distances say so after their number, and how many.
 SCORES_PAID = "distances-"
-Purpose = Literal["measure", "choose", "distance", "reserve", "histogram", "accept", "discover"]
+Purpose = Literal["measure", "choose", "distance", "reserve", "histogram", "persons", "accept", "discover"]
 #: The purposes of the slots that a method's rounds are charged under.
 ROUNDS: tuple[Purpose, ...] = ("measure", "choose", "distance")
 
@@ -80,8 +81,8 @@ class PlannedMeasurement:
 
 
 #: What is charged beside the rounds, and what before them.
-Beside = RecordsPerUnit | Criterion
-Asked = TypeVar("Asked", Reservation, RecordsPerUnit, Criterion, Wanted)
+Beside = RecordsPerUnit | PersonQuestion | Criterion
+Asked = TypeVar("Asked", Reservation, RecordsPerUnit, PersonQuestion, Criterion, Wanted)
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class PlannedCharge:
     Attributes:
         event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
         share: its part of the budget; all shares sum to 1.
-        asked: the slot of the rounds, the histogram of records per unit, the criterion of acceptance, or what is to
-            be discovered.
+        asked: the slot of the rounds, the histogram of records per unit, a question about persons, the criterion of
+            acceptance, or what is to be discovered.
     """
 
     event: Event
@@ -125,6 +126,11 @@ class PlannedCharge:
         return self._asked(RecordsPerUnit)
 
     @property
+    def person_question(self) -> PersonQuestion:
+        """What is asked about persons; TypeError for another charge."""
+        return self._asked(PersonQuestion)
+
+    @property
     def wanted(self) -> Wanted:
         """What is to be discovered; TypeError for another charge."""
         return self._asked(Wanted)
@@ -135,8 +141,8 @@ class PlannedCharge:
         event = as_noise(self.event)
         if self.purpose == "discover" and self.wanted.query is not None:
             return PlannedMeasurement((self.wanted.column,), self.wanted.query, self.share, event)
-        if self.purpose == "histogram":
-            return PlannedMeasurement(self.histogram.label, self.histogram.query, self.share, event)
+        if isinstance(self.asked, RecordsPerUnit | PersonQuestion):
+            return PlannedMeasurement(self.asked.label, self.asked.query, self.share, event)
         if self.reservation.clique is None:
             raise TypeError(f"{self.event.id} pays for nothing that is known ahead")
         return PlannedMeasurement(self.reservation.clique, Identity(self.reservation.cells), self.share, event)
@@ -157,7 +163,7 @@ class PlannedCharge:
             (cells, answers), key = self.asked.shape, {"accept": "accept", "discover": "discovery"}[self.purpose]
             question = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
             return {**name, **question, **facts, **cost}
-        if self.purpose == "histogram" or not self.reservation.stage:
+        if isinstance(self.asked, RecordsPerUnit | PersonQuestion) or not self.reservation.stage:
             m = self.measurement
             sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
             return {**name, **sizes, **facts, **cost}
@@ -241,6 +247,11 @@ class Plan:
     def histogram(self) -> PlannedCharge | None:
         """The charge for the histogram of records per unit."""
         return next(iter(self.of("histogram")), None)
+
+    @property
+    def persons(self) -> tuple[PlannedCharge, ...]:
+        """The charges for what is asked about persons."""
+        return self.of("persons")
 
     @property
     def scores(self) -> tuple[PlannedCharge, ...]:

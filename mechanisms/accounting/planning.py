@@ -51,8 +51,8 @@ def make_plan(
         requests: the marginals with their weights.
         budget: its accountant may be auto: of all pairs that are left open, the one with the least noise is taken.
         mechanism: a kind of noise, or auto.
-        beside: the histogram of records per unit, and what decides whether the release is accepted; the marginals
-            share what these leave.
+        beside: the histogram of records per unit, what is asked about persons, and what decides whether the release
+            is accepted; the marginals share what these leave.
         discovered: what is charged before; the marginals share what it leaves.
     Raises:
         UserError: a parameter out of range, δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE.
@@ -152,7 +152,7 @@ def share_left(beside: Sequence[Beside], discovered: Sequence[PlannedCharge] = (
         UserError: nothing is left.
     """
     left = 1.0
-    for purpose in ("histogram", "accept"):
+    for purpose in ("histogram", "persons", "accept"):
         left -= math.fsum(b.share for b in beside if b.purpose == purpose)
     left -= sum(c.share for c in discovered)
     if not left > 1e-6:

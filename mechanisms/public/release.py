@@ -84,6 +84,7 @@ class Measurements:
         answers: the noisy answers, in the order measured.
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
         histogram: noisy numbers of units with 1 … C records, where it was measured.
+        persons: noisy answers to what was asked about persons, in persons.
         distances: noisy distances from independent columns, where the selection asked for them.
     """
 
@@ -92,6 +93,12 @@ class Measurements:
     public_total: int | None = None
     histogram: NoisyMarginal | None = None
     distances: NoisyDistances | None = None
+    persons: tuple[NoisyMarginal, ...] = ()
+
+    @property
+    def of_units(self) -> tuple[NoisyMarginal, ...]:
+        """The answers that count units, not records."""
+        return (*(() if self.histogram is None else (self.histogram,)), *self.persons)
 
     def answers_about(self, clique: Clique) -> list[NoisyMarginal]:
         """The answers whose marginals contain these columns, in the order measured."""

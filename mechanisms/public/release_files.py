@@ -29,6 +29,8 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 FORMAT = "noisy-measurements/1"
 #: What the histogram's arrays are called by.
 HISTOGRAM = "histogram"
+#: Those about persons are numbered behind this word.
+PERSONS = "persons"
 #: And those of the distances.
 DISTANCES = "distances"
 #: What a file that was cut off or changed raises while it is read.
@@ -42,15 +44,20 @@ def save_measurements(measurements: Measurements, folder: Path) -> None:
     Raises:
         UserError: the disk is full or read-only.
     """
-    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
-    named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
-    distances = measurements.distances
+    named, distances = named_answers(measurements), measurements.distances
     with whole_file(folder / "answers.npz") as part, part.open("wb") as file:
         arrays: dict[str, Any] = {k: v for n, a in named for k, v in _arrays(n, a).items()}
         if distances is not None:
             arrays |= {f"{DISTANCES}.values": distances.values, f"{DISTANCES}.whole": distances.whole}
         np.savez(file, **arrays)
     write_whole(folder / "index.json", json.dumps(index_of(measurements), indent=1) + "\n")
+
+
+def named_answers(measurements: Measurements) -> list[tuple[str, NoisyMarginal]]:
+    """Every answer with the name of its arrays."""
+    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
+    named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
+    return named + [(f"{PERSONS}{i}", a) for i, a in enumerate(measurements.persons)]
 
 
 def index_of(measurements: Measurements) -> JsonDict:
@@ -62,6 +69,8 @@ def index_of(measurements: Measurements) -> JsonDict:
         "answers": [_receipt(a) for a in measurements.answers],
         "histogram": None if measurements.histogram is None else _receipt(measurements.histogram),
     }
+    if measurements.persons:  # no key without any
+        index[PERSONS] = [_receipt(a) for a in measurements.persons]
     distances = measurements.distances
     if distances is not None:  # no key without any, as of releases that knew none
         named_by = {k: getattr(distances, k) for k in ("noise", "scale", "event", "answers")}
@@ -99,12 +108,13 @@ def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measure
             counted = index.get("histogram")
             histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
             distances = None if DISTANCES not in index else _distances(index[DISTANCES], arrays)
+            persons = tuple(_answer(f"{PERSONS}{i}", r, arrays) for i, r in enumerate(index.get(PERSONS, ())))
         for answer in answers:
             if answer.query.columns != domain.cells(answer.clique):
                 raise ValueError(f"{answer.event} does not fit the domain")
         if distances is not None:
             _check_distances(distances, domain, len(index["answers"]))
-        return Measurements(domain, answers, _public_total(index["public_total"]), histogram, distances)
+        return Measurements(domain, answers, _public_total(index["public_total"]), histogram, distances, persons)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error

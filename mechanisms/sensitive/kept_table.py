@@ -37,14 +37,15 @@ def kept_private(
 ) -> PrivateTable:
     """As `load_private`, but encoded, clipped and counted once for all who ask with the same data, schema and unit.
 
-    Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate), only those who bring
-        the same key share a table.
+    Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate, constants of persons), only
+        those who bring the same key share a table.
     Args:
         folder: of mode 0700, on a disk of its owner; whoever made it deletes it.
         data: what the file's content is known by (see `fingerprint`).
         histogram: records per unit are counted too, up to so many; None: they are not.
     """
-    chosen = key.hex() if unit.column is not None and unit.clip == "truncate" else ""
+    by_key = unit.column is not None and (unit.clip == "truncate" or schema.rules.unit is not None)
+    chosen = key.hex() if by_key else ""
     # a changed delimiter makes other columns of the same file
     facts = [data, schema.to_yaml(), asdict(unit), "|".join(source.names), chosen, histogram]
     name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
@@ -102,6 +103,7 @@ def _write(place: Path, private: PrivateTable) -> None:
         "encoding": astuple(report),
         "sizes": None if private.sizes is None else [private.sizes.tolist(), private.sizes.dtype.str],
         "histogram": None if private.histogram is None else private.histogram.tolist(),
+        "persons": None if private.persons is None else private.persons.tolist(),
     }
     write_whole(place / "table.json", json.dumps(facts), mode=0o600)
 
@@ -110,9 +112,10 @@ def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     facts = json.loads((place / "table.json").read_text(encoding="utf-8"))
     weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
-    histogram = None if facts["histogram"] is None else np.array(facts["histogram"], np.int64)
+    histogram, persons = (None if facts[n] is None else np.array(facts[n], np.int64) for n in ("histogram", "persons"))
     counts = kept_counts(place / ("counts" if weights is None else "weighted"))
     coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
     report = EncodingReport(*facts["encoding"])
     complete = facts["complete"]
-    return PrivateTable(coded, unit, report, complete=complete, kept=place, sizes=sizes, histogram=histogram)
+    counts_of_units = {"sizes": sizes, "histogram": histogram, "persons": persons}
+    return PrivateTable(coded, unit, report, complete=complete, kept=place, **counts_of_units)

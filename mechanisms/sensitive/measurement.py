@@ -1,4 +1,4 @@
-"""Noisy marginals and the histogram of records per unit: questions that leave by the one exit."""
+"""Noisy marginals, the histogram of records per unit, and what is asked about persons: all leave by the one exit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedMeasurement
 from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.persons.tally import by_question
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
 from mechanisms.public.queries.stored_queries import check_stored
@@ -173,6 +174,32 @@ def measure_histogram(
     question = MarginalQuestion(planned, planned.query, needed, answers_dir / "units.npz")
     answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
     return answer
+
+
+def measure_persons(
+    table: PrivateTable, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
+) -> tuple[NoisyMarginal, ...]:
+    """What the ledger's plan asks about persons, without the answers that were lost.
+
+    Guarantee: as of `measure`; a person has weight 1 at most in each answer; the sensitivity is recomputed from what is
+        asked.
+    Args:
+        table: loaded with the counts of its persons.
+    """
+    plan = ledger.plan
+    if not plan.persons:
+        return ()
+    asked = [c.person_question for c in plan.persons]
+    if table.persons is None or table.persons.size != sum(q.query.columns for q in asked):
+        raise RuntimeError("the table holds no counts of what is asked about persons")
+    exact = dict(zip((c.event.id for c in plan.persons), by_question(table.persons, asked), strict=True))
+    questions = []
+    for number, (charge, question) in enumerate(zip(plan.persons, asked, strict=True)):
+        planned = charge.measurement
+        needed = plan.budget.moved(question, planned.event.norm)
+        questions.append(MarginalQuestion(planned, planned.query, needed, answers_dir / f"persons-{number:05d}.npz"))
+    answers = leave(questions, lambda due: [q.exact(exact[q.event.id]) for q in due], ledger, source)
+    return tuple(a for a in answers if a is not None)
 
 
 def _file(folder: Path, index: int) -> Path:

@@ -26,6 +26,7 @@ from mechanisms.public.units import MAX_RECORDS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.engines.engine import Engine, ValueCount
+from mechanisms.sensitive.person_counts import person_counts
 
 EMBEDDED = DuckdbEngine()
 Counts = Mapping[str, Sequence[ValueCount]]
@@ -46,6 +47,7 @@ class PrivateTable:
         sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
         histogram: how many units have R = 1 … records, a unit with more counted in the last cell, without those that
             were set aside; None where it was not asked for.
+        persons: exact counts of all questions about persons (`person_counts`); None where the schema declares no unit.
     """
 
     coded: AnyTable
@@ -56,6 +58,7 @@ class PrivateTable:
     sizes: NDArray[np.int64] | None = None
     histogram: NDArray[np.int64] | None = None
     kept: Path | None = None
+    persons: NDArray[np.int64] | None = None
 
     @property
     def max_records(self) -> int:
@@ -132,7 +135,11 @@ def load_private(
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
-    clipped = encoded.clipped(key, aside)
+    clipped, persons = encoded.clipped(key, aside), None
+    if schema.rules.unit is not None:
+        if encoded.plain is None or unit.column is None:
+            raise RuntimeError("persons are counted from rows at hand, by the column of their ids")
+        persons = person_counts(source, schema, unit, encoded.plain, key=key, aside=clipped.aside)
     check_unchanged(source.states)
     return PrivateTable(
         clipped.rows,
@@ -142,6 +149,7 @@ def load_private(
         aside=clipped.aside,
         sizes=None if sizes is None else sizes.sizes,
         histogram=counted,
+        persons=persons,
     )
 
 

@@ -95,6 +95,6 @@ def fit(
 
 def _further(config: Config, schema: Schema) -> dict[str, str | None]:
     """The columns that settings read beside those of the schema, as of `write_frame`."""
-    ids, unit = schema.rules.unit_ids, config.privacy.unit
-    maybe = (RECORD, config.evaluation.subject, None if ids is None else ids.name)
-    return {n: None for n in maybe if n is not None} | ({} if unit == RECORD else {unit: "privacy.unit"})
+    unit = config.privacy.unit
+    maybe = (RECORD, config.evaluation.subject, schema.rules.id_column)
+    return {n: None for n in maybe if n} | ({} if unit == RECORD else {unit: "privacy.unit"})

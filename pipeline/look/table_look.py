@@ -333,9 +333,7 @@ def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:
-    named = {*schema.domain.names, *schema.leave_out}
-    if schema.rules.unit_ids is not None:
-        named.add(schema.rules.unit_ids.name)
+    named = {*schema.domain.names, *schema.leave_out, schema.rules.id_column}
     hints = []
     if neither := [n for n in source.names if n not in named]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")

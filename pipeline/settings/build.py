@@ -11,6 +11,9 @@ from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
+from mechanisms.public.persons.asked import questions_of as person_questions
+from mechanisms.public.persons.asked import with_shares
+from mechanisms.public.persons.questions import PersonQuestion
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.sources import check_source
@@ -73,6 +76,21 @@ def build_histogram(specs: Specs, schema: Schema) -> RecordsPerUnit | None:
         fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
         raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
     return RecordsPerUnit(ids.name, unit.max_records, share)
+
+
+def build_persons(specs: Specs, schema: Schema) -> list[PersonQuestion]:
+    """What is asked about persons, where the schema declares a unit.
+
+    Raises:
+        UserError: a part of the budget for nothing.
+    """
+    questions, privacy = person_questions(schema), specs.config.privacy
+    if questions:
+        return with_shares(questions, privacy.person_share, privacy.epsilon)
+    if privacy.person_share:
+        fix = "leave it out; or a schema with unit: {column: …}"
+        raise UserError("nothing is asked about persons", where="privacy.person_share", fix=fix)
+    return []
 
 
 def build_workload(specs: Specs, schema: Schema) -> Workload:
@@ -144,6 +162,7 @@ def build_plan(specs: Specs, workload: Workload, schema: Schema, discovery: Plan
     specs, discovered = specs.after(discovery), () if discovery is None else discovery.charges
     histogram, tries = build_histogram(specs, schema), build_selection(config)
     beside: list[Beside] = [] if histogram is None else [histogram]
+    beside += build_persons(specs, schema)
     beside += build_criteria(config, schema.synthesized)
     epsilon, delta = tries.of_one_try(specs.budget.epsilon, specs.budget.delta)
     budget = dataclasses.replace(specs.budget, epsilon=epsilon, delta=delta)

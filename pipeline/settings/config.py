@@ -71,6 +71,7 @@ class PrivacyConfig(BoundedSettings):
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))
     unit_id_rules: list[str] = field(default_factory=lambda: list(ID_RULES))
     unit_id_share: float = setting(0.05, least=0.001, most=0.999, noun="a part of the budget")
+    person_share: float | None = setting(None, least=0.001, most=0.9, noun="a part of the budget")
     discovery_share: float | None = setting(None, least=0.001, most=0.9, noun="a part of the budget")
     noise_seed: int | None = None
 

@@ -82,7 +82,7 @@ def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) ->
     Args:
         accept: what such scores decide.
     """
-    drawn = spec.streams(schema.zeros) and schema.rules.unit_ids is None and not accept
+    drawn = spec.streams(schema.zeros) and not schema.rules.id_column and not accept
     return CHUNK_ROWS if drawn else None
 
 

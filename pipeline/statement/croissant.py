@@ -67,10 +67,10 @@ def croissant(statement: Json, schema: Schema, *, table: str, digest: str, given
     promise, form = _promise(statement, words), format_of_name(table)
     assert form is not None, table
     published = statement["published"]
-    ids = schema.rules.unit_ids
+    ids = schema.rules.id_column
     fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
-    if ids is not None and ids.name not in {c.name for c in schema.columns}:
-        fields.append(_field(table, ids.name, "sc:Text"))
+    if ids and ids not in {c.name for c in schema.columns}:
+        fields.append(_field(table, ids, "sc:Text"))
     facts = {
         "datePublished": published["date"],
         "license": published["license"],

@@ -17,7 +17,13 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
-from mechanisms.public.release_files import DISTANCES, HISTOGRAM, index_of, load_measurements, load_released_schema
+from mechanisms.public.release_files import (
+    DISTANCES,
+    index_of,
+    load_measurements,
+    load_released_schema,
+    named_answers,
+)
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from pipeline.marginal_files import ESTIMATED, marginal_frames
@@ -91,9 +97,7 @@ def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
 
 def _wrong_answers(release: Path, measurements: Measurements) -> str:
     """Arrays that belong to no answer, or answers that no draw leads to; empty where there are none."""
-    counted, distances = measurements.histogram, measurements.distances
-    named = [(str(i), a) for i, a in enumerate(measurements.answers)]
-    named += [] if counted is None else [(HISTOGRAM, counted)]
+    distances, named = measurements.distances, named_answers(measurements)
     arrays_of_answers = {f"{name}.{k}" for name, a in named for k in ("values", *a.query.arrays())}
     drawn = [(" × ".join(a.clique), a.values) for _, a in named]
     if distances is not None:
@@ -133,9 +137,8 @@ def _near(stated: pd.Series[str], expected: pd.Series[str]) -> bool:
 
 def _wrong_columns(release: Path, schema: Schema) -> str:
     """What columns the synthetic table has that no run with this schema writes; empty where they are right."""
-    ids = schema.rules.unit_ids
-    names = [c.name for c in schema.columns]
-    allowed = [names, [*names, ids.name]] if ids is not None and ids.name not in names else [names]
+    ids, names = schema.rules.id_column, [c.name for c in schema.columns]
+    allowed = [names, [*names, ids]] if ids and ids not in names else [names]
     for form in FORMATS.values():
         path = release / form.released
         if path.is_file() and (columns := _columns(path, form)) not in allowed:

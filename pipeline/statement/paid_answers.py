@@ -21,7 +21,9 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
-from mechanisms.public.release_files import load_measurements
+from mechanisms.public.persons.asked import questions_of as person_questions
+from mechanisms.public.persons.questions import by_label
+from mechanisms.public.release_files import PERSONS, load_measurements, load_released_schema
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.leaf_bins import MAX_LEAVES
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
@@ -38,7 +40,7 @@ Finding = tuple[bool | None, str]
 def receipts_of_answers(statement: Json, index: Json) -> Finding:
     """Every noisy answer has a receipt of its own, with its kind and scale; no total is there for nothing."""
     receipts = {e["id"]: e for e in statement["events"]}
-    every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
+    every = stated_answers(index)
     taken: set[str] = set()
     for answer in every:
         name, paid = " × ".join(answer["clique"]), receipts.get(answer["event"])
@@ -61,6 +63,11 @@ def receipts_of_answers(statement: Json, index: Json) -> Finding:
     if index.get("public_total") is not None and not public:
         return False, "the number of records is there without noise, and is no public fact"
     return True, f"{len(every)} noisy answers, each with a receipt of its noise"
+
+
+def stated_answers(index: Json) -> list[Json]:
+    """What measurements/index.json says of every answer: of records, of units, and of persons."""
+    return [*index["answers"], *([index["histogram"]] if index.get("histogram") else []), *index.get(PERSONS, ())]
 
 
 def _unpaid_distances(receipts: Json, index: Json) -> str | None:
@@ -155,6 +162,15 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
             return UnitMovements(needed, shapes, unknown, wrong)
         needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation, max_records=most)
         shapes[counted.event] = (most, most)
+    asked = by_label(person_questions(load_released_schema(release / "schema.yaml"))) if measurements.persons else {}
+    for answer in measurements.persons:
+        about = asked.get(answer.clique)
+        if about is None or not isinstance(answer.query, Identity) or answer.query.columns != about.query.columns:
+            wrong = f"{' × '.join(answer.clique)} is nothing that the schema asks about persons"
+            return UnitMovements(needed, shapes, unknown, wrong)
+        norm = NOISE_KINDS[answer.noise].norm
+        needed[answer.event] = about.sensitivity(norm=norm, neighbouring=relation, max_records=most)
+        shapes[answer.event] = (answer.query.columns, answer.query.rows)
     return UnitMovements(needed, shapes, unknown)
 
 

@@ -24,7 +24,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.discovered_again import discovered_again
-from pipeline.statement.paid_answers import Finding, movements, whole_number
+from pipeline.statement.paid_answers import Finding, movements, stated_answers, whole_number
 from pipeline.statement.publication import build_publication
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
 from pipeline.statement.statement import (
@@ -123,8 +123,7 @@ def _terms(statement: Json, unit: PrivacyUnit) -> JsonDict:
 def _receipts_again(release: Path, schema: Schema, statement: Json, index: Json) -> list[JsonDict]:
     """Each receipt with all that follows from its numbers."""
     accountant, _ = accountant_of(statement)
-    every = [*index["answers"], *([index["histogram"]] if index.get("histogram") else [])]
-    answered, moved = {a["event"]: a["clique"] for a in every}, movements(release, statement, index)
+    answered, moved = {a["event"]: a["clique"] for a in stated_answers(index)}, movements(release, statement, index)
     discovered = discovered_again(statement, schema)
     again = []
     for receipt in statement["events"]:

@@ -152,8 +152,7 @@ class Bought:
 
     def receipts(self, plan: Plan) -> tuple[JsonDict, ...]:
         """Each charge with what it bought."""
-        histogram = [] if self.measurements.histogram is None else [self.measurements.histogram]
-        answered = {a.event: a for a in (*self.measurements.answers, *histogram)}
+        answered = {a.event: a for a in (*self.measurements.answers, *self.measurements.of_units)}
         receipts = (_answered(r, answered, self.chosen) for r in plan.receipts(self.ledger.events))
         return tuple(_with_score(_with_bound(r, self.bound), self.scores) for r in receipts)
 

@@ -71,7 +71,10 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
         dict.fromkeys(f.column for f in every if f.kind not in {Kind.RECORDS, Kind.CONSTANT, Kind.SPAN, Kind.GAP})
     )
     constants = tuple(dict.fromkeys(f.column for f in every if f.kind is Kind.CONSTANT))
-    rows, features, groups, first = [], [], [], 0
+    rows: list[tuple[int, ...]] = []
+    features: list[tuple[int, ...]] = []
+    groups: list[int] = []
+    first = 0
     for question in questions:
         rows.append((LEVELS.index(question.level), len(features), len(question.features), first))
         stride = 1

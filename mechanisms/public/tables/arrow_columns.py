@@ -21,15 +21,14 @@ def arrow_table(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, 
     Args:
         texts: columns that are wanted as a CSV file would hold them.
     """
-    coded, ids = with_units(coded, schema, rng)
-    columns = {}
-    for drawn, column in zip(draw_table(coded, schema, rng, 0, coded.rows, ids), schema.columns, strict=True):
+    rows, columns = with_units(coded, schema, rng), {}
+    for drawn, column in zip(draw_table(rows, schema, rng, 0, coded.rows), schema.columns, strict=True):
         if column.name in texts:
             columns[column.name] = label_column(drawn) if drawn.labels is not None else text_column(drawn, column)
         else:
             columns[column.name] = arrow_column(drawn, column, arrow_type(column))
-    if ids is not None and schema.rules.unit_ids is not None:
-        columns[schema.rules.unit_ids.name] = pa.array(ids)
+    if rows.ids is not None:
+        columns[schema.rules.id_column] = pa.array(rows.ids)
     return pa.table(columns)
 
 

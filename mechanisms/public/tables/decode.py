@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,21 @@ class Drawn:
     labels: tuple[str | None, ...] | None = None
     other: NDArray[np.bool_] | None = None
     missing: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Owned:
+    """Rows in the order in which they are written, and whose they are.
+
+    Attributes:
+        coded: the rows.
+        ids: of their units; None where none are known.
+        values: column → decoded values of all rows, where they were drawn already: those by which rows are in order.
+    """
+
+    coded: CodedTable
+    ids: NDArray[Any] | None = None
+    values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def labels(column: Column) -> tuple[str | None, ...]:
@@ -121,44 +136,44 @@ def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) ->
     """All columns, decoded, in the order of the schema; with an id column if the schema declares unit ids."""
     import pandas as pd  # slow to load
 
-    coded, ids = with_units(coded, schema, rng)
-    drawn = draw_table(coded, schema, rng, 0, coded.rows, ids)
+    rows = with_units(coded, schema, rng)
+    drawn = draw_table(rows, schema, rng, 0, coded.rows)
     series = [_series(d, c) for d, c in zip(drawn, schema.columns, strict=True)]
     frame = pd.DataFrame({s.name: s for s in series})
-    if ids is not None and schema.rules.unit_ids is not None:
-        frame[schema.rules.unit_ids.name] = ids
+    if rows.ids is not None:
+        frame[schema.rules.id_column] = rows.ids
     return frame
 
 
-def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> tuple[CodedTable, NDArray[Any] | None]:
-    """The rows in the order in which they are written, and their units' ids (None where none are known)."""
-    if schema.rules.unit_ids is None or not schema.rules.unit_ids.known:
-        return coded, None
-    order, ids = assign_units(coded, schema.rules.unit_ids, rng)
+def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> Owned:
+    """The rows in the order in which they are written, and their units' ids where any are known."""
+    rules = schema.rules
+    if rules.arranged is not None:
+        return rules.arranged(coded, schema, rng)
+    if rules.unit_ids is None or not rules.unit_ids.known:
+        return Owned(coded)
+    order, ids = assign_units(coded, rules.unit_ids, rng)
     weights = None if coded.weights is None else coded.weights[order]
-    return CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids
+    return Owned(CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids)
 
 
-def draw_table(
-    coded: CodedTable,
-    schema: Schema,
-    rng: np.random.Generator,
-    start: int,
-    stop: int,
-    ids: NDArray[Any] | None = None,
-) -> list[Drawn]:
+def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int, stop: int) -> list[Drawn]:
     """Values for some rows, column by column; columns that the schema orders ascend in every row.
 
     Args:
-        ids: of all rows, from `with_units`; the rows of a unit, which stand together, come in the order of its columns
-            (all of them in one call).
+        rows: from `with_units`; the rows of a unit, which stand together, come in the order of its columns (all of them
+            in one call).
     """
+    coded, ids = rows.coded, rows.ids
     drawn = [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
     for group in schema.rules.ordered:
         places = [schema.domain.index(n) for n in group.columns]
         absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
         for place, values in zip(places, ascending([drawn[i].values for i in places], absent), strict=True):
             drawn[place] = replace(drawn[place], values=values)
+    for name, values in rows.values.items():
+        place = schema.domain.index(name)
+        drawn[place] = replace(drawn[place], values=values[start:stop])
     drawn = with_computed(drawn, schema)
     if ids is None or schema.rules.unit_ids is None or stop - start < 2:
         return drawn

@@ -26,7 +26,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column
-from mechanisms.public.tables.decode import Drawn, draw_table, with_units
+from mechanisms.public.tables.decode import Drawn, Owned, draw_table, with_units
 from mechanisms.public.tables.formats import FORMATS, format_of_name
 
 SPECIAL = set(',"\r\n')
@@ -59,8 +59,7 @@ def write_table(
     if form is None:
         fix = f"a name with {', '.join(f.suffixes[0] for f in FORMATS.values())}"
         raise UserError(f"cannot tell the format of {path.name}", where=str(path), fix=fix)
-    coded, ids = with_units(coded, schema, rng)
-    chunks = Chunks(coded, schema, rng, chunk_rows, progress, ids)
+    chunks = Chunks(with_units(coded, schema, rng), schema, rng, chunk_rows, progress)
     with whole_file(path) as part, part.open("wb") as file:
         form.function("writer")(file, chunks)
 
@@ -69,26 +68,28 @@ def write_table(
 class Chunks:
     """The decoded rows, some at a time, with the ids of their units if there are any."""
 
-    coded: CodedTable
+    owned: Owned
     schema: Schema
     rng: np.random.Generator
     rows: int
     progress: Progress | None
-    ids: NDArray[Any] | None
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        return self.owned.ids
 
     @property
     def id_name(self) -> str | None:
-        units = self.schema.rules.unit_ids
-        return None if self.ids is None or units is None else units.name
+        return None if self.ids is None else self.schema.rules.id_column
 
     def __iter__(self) -> Iterator[tuple[list[Drawn], Any]]:
-        start, rows = 0, self.coded.rows
+        start, rows = 0, self.owned.coded.rows
         while start < rows:
             stop = min(start + self.rows, rows)
             while self.ids is not None and stop < rows and self.ids[stop] == self.ids[stop - 1]:
                 stop += 1  # a unit's rows are ordered together
             ids = None if self.ids is None else pa.array(self.ids[start:stop])
-            yield draw_table(self.coded, self.schema, self.rng, start, stop, self.ids), ids
+            yield draw_table(self.owned, self.schema, self.rng, start, stop), ids
             start = stop
             if self.progress is not None:
                 self.progress(stop, rows, "rows written")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +126,8 @@ class CheckedRows:
     unit: PrivacyUnit
     units: Path
     domain: Domain
+
+    plain: ClassVar[None] = None
 
     @property
     def report(self) -> EncodingReport:

@@ -61,10 +61,11 @@ class DuckdbEngine:
         with ExitStack() as stack:
             beside = Alongside(names, _writer(stack, path, source, unit, list(names))) if names else None
             coded, report = encode_columns(source, schema, workdir=workdir, progress=progress, beside=beside, fine=True)
+        plain = CodedTable(schema.domain, coded.columns[: len(schema.columns)])
         coded, report = _engineered(coded, report, schema, workdir)
         if progress is not None and unit.column is not None:
             progress(coded.rows, 0, "clipping")
-        return EncodedFiles(source, unit, coded, report, path if names else None, workdir)
+        return EncodedFiles(source, unit, coded, report, path if names else None, workdir, plain)
 
     def values(
         self,
@@ -139,6 +140,7 @@ class EncodedFiles:
 
     Attributes:
         units: as of `clip_records`; None where a record is a unit and has no coin.
+        plain: the codes of the schema's own columns, before its steps.
     """
 
     source: Source
@@ -147,6 +149,7 @@ class EncodedFiles:
     report: EncodingReport
     units: Path | None
     workdir: Path
+    plain: CodedTable | None = None
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
         assert self.units is not None

@@ -63,6 +63,11 @@ class Encoded(Protocol):
         """What encoding could not take as it was."""
         ...
 
+    @property
+    def plain(self) -> CodedTable | None:
+        """All rows as codes of the schema's own columns, before its steps; None where they are elsewhere."""
+        ...
+
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
         """How many records the units have, those apart that are set aside."""
         ...

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -196,6 +196,7 @@ class EncodedRows:
     rows: KeptRows
     report: EncodingReport
     workdir: Path
+    plain: ClassVar[None] = None
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
         return self.all_sizes if aside is None else self._sizes(aside)

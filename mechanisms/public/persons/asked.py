@@ -1,0 +1,33 @@
+"""What a run asks about the persons of its schema, and the part of the budget that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechanisms.public.persons.questions import PersonQuestion, person_questions
+from mechanisms.public.schema.table_schema import Schema
+
+#: The part of the budget for what is asked about persons: where records are noisy, and where they are precise.
+MOST_SHARE, LEAST_SHARE = 0.15, 0.05
+#: ε from which on the part falls, as 1/ε.
+FALLS_FROM = 2.0
+
+
+def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
+    """The questions about the persons of a schema; none where it declares no unit. They follow from it alone."""
+    unit = schema.rules.unit
+    if unit is None:
+        return ()
+    computed = {step.target for step in schema.rules.computed}
+    return person_questions(unit, [c for c in schema.columns if c.name not in computed])
+
+
+def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsilon: float) -> list[PersonQuestion]:
+    """The questions, each with the same part of the budget.
+
+    Args:
+        share: of all of them together; None: 0.15 up to ε = 2, then less, down to 0.05: where the records' own answers
+            are precise, a person's are more so.
+    """
+    whole = min(MOST_SHARE, max(LEAST_SHARE, MOST_SHARE * FALLS_FROM / epsilon)) if share is None else share
+    return [replace(q, share=whole / len(questions)) for q in questions]

@@ -1,0 +1,158 @@
+"""Exact counts of persons: the rows of each unit in their order, and what they add to each question. NOT private."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.persons.asked import questions_of
+from mechanisms.public.persons.features import times_of
+from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, tally
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.encode import value_parts
+from mechanisms.public.tables.scan import Source
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+
+#: The number of a row without an id.
+NOBODY = -1
+
+
+def person_counts(
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    plain: CodedTable,
+    *,
+    key: bytes,
+    aside: NDArray[np.bool_] | None = None,
+) -> Ints:
+    """(cells,) the exact counts of all questions about persons, one after the other.
+
+    Guarantee: what a unit adds follows from its own rows, their order among each other and the key alone, has no
+        negative entry, and sums to one person at most in each question, however many records it has.
+    Args:
+        plain: the table's rows as codes of the schema's columns, in the order of the file.
+        key: secret; chooses among the values of a constant that contradict each other within a unit.
+        aside: which rows belong to units that are set aside.
+    Cost: one pass over ids and order, a sort, and a pass over the rows for each feature; memory: 4 bytes per row and
+        column that is asked about, and 40 per row.
+    """
+    declared = schema.rules.unit
+    assert declared is not None, "the schema declares a unit"
+    persons = read_persons(source, schema, unit, plain, key=key, aside=aside)
+    return tally(persons, sheet_of(questions_of(schema)))
+
+
+def read_persons(
+    source: Source,
+    schema: Schema,
+    unit: PrivacyUnit,
+    plain: CodedTable,
+    *,
+    key: bytes,
+    aside: NDArray[np.bool_] | None = None,
+) -> Persons:
+    """The rows by unit, those of each in its order; arguments as of `person_counts`. NOT private."""
+    declared = schema.rules.unit
+    assert declared is not None, "the schema declares a unit"
+    by_name, sheet = {c.name: c for c in schema.columns}, sheet_of(questions_of(schema))
+    owners, values = _owners_and_values(source, unit, [by_name[n] for n in _numbers(declared, by_name)])
+    keys = [values[n] if n in values else np.asarray(plain.column(n), np.float64) for n in reversed(declared.order)]
+    counted = owners != NOBODY if aside is None else (owners != NOBODY) & ~aside
+    rows = np.flatnonzero(counted)
+    # what has no value stands behind all that has one; equal ones keep the order of the file
+    ranked = [np.where(np.isnan(k[rows]), np.inf, k[rows]) for k in keys]
+    members = rows[np.lexsort((*ranked, owners[rows]))].astype(np.int64)
+    changes = np.flatnonzero(np.diff(owners[members], prepend=NOBODY - 1))
+    starts = np.append(changes, members.size).astype(np.int64)
+    time = declared.times(by_name)
+    times = np.full(plain.rows, -1, np.int64) if time is None else times_of(values[time.name], time)
+    return Persons(
+        _stacked(plain, sheet),
+        times,
+        _constants(plain, schema, sheet, members, starts, key),
+        members,
+        starts,
+    )
+
+
+def contradictions(
+    plain: CodedTable, declared: PersonUnit, members: Ints, starts: Ints
+) -> dict[str, int]:
+    """Constant → persons whose records say more than one value of it. NOT private.
+
+    Args:
+        members, starts: as of `Persons`.
+    """
+    found = {}
+    for name in declared.constant if starts.size > 1 else ():
+        codes = np.asarray(plain.column(name))[members].astype(np.int64)
+        found[name] = int((np.maximum.reduceat(codes, starts[:-1]) > np.minimum.reduceat(codes, starts[:-1])).sum())
+    return found
+
+
+def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:
+    """The columns of the order whose values are numbers, dates or times; of others the codes are in order."""
+    return [n for n in declared.order if columns[n].kind in ORDERED_KINDS and columns[n].width is None]
+
+
+def _owners_and_values(
+    source: Source, unit: PrivacyUnit, columns: Sequence[Column]
+) -> tuple[Ints, dict[str, NDArray[np.float64]]]:
+    """(rows,) a number for each row's unit, NOBODY for none that counts; and the values of some columns, NaN for none."""
+    import pyarrow as pa
+
+    inner, values = value_parts(source, columns)
+    parts = {"unit": unit_id(source, unit), **inner}
+    named = ", ".join(f"{sql} AS {name}" for name, sql in parts.items())
+    outer = ", ".join(["unit", *(f"{sql} AS x{i}" for i, sql in enumerate(values))])
+    ids, read = [], [[np.zeros(0)] for _ in columns]
+    for batch in source.batches(f"SELECT {outer} FROM (SELECT {named} FROM {source.relation})"):
+        ids.append(unit_forms(batch.column(0), source, unit).cast(pa.large_string()))
+        for kept, column in zip(read, batch.columns[1:], strict=True):
+            kept.append(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
+    codes = pa.chunked_array(ids, pa.large_string()).combine_chunks().dictionary_encode().indices
+    owners = np.array(codes.cast(pa.int64()).fill_null(NOBODY), np.int64)
+    if unit.missing == "own":
+        alone = np.flatnonzero(owners == NOBODY)
+        owners[alone] = owners.max(initial=NOBODY) + 1 + np.arange(alone.size)
+    return owners, {c.name: np.concatenate(v) for c, v in zip(columns, read, strict=True)}
+
+
+def _stacked(plain: CodedTable, sheet: Sheet) -> NDArray[np.int32]:
+    """(columns, rows) the codes that are asked about."""
+    codes = np.empty((len(sheet.columns), plain.rows), np.int32)
+    for place, name in enumerate(sheet.columns):
+        codes[place] = plain.column(name)
+    return codes
+
+
+def _constants(
+    plain: CodedTable, schema: Schema, sheet: Sheet, members: Ints, starts: Ints, key: bytes
+) -> NDArray[np.int32]:
+    """(constants, persons) one code per person and constant: of several the first in a secret order, values before gaps.
+
+    The order is the same for all persons, so that nobody's choice follows from another's rows.
+    """
+    chosen = np.empty((len(sheet.constants), starts.size - 1), np.int32)
+    for place, name in enumerate(sheet.constants):
+        column = schema[name]
+        order = _secret_order(column, key)
+        rank = np.empty(column.size, np.int64)
+        rank[order] = np.arange(column.size)
+        if starts.size > 1:
+            chosen[place] = order[np.minimum.reduceat(rank[plain.column(name)[members]], starts[:-1])]
+    return chosen
+
+
+def _secret_order(column: Column, key: bytes) -> Ints:
+    """The codes of a column in an order that follows from the key: values first, then *other* and *missing*."""
+    seed = hashlib.blake2b(b"constant:" + column.name.encode(), key=key[:64], digest_size=16).digest()
+    order = np.random.Generator(np.random.Philox(key=int.from_bytes(seed))).permutation(column.size)
+    return np.concatenate([order[order < column.value_codes], order[order >= column.value_codes]]).astype(np.int64)

@@ -1,0 +1,82 @@
+"""Synthetic rows by person, in the order in which they are written: records as they are, linked; constants; times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.persons.features import times_of
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.rules.ordered import ascending
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.decode import Owned, draw
+from synthesis.persons.linking import linked_persons
+
+
+def with_persons(schema: Schema, measurements: Measurements) -> Schema:
+    """The schema, with what links rows into persons where it declares a unit and any answer about persons is there."""
+    if schema.rules.unit is None or not measurements.persons:
+        return schema
+    return replace(schema, rules=replace(schema.rules, arranged=partial(arranged, answers=measurements.persons)))
+
+
+def arranged(
+    coded: CodedTable, schema: Schema, rng: np.random.Generator, *, answers: Sequence[NoisyMarginal]
+) -> Owned:
+    """The rows of each person together and in order; ids are 1, 2, …; constants are those of the persons.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    unit = schema.rules.unit
+    assert unit is not None, "the schema declares a unit"
+    computed = {step.target for step in schema.rules.computed}
+    columns = [c for c in schema.columns if c.name not in computed]
+    time = unit.times({c.name: c for c in columns})
+    values = {n: v for name in unit.order if name not in computed for n, v in _drawn(coded, schema, name, rng).items()}
+    bound = time is not None and any(time.name in group.columns for group in schema.rules.ordered)
+    whole = np.full(coded.rows, -1, np.int64)
+    if time is not None and time.name in values:
+        whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
+    linked = linked_persons(
+        coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)), move_times=not bound
+    )
+    if time is not None and time.name in values and not bound:
+        values[time.name] = values[time.name][linked.time_of]
+    sizes = np.diff(linked.starts)
+    owners = np.repeat(np.arange(1, sizes.size + 1), sizes)
+    keys = [_key(coded, schema[n], values) for n in reversed(unit.order)]
+    order = linked.members[np.lexsort([*(k[linked.members] for k in keys), owners])]
+    codes = {a.name: np.asarray(coded.column(a.name))[order] for a in coded.domain.attributes}
+    for name, own in zip(unit.constant, linked.constants, strict=True):
+        codes[name] = np.repeat(own, sizes).astype(code_dtype(coded.domain[name].size))
+    rows = CodedTable(coded.domain, tuple(codes[a.name] for a in coded.domain.attributes))
+    return Owned(rows, owners, {n: v[order] for n, v in values.items()})
+
+
+def _drawn(
+    coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator
+) -> dict[str, NDArray[np.generic]]:
+    """Values of a column of the order; with those of every column that the schema orders with it."""
+    group = next((g for g in schema.rules.ordered if name in g.columns), None)
+    if group is None:
+        return {name: draw(np.asarray(coded.column(name)), schema[name], rng).values}
+    drawn = [draw(np.asarray(coded.column(n)), schema[n], rng).values for n in group.columns]
+    absent = [np.asarray(coded.column(n)) >= group.values for n in group.columns]
+    return dict(zip(group.columns, ascending(drawn, absent), strict=True))
+
+
+def _special(coded: CodedTable, column: Column) -> NDArray[np.bool_]:
+    """Which rows have no value of a column: *other* or *missing*."""
+    return np.asarray(coded.column(column.name)) >= column.value_codes
+
+
+def _key(coded: CodedTable, column: Column, values: dict[str, NDArray[np.generic]]) -> NDArray[np.float64]:
+    """What rows are sorted by: the values of a column, those without any behind them."""
+    own = values.get(column.name, np.asarray(coded.column(column.name)))
+    return np.where(_special(coded, column), np.inf, own.astype(np.float64))

@@ -1,0 +1,195 @@
+"""Questions about persons: what one of them adds, against counts made one by one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.persons.features import DISTINCT, Feature, Kind, difference_starts, times_of
+from mechanisms.public.persons.person_unit import parse_person_unit
+from mechanisms.public.persons.questions import PersonQuestion, person_questions, stands_where
+from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, tally
+from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.units import Neighbouring
+
+COLUMNS: dict[str, Any] = {
+    "sex": {"kind": "categorical", "values": ["f", "m"], "missing": False},
+    "day": {"kind": "integer", "min": 0, "max": 60, "bins": {"count": 6}},
+    "ward": {"kind": "categorical", "values": [f"w{i}" for i in range(12)], "missing": False},
+    "cost": {"kind": "integer", "min": 0, "max": 39, "bins": {"count": 8}},
+    "sort": {"kind": "categorical", "values": ["a", "b", "c"], "missing": True},
+}
+UNIT = {"column": "person", "constant": ["sex"], "order": "day", "records": {"max": 6}}
+
+
+def world(unit: dict[str, Any] = UNIT) -> tuple[Schema, tuple[PersonQuestion, ...]]:
+    schema = parse_schema({"name": "stays", "columns": COLUMNS}, where="stays", folder=Path())
+    own, _ = parse_person_unit(unit, {c.name: c for c in schema.columns}, where="stays")
+    assert own is not None
+    return schema, person_questions(own, schema.columns)
+
+
+SCHEMA, QUESTIONS = world()
+SIZES = {c.name: c.size for c in SCHEMA.columns}
+
+
+@st.composite
+def people(draw: st.DrawFn) -> list[tuple[int, list[dict[str, int]]]]:
+    """Persons: a constant, and records of codes and a time (−1: none), in order."""
+    record = st.fixed_dictionaries({n: st.integers(0, s - 1) for n, s in SIZES.items()} | {"time": st.integers(-1, 60)})
+    return draw(
+        st.lists(st.tuples(st.integers(0, 1), st.lists(record, min_size=1, max_size=9)), min_size=1, max_size=5)
+    )
+
+
+def as_persons(given_people: list[tuple[int, list[dict[str, int]]]]) -> Persons:
+    sheet, records = sheet_of(QUESTIONS), [r for _, own in given_people for r in own]
+    return Persons(
+        np.array([[r[n] for r in records] for n in sheet.columns], np.int32).reshape(len(sheet.columns), -1),
+        np.array([r["time"] for r in records], np.int64),
+        np.array([[sex for sex, _ in given_people]], np.int32),
+        np.arange(len(records), dtype=np.int64),
+        np.cumsum([0, *(len(own) for _, own in given_people)]).astype(np.int64),
+    )
+
+
+def cell(feature: Feature, sex: int, own: list[dict[str, int]], i: int) -> int:
+    """A feature's cell, from its definition."""
+
+    def between(earlier: int, later: int) -> int:
+        starts = feature.groups
+        if earlier < 0 or later < 0:
+            return len(starts)
+        return max(k for k, s in enumerate(starts) if s <= max(later - earlier, 0))
+
+    codes = [r[feature.column] for r in own] if feature.column in SIZES else []
+    match feature.kind:
+        case Kind.RECORDS:
+            return feature.groups[min(len(own), len(feature.groups)) - 1]
+        case Kind.CONSTANT:
+            return feature.groups[sex]
+        case Kind.FIRST:
+            return feature.groups[codes[0]]
+        case Kind.SPAN:
+            return between(own[0]["time"], own[-1]["time"])
+        case Kind.DISTINCT:
+            return min(len(set(codes)), feature.size) - 1
+        case Kind.MEAN:
+            values = [c for c in codes if c < feature.groups[0]]
+            return sum(values) * (feature.size - 1) // (len(values) * feature.groups[0]) if values else feature.size - 1
+        case Kind.VALUE:
+            return feature.groups[codes[i]]
+        case Kind.NEXT:
+            return feature.groups[codes[i + 1]]
+        case Kind.SAME:
+            return int(codes[i] == codes[i + 1])
+    return between(own[i]["time"], own[i + 1]["time"])
+
+
+def brute(question: PersonQuestion, given_people: list[tuple[int, list[dict[str, int]]]]) -> np.ndarray[Any, Any]:
+    counts: Counter[int] = Counter()
+    for sex, own in given_people:
+        items = {"persons": 1, "records": len(own), "steps": len(own) - 1}[question.level]
+        for i in range(items):
+            at = np.ravel_multi_index([cell(f, sex, own, i) for f in question.features], question.shape)
+            counts[int(at)] += WHOLE // items
+    return np.array([counts[i] for i in range(question.query.columns)])
+
+
+@settings(deadline=None)
+@given(people())
+def test_counts_are_those_made_one_by_one(given_people: list[tuple[int, list[dict[str, int]]]]) -> None:
+    found = by_question(tally(as_persons(given_people), sheet_of(QUESTIONS)), QUESTIONS)
+    for question, counts in zip(QUESTIONS, found, strict=True):
+        assert counts.tolist() == brute(question, given_people).tolist(), question.label
+
+
+@settings(deadline=None)
+@given(people())
+def test_one_person_more_adds_one_at_most_and_takes_nothing(
+    given_people: list[tuple[int, list[dict[str, int]]]],
+) -> None:
+    sheet = sheet_of(QUESTIONS)
+    whole, less = tally(as_persons(given_people), sheet), np.zeros(sheet.cells, np.int64)
+    if len(given_people) > 1:
+        less = tally(as_persons(given_people[:-1]), sheet)
+    for question, more in zip(QUESTIONS, by_question(whole - less, QUESTIONS), strict=True):
+        assert (more >= 0).all()
+        for norm, moved in (("l1", more.sum()), ("l2", math.sqrt((more.astype(float) ** 2).sum()))):
+            bound = question.sensitivity(norm=norm, neighbouring=Neighbouring.ADD_REMOVE, max_records=50)  # type: ignore[arg-type]
+            assert moved <= bound * WHOLE
+
+
+@pytest.mark.parametrize(("relation", "l1", "l2"), [("add_remove", 1, 1), ("replace", 2, math.sqrt(2))])
+def test_sensitivities_do_not_grow_with_the_clip(relation: str, l1: float, l2: float) -> None:
+    for question in QUESTIONS:
+        for most in (1, 20):
+            own = {"neighbouring": Neighbouring(relation), "max_records": most}
+            assert question.sensitivity(norm="l1", **own) == pytest.approx(l1)  # type: ignore[arg-type]
+            assert question.sensitivity(norm="l2", **own) == pytest.approx(l2)  # type: ignore[arg-type]
+
+
+def test_every_feature_stands_at_its_level_and_within_its_size() -> None:
+    assert all(stands_where(q) for q in QUESTIONS)
+    for feature in (f for q in QUESTIONS for f in q.features):
+        if feature.kind in {Kind.VALUE, Kind.NEXT, Kind.FIRST, Kind.CONSTANT, Kind.RECORDS}:
+            assert set(feature.groups) == set(range(feature.size)), feature.label
+
+
+def test_the_questions_are_those_of_the_docstring() -> None:
+    labels = [" × ".join(q.label) for q in QUESTIONS]
+    assert labels[0] == "persons: records"
+    assert "persons: records × sex" in labels
+    assert {"records: sex × ward", "records: sex × cost", "records: sex × day"} & {*labels} == {
+        "records: sex × cost",
+        "records: sex × day",
+    }
+    assert "steps: records × same ward × gap day" in labels
+    assert {"persons: records × mean cost", "persons: records × distinct ward", "steps: cost × next cost"} <= {*labels}
+    assert "steps: sort × next sort" in labels
+    assert len(labels) == len(set(labels))
+    assert DISTINCT == 7
+
+
+def test_one_record_a_person_has_no_steps() -> None:
+    _, questions = world(UNIT | {"records": {"max": 1}})
+    assert {q.level for q in questions} == {"persons", "records"}
+
+
+def test_differences_grow_and_end_at_the_range() -> None:
+    starts = difference_starts(SCHEMA["day"])
+    assert starts[:5] == (0, 1, 2, 3, 4)
+    assert list(starts) == sorted(set(starts))
+    assert starts[-1] <= 61
+    days = parse_schema({"name": "x", "columns": {"d": {"kind": "date", "min": "1990-01-01", "max": "2020-01-01", "bins": {"count": 10}}}}, where="x")["d"]  # fmt: skip
+    assert len(difference_starts(days)) <= 20
+    assert times_of(np.array([np.nan, days.low, days.low + 3]), days).tolist() == [-1, 0, 3]
+
+
+def mistakes() -> Iterator[tuple[Any, str]]:
+    yield "person", "unit: got 'person'"
+    yield {"constant": ["sex"]}, "unit: got"
+    yield UNIT | {"column": "ward"}, "'ward' is a column of the schema"
+    yield UNIT | {"orders": "day"}, "unknown field 'orders'"
+    yield UNIT | {"order": "dya"}, "no column 'dya'"
+    yield UNIT | {"order": "ward"}, "have no order that is known"
+    yield UNIT | {"constant": ["day"]}, "is constant and orders"
+    yield UNIT | {"constant": ["sex", "sex"]}, "cannot stand here"
+    for most in (0, -1, True, "20", 10_001, None):
+        yield UNIT | {"records": {"max": most}}, "unit: records"
+    yield {k: v for k, v in UNIT.items() if k != "records"}, "unit: records"
+
+
+@pytest.mark.parametrize(("given_unit", "words"), [*mistakes()])
+def test_a_mistake_names_the_field(given_unit: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        parse_person_unit(given_unit, {c.name: c for c in SCHEMA.columns}, where="stays")
