@@ -42,6 +42,8 @@ def tied_columns(schema: Schema) -> frozenset[str]:
     names |= {n for pair in rules.mapped for n in (pair.target, pair.source)}
     if rules.unit_ids is not None:
         names |= {*rules.unit_ids.same, *rules.unit_ids.order_by}
+    if rules.unit is not None:
+        names |= {*rules.unit.constant, *rules.unit.order}
     return frozenset(names)
 
 
