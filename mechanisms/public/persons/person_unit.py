@@ -5,11 +5,13 @@ All of it is a public fact, part of the released schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.rules.computed import Computed
+from mechanisms.public.rules.transforms import Step
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fields import FieldDict, as_text
 from mechanisms.public.units import MAX_RECORDS
@@ -77,6 +79,37 @@ def parse_person_unit(
     content |= {k: list(v) for k, v in (("constant", constant), ("order", order)) if v}
     most = _most(given.get("records"), where)
     return PersonUnit(name, most, constant, order), content | {"records": {"max": most}}
+
+
+def check_unit_apart(
+    unit: PersonUnit,
+    columns: Mapping[str, Column],
+    steps: Sequence[Step],
+    others: Mapping[str, Sequence[str]],
+    where: str,
+) -> None:
+    """Refuse what is said of the constants' codes in records: they are measured once per unit, not with the records.
+
+    An expression may read them: it is computed from the values that are written.
+
+    Args:
+        steps: those that other rules make.
+        others: further rules → the columns that they name.
+    Raises:
+        UserError: names the rule and the column; or no column is left to measure in records.
+    """
+    named = {s.rule: s.takes if isinstance(s, Computed) else (*s.takes, *s.reads) for s in steps}
+    for name in unit.constant:
+        column = columns[name]
+        own = {"joint_bins": column.joint_bins, "one_way_only": column.one_way_only, "fine": column.fine}
+        said = [f"column {name!r}: {field}" for field, value in own.items() if value]
+        if rules := said + [rule for rule, names in (*named.items(), *others.items()) if name in names]:
+            problem = f"{rules[0]}: {name!r} is constant in each unit, and not measured with the records"
+            fix = "leave it out of the rule, or out of unit: constant"
+            raise UserError(problem, where=where, fix=fix)
+    if len(unit.constant) == len(columns):
+        fix = "a column that changes from record to record; or one row per person, without unit"
+        raise UserError("unit: constant: no column is left to measure in records", where=where, fix=fix)
 
 
 def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:

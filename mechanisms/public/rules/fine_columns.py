@@ -43,7 +43,7 @@ def tied_columns(schema: Schema) -> frozenset[str]:
     if rules.unit_ids is not None:
         names |= {*rules.unit_ids.same, *rules.unit_ids.order_by}
     if rules.unit is not None:
-        names |= {*rules.unit.order}
+        names |= {*rules.unit.constant, *rules.unit.order}
     return frozenset(names)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.persons.person_unit import PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, check_apart, parse_computed
 from mechanisms.public.rules.joint_bins import coarsened
@@ -22,14 +23,14 @@ from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import parse_availability, parse_derive, parse_recode
 from mechanisms.public.rules.structural_zeros import Zeros, joined, permuted
-from mechanisms.public.rules.transforms import Constant, Step, Unmeasured
+from mechanisms.public.rules.transforms import Constant, OfUnit, Step, Unmeasured
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fields import FieldDict, Fields
 
 #: The fields of a schema that hold rules.
-RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "unit_id")
+RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "unit", "unit_id")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Rules:
         ordered: groups of columns whose values ascend in every row.
         unit_ids: how synthetic rows get the id of a unit, or None.
         mapped: columns that are filled from another by a mapping measured with noise.
+        unit: whose records belong together, and what is constant in them; or None.
+        arranged: what links synthetic rows into persons, by noisy answers; None until there are any.
     """
 
     declared: Fields = field(default_factory=dict, hash=False)
@@ -51,6 +54,13 @@ class Rules:
     ordered: tuple[Ordered, ...] = ()
     unit_ids: UnitIds | None = None
     mapped: tuple[Mapped, ...] = ()
+    unit: PersonUnit | None = None
+    arranged: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def id_column(self) -> str:
+        """The column of synthetic unit ids behind all others; empty where there is none."""
+        return self.unit.column if self.unit is not None else self.unit_ids.name if self.unit_ids is not None else ""
 
     @property
     def computed(self) -> tuple[Computed, ...]:
@@ -94,26 +104,38 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
                 step, content = parse(str(name), entry, by_name, where=where)
             declared.setdefault(field_name, {})[str(name)] = content
             steps.append(step)
+    unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
+    ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, where=where, folder=folder)
+    mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
+    more = {"impossible": patterns, "ordered": orders, "unit": unit_content, "unit_id": ids_content, "mapped": pairs}
+    declared |= {k: v for k, v in more.items() if v}
+    others = {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
+    others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
+    if unit is not None:
+        if ids is not None:
+            fix = "unit alone: synthetic units get their ids, and their records, by it"
+            raise UserError("unit and unit_id", where=where, fix=fix)
+        check_unit_apart(unit, by_name, steps, others, where)
+        steps += [OfUnit.of(by_name[n].attribute) for n in unit.constant]
     steps += [Constant.of(c.name) for c in columns if c.constant]
     steps += [Unmeasured.of(c.attribute) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
-    declared |= {k: v for k, v in (("impossible", patterns), ("ordered", orders)) if v}
-    ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, where=where, folder=folder)
-    declared |= {} if ids is None else {"unit_id": ids_content}
-    mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
-    declared |= {"mapped": pairs} if pairs else {}
-    rules = Rules(declared, tuple(steps), zeros, ordered, ids, mapped)
-    others = {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
-    others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
+    rules = Rules(declared, tuple(steps), zeros, ordered, ids, mapped, unit)
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
+    others["unit"] = [] if unit is None else list(unit.order)
     check_apart(rules.computed, steps, others, where)
-    for rule, named in others.items():
-        for name in named:
-            if name in by_name and by_name[name].unmeasured:
+    _check_measured(others, by_name, where)
+    return rules
+
+
+def _check_measured(named: Mapping[str, Sequence[str]], columns: Mapping[str, Column], where: str) -> None:
+    """UserError where a rule names a column of which nothing is measured."""
+    for rule, names in named.items():
+        for name in names:
+            if name in columns and columns[name].unmeasured:
                 fix = "take unmeasured away, or leave the column out of the rule"
                 raise UserError(f"{rule}: nothing is known of {name!r}", where=where, fix=fix)
-    return rules
 
 
 def of_codes(given: Mapping[Any, Any]) -> FieldDict:

@@ -149,6 +149,16 @@ class Unmeasured(Unread):
         return {self.target: rng.integers(0, self.size, rows).astype(code_dtype(self.size))}
 
 
+class OfUnit(Unread):
+    """A column that is the same in all records of a unit: measured once per unit, and written when units are made."""
+
+    word: ClassVar[str] = "unit: constant"
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> OfUnit:
+        return cls(attribute.name, attribute.size, (), (), np.zeros(1, code_dtype(attribute.size)))
+
+
 @dataclass(frozen=True, eq=False)
 class Recode(Step):
     """A group of columns as one attribute whose codes are the combinations that can occur.
