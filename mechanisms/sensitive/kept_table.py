@@ -116,6 +116,5 @@ def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     counts = kept_counts(place / ("counts" if weights is None else "weighted"))
     coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
     report = EncodingReport(*facts["encoding"])
-    complete = facts["complete"]
-    counts_of_units = {"sizes": sizes, "histogram": histogram, "persons": persons}
-    return PrivateTable(coded, unit, report, complete=complete, kept=place, **counts_of_units)
+    private = PrivateTable(coded, unit, report, complete=facts["complete"], kept=place)
+    return replace(private, sizes=sizes, histogram=histogram, persons=persons)

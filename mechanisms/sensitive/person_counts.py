@@ -82,9 +82,7 @@ def read_persons(
     )
 
 
-def contradictions(
-    plain: CodedTable, declared: PersonUnit, members: Ints, starts: Ints
-) -> dict[str, int]:
+def contradictions(plain: CodedTable, declared: PersonUnit, members: Ints, starts: Ints) -> dict[str, int]:
     """Constant → persons whose records say more than one value of it. NOT private.
 
     Args:

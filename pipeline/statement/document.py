@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.persons.questions import PERSONS
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS
@@ -66,13 +67,14 @@ def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
 
 
 def _measured(events: Sequence[Json]) -> JsonDict:
-    """Of how many columns, and of how many combinations of them, there are noisy counts; and whether of units."""
+    """Of how many columns, and of how many combinations of them, there are noisy counts; and whether of units; how many of persons."""
     answered = [e for e in events if e.get("clique") and e["answered"]]
-    cliques = {tuple(e["clique"]) for e in answered if not e["id"].startswith(UNITS)}
+    cliques = {tuple(e["clique"]) for e in answered if not e["id"].startswith((UNITS, PERSONS))}
     # A column and its fine cells are one.
     columns = len({name.removesuffix(FINE) for c in cliques for name in c})
     units = any(e["id"].startswith(UNITS) for e in answered)
-    return {"columns": columns, "combinations": sum(len(c) > 1 for c in cliques), "units": units}
+    persons = sum(e["id"].startswith(PERSONS) for e in answered)
+    return {"columns": columns, "combinations": sum(len(c) > 1 for c in cliques), "units": units, "persons": persons}
 
 
 def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, float]) -> JsonDict | None:

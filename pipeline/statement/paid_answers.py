@@ -162,9 +162,11 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
             return UnitMovements(needed, shapes, unknown, wrong)
         needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation, max_records=most)
         shapes[counted.event] = (most, most)
-    asked = by_label(person_questions(load_released_schema(release / "schema.yaml"))) if measurements.persons else {}
+    of_schema = (
+        by_label(person_questions(load_released_schema(release / "schema.yaml"))) if measurements.persons else {}
+    )
     for answer in measurements.persons:
-        about = asked.get(answer.clique)
+        about = of_schema.get(answer.clique)
         if about is None or not isinstance(answer.query, Identity) or answer.query.columns != about.query.columns:
             wrong = f"{' × '.join(answer.clique)} is nothing that the schema asks about persons"
             return UnitMovements(needed, shapes, unknown, wrong)

@@ -17,6 +17,7 @@ from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.persons.questions import PERSONS
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.rules.unit_histogram import UNITS
 from mechanisms.public.schema.table_schema import Schema
@@ -173,8 +174,8 @@ def _wrong_ids(statement: Json) -> str:
             rank, fits = 1, stage == RESERVE and bought and scores_paid(name) == (receipt.get("scores") or 0)
         elif "accept" in receipt:
             rank, fits, criteria = 3, stage is None and name == f"{ACCEPT}{criteria}", criteria + 1
-        elif stage is None and name.startswith(UNITS):
-            rank, fits = 2, True
+        elif stage is None and name.startswith((UNITS, PERSONS)):
+            rank, fits = 2, name.startswith(UNITS) or name == f"{PERSONS}{joined}"
         else:
             place = int(name.partition(":")[0])
             names = {f"{place:04d}:{joined}"} if stage is None else {f"{place:04d}:{stage}:{c}" for c in ("", joined)}

@@ -26,9 +26,7 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     return replace(schema, rules=replace(schema.rules, arranged=partial(arranged, answers=measurements.persons)))
 
 
-def arranged(
-    coded: CodedTable, schema: Schema, rng: np.random.Generator, *, answers: Sequence[NoisyMarginal]
-) -> Owned:
+def arranged(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, answers: Sequence[NoisyMarginal]) -> Owned:
     """The rows of each person together and in order; ids are 1, 2, …; constants are those of the persons.
 
     Guarantee: post-processing; costs no privacy.
@@ -43,9 +41,7 @@ def arranged(
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
         whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
-    linked = linked_persons(
-        coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)), move_times=not bound
-    )
+    linked = linked_persons(coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)), move_times=not bound)
     if time is not None and time.name in values and not bound:
         values[time.name] = values[time.name][linked.time_of]
     sizes = np.diff(linked.starts)
@@ -59,9 +55,7 @@ def arranged(
     return Owned(rows, owners, {n: v[order] for n, v in values.items()})
 
 
-def _drawn(
-    coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator
-) -> dict[str, NDArray[np.generic]]:
+def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator) -> dict[str, NDArray[np.generic]]:
     """Values of a column of the order; with those of every column that the schema orders with it."""
     group = next((g for g in schema.rules.ordered if name in g.columns), None)
     if group is None:

@@ -165,11 +165,11 @@ def _of_person(
     """The cell of a feature of a person."""
     kind, column, first, count, size = feature[0], feature[1], feature[2], feature[3], feature[4]
     if kind == RECORDS:
-        return groups[first + min(stop - start, count) - 1]
+        return int(groups[first + min(stop - start, count) - 1])
     if kind == CONSTANT:
-        return groups[first + constants[column, person]]
+        return int(groups[first + constants[column, person]])
     if kind == FIRST:
-        return groups[first + codes[column, members[start]]]
+        return int(groups[first + codes[column, members[start]]])
     if kind == SPAN:
         return _difference(groups, first, count, times[members[start]], times[members[stop - 1]])
     if kind == DISTINCT:
@@ -182,9 +182,9 @@ def _of_record(feature: Ints, groups: Ints, codes: NDArray[np.int32], times: Int
     """The cell of a feature of a record and the next one."""
     kind, column, first, count = feature[0], feature[1], feature[2], feature[3]
     if kind == VALUE:
-        return groups[first + codes[column, one]]
+        return int(groups[first + codes[column, one]])
     if kind == NEXT:
-        return groups[first + codes[column, following]]
+        return int(groups[first + codes[column, following]])
     if kind == SAME:
         return 1 if codes[column, one] == codes[column, following] else 0
     return _difference(groups, first, count, times[one], times[following])

@@ -149,7 +149,8 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> O
     """The rows in the order in which they are written, and their units' ids where any are known."""
     rules = schema.rules
     if rules.arranged is not None:
-        return rules.arranged(coded, schema, rng)
+        rows: Owned = rules.arranged(coded, schema, rng)
+        return rows
     if rules.unit_ids is None or not rules.unit_ids.known:
         return Owned(coded)
     order, ids = assign_units(coded, rules.unit_ids, rng)
