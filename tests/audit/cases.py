@@ -249,7 +249,7 @@ def _admitted(
 
 
 def _fits(schema: str, selection: str, column: bool) -> bool:
-    if schema == "histogram" or schema in FINDS_C:
+    if schema in ("histogram", "persons") or schema in FINDS_C:
         return column
     if selection in PRIVBASIS and schema in ("rules", "recode"):  # one binary column is left
         return False

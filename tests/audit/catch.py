@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from tests.audit import mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity
+from tests.audit import (
+    mutants_accounting,
+    mutants_beside,
+    mutants_choosing,
+    mutants_noise,
+    mutants_persons,
+    mutants_sensitivity,
+)
 from tests.audit.beside import check_beside
 from tests.audit.choosing import (
     check_booked,
@@ -35,7 +42,7 @@ from tests.audit.tight import audits
 from tests.audit.totals import recomputed
 
 #: The files whose import registers the mutants.
-FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity)
+FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_persons, mutants_sensitivity)
 Check = Callable[[Path], object]
 
 

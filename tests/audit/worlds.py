@@ -63,6 +63,7 @@ SCHEMAS = {
     "fine": "leave_out: [uid]\n",
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
+    "persons": "unit: {column: uid, constant: [e], order: a, records: {max: 2}}\n",
     "discover": "",
     "records": "leave_out: [uid]\n",
     "discover all": "",
