@@ -384,6 +384,7 @@ class Plan:
             **({"method": dict(self.method)} if self.method else {}),
             "measurements": [c.to_json(own) for c in self.slots],
             "histogram": self.histogram and self.histogram.to_json(own),
+            **({"persons": [c.to_json(own) for c in self.persons]} if self.persons else {}),
             "accept": [c.to_json(own) for c in self.scores],
             **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
             **({"discovery": [c.to_json(own) for c in discovered]} if (discovered := self.of("discover")) else {}),

@@ -147,6 +147,7 @@ def _spent(facts: JsonDict) -> list[str]:
         f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"
         + (f", {_choices(choices, scores)}" if choices else "")
         + _later(facts),
+        *_of_persons(facts),
         *_accepting(facts),
         *_pairs(facts["compared"]),
         *([facts["selected"]] if facts["selected"] else []),
@@ -172,6 +173,7 @@ def _charges(facts: JsonDict, shown: int) -> list[str]:
     page = io.StringIO()
     table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
     further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)] + facts["accept"]
+    further += facts.get("persons", []) if shown >= SHOWN else []
     charges = facts.get("discovery", []) + facts["measurements"]
     for m in [*charges[:shown], *further]:
         table.add_row(*_row(m))
@@ -197,6 +199,22 @@ def _later(facts: JsonDict) -> str:
     look = "a second look and to " if facts["method"]["kind"] == "auto" else ""
     decided = "marginals that these noisy answers decide: the end of a run says how many"
     return f"; the other {share:.3g} % goes to {look}{decided}"
+
+
+def _of_persons(facts: JsonDict) -> list[str]:
+    """What is asked once per unit, and how much less noise it has than if it were asked of records."""
+    asked = facts.get("persons", [])
+    if not asked:
+        return []
+    share, noise = 100 * math.fsum(m["share"] for m in asked), asked[0]["stddev"]
+    many = f"{len(asked)} histogram{'s' * (len(asked) > 1)} of units, their records and neighbours among these"
+    own = f"{many}, for {share:.3g} % of the budget: noise ± {noise:,.3g} units a cell"
+    most = facts["max_records"]
+    return [
+        own
+        if most == 1
+        else f"{own}, as a unit weighs 1 there; of records, of which {most:,} count, {most} times as much"
+    ]
 
 
 def _accepting(facts: JsonDict) -> list[str]:
