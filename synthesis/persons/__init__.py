@@ -1,1 +1,1 @@
-"""Whole persons: noisy answers about them become targets, and records are linked until they fit. Post-processing."""
+"""Synthetic records linked into persons, so that noisy answers about persons hold; no record is changed."""

@@ -191,6 +191,61 @@ def _of_record(feature: Ints, groups: Ints, codes: NDArray[np.int32], times: Int
 
 
 @compiled
+def weigh_person(
+    cells: Ints,
+    weights: Ints,
+    questions: Ints,
+    features: Ints,
+    groups: Ints,
+    codes: NDArray[np.int32],
+    times: Ints,
+    constants: NDArray[np.int32],
+    members: Ints,
+    start: int,
+    stop: int,
+    person: int,
+    seen: Ints,
+) -> int:
+    """Write the cells that a person adds to, and the weights; returns how many.
+
+    They stand in the order of the questions, of one the records or steps in their order: persons of equally many
+    records have equally many entries, with the same weights.
+
+    Args:
+        cells, weights: room for at least questions × records.
+        start, stop: where the person's records stand in `members`; at least one.
+        seen: room for distinct codes.
+    """
+    records, written = stop - start, 0
+    for q in range(len(questions)):
+        level, low, number, cell = questions[q, 0], questions[q, 1], questions[q, 2], questions[q, 3]
+        items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
+        if items == 0:
+            continue
+        moving = 0
+        for f in range(low, low + number):
+            if features[f, 0] <= MEAN:
+                part = _of_person(features[f], groups, codes, times, constants, members, start, stop, person, seen)
+                cell += part * features[f, 5]
+            else:
+                moving += 1
+        weight = WHOLE // items
+        if moving == 0:
+            cells[written], weights[written] = cell, weight * items
+            written += 1
+            continue
+        for i in range(start, start + items):
+            following = members[i + 1] if i + 1 < stop else members[i]
+            own = cell
+            for f in range(low, low + number):
+                if features[f, 0] > MEAN:
+                    own += _of_record(features[f], groups, codes, times, members[i], following) * features[f, 5]
+            cells[written], weights[written] = own, weight
+            written += 1
+    return written
+
+
+@compiled
 def add_person(
     counts: Ints,
     sign: int,
@@ -206,37 +261,14 @@ def add_person(
     person: int,
     seen: Ints,
 ) -> None:
-    """Add a person's weights to the counts of all questions, or take them away.
-
-    Args:
-        sign: 1 or −1.
-        start, stop: where the person's records stand in `members`; at least one.
-        seen: room for distinct codes.
-    """
-    records = stop - start
-    for q in range(len(questions)):
-        level, low, number, cell = questions[q, 0], questions[q, 1], questions[q, 2], questions[q, 3]
-        items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
-        if items == 0:
-            continue
-        moving = 0
-        for f in range(low, low + number):
-            if features[f, 0] <= MEAN:
-                part = _of_person(features[f], groups, codes, times, constants, members, start, stop, person, seen)
-                cell += part * features[f, 5]
-            else:
-                moving += 1
-        weight = sign * (WHOLE // items)
-        if moving == 0:
-            counts[cell] += weight * items
-            continue
-        for i in range(start, start + items):
-            following = members[i + 1] if i + 1 < stop else members[i]
-            own = cell
-            for f in range(low, low + number):
-                if features[f, 0] > MEAN:
-                    own += _of_record(features[f], groups, codes, times, members[i], following) * features[f, 5]
-            counts[own] += weight
+    """Add a person's weights to the counts of all questions, or take them away: sign is 1 or −1."""
+    room = len(questions) * (stop - start)
+    cells, weights = np.empty(room, np.int64), np.empty(room, np.int64)
+    written = weigh_person(
+        cells, weights, questions, features, groups, codes, times, constants, members, start, stop, person, seen
+    )
+    for k in range(written):
+        counts[cells[k]] += sign * weights[k]
 
 
 @compiled

@@ -1,0 +1,261 @@
+"""An arrangement of records into persons as arrays for compiled loops, and how a change of it is tried and taken back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.jit import compiled
+from mechanisms.public.persons.tally import MEAN, OF_PERSON, OF_RECORDS, Ints, Persons, Sheet, tally, weigh_person
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+#: Room for the distinct codes of a person.
+DISTINCT_ROOM = 64
+
+
+class Wanted(NamedTuple):
+    """The questions as of a `Sheet`, and per cell the wanted count and how much a squared difference counts.
+
+    Attributes:
+        codes: (columns, records).
+        targets: (cells,) in the unit of the tallies.
+        weights: (cells,) 0 for a cell that nothing is known about.
+    """
+
+    questions: Ints
+    features: Ints
+    groups: Ints
+    codes: Codes
+    targets: Floats
+    weights: Floats
+
+
+class Links(NamedTuple):
+    """Who holds which record, and which record holds which time.
+
+    A slot is a place in `members`; a token is a time of one record of the table, numbered by bin and time.
+
+    Attributes:
+        members: (records,) the record in each slot.
+        starts: (persons + 1,) the first slot of each person.
+        owners: (records,) the person of each slot.
+        places: (records,) the slot of each record.
+        times: (records,) the time that each record holds.
+        tokens: (records,) the token that each record holds; `holders` the record that holds each token.
+        constants: (constants, persons).
+        cells: the cells that each person adds to, as `weigh_person` writes them; `begins` where each person's begin.
+        counts: (cells,) the tally of the arrangement.
+    """
+
+    members: Ints
+    starts: Ints
+    owners: Codes
+    places: Ints
+    times: Ints
+    tokens: Ints
+    holders: Ints
+    constants: Codes
+    cells: Codes
+    begins: Ints
+    counts: Ints
+
+
+class Room(NamedTuple):
+    """Entries of a person, and what two persons were before a change.
+
+    Attributes:
+        cells: (most entries,) of the person counted last; `seen` room for its distinct codes.
+        weights, old_cells: (2, most entries); old_members: (2, most records).
+    """
+
+    cells: Ints
+    weights: Ints
+    seen: Ints
+    old_cells: Ints
+    old_members: Ints
+
+
+@compiled
+def entries_of(questions: Ints, features: Ints, records: int) -> int:
+    """How many entries a person of so many records has in a tally."""
+    entries = 0
+    for q in range(len(questions)):
+        level, low, number = questions[q, 0], questions[q, 1], questions[q, 2]
+        items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
+        moving = 0
+        for f in range(low, low + number):
+            if features[f, 0] > MEAN:
+                moving += 1
+        entries += items if moving > 0 else min(items, 1)
+    return entries
+
+
+@compiled
+def _entries(questions: Ints, features: Ints, starts: Ints) -> Ints:
+    begins = np.zeros(len(starts), np.int64)
+    for person in range(len(starts) - 1):
+        begins[person + 1] = begins[person] + entries_of(questions, features, starts[person + 1] - starts[person])
+    return begins
+
+
+@compiled
+def _write_cells(wanted: Wanted, links: Links, room: Room) -> None:
+    for person in range(len(links.starts) - 1):
+        written = weigh_person(
+            room.cells, room.weights[0], wanted.questions, wanted.features, wanted.groups, wanted.codes, links.times,
+            links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
+        )  # fmt: skip
+        for k in range(written):
+            links.cells[links.begins[person] + k] = room.cells[k]
+
+
+def links_of(persons: Persons, tokens: Ints, sheet: Sheet, wanted: Wanted) -> tuple[Links, Room]:
+    """The arrangement as arrays, counted, and room to change it; members and times are copied.
+
+    Args:
+        persons: of one record or more each.
+        tokens: (records,) the token that each record holds.
+    """
+    records, sizes = persons.members.size, np.diff(persons.starts)
+    places, holders = np.empty(records, np.int64), np.empty(records, np.int64)
+    places[persons.members], holders[tokens] = np.arange(records), np.arange(records)
+    begins = _entries(sheet.questions, sheet.features, persons.starts)
+    most = int(sizes.max(initial=1))
+    entries = max(len(sheet.questions), 1) * most
+    links = Links(
+        persons.members.copy(), persons.starts, np.repeat(np.arange(sizes.size, dtype=np.int32), sizes), places,
+        persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
+        np.zeros(int(begins[-1]), np.int32), begins, tally(persons, sheet),
+    )  # fmt: skip
+    room = Room(
+        np.zeros(entries, np.int64), np.zeros((2, entries), np.int64), np.zeros(DISTINCT_ROOM, np.int64),
+        np.zeros((2, entries), np.int64), np.zeros((2, most), np.int64),
+    )  # fmt: skip
+    _write_cells(wanted, links, room)
+    return links, room
+
+
+@compiled
+def cost_of(wanted: Wanted, counts: Ints) -> float:
+    """Σ over cells of weight × (count − target)²."""
+    cost = 0.0
+    for k in range(len(counts)):
+        cost += wanted.weights[k] * (counts[k] - wanted.targets[k]) ** 2
+    return cost
+
+
+@compiled
+def keep(links: Links, room: Room, side: int, person: int) -> None:
+    """Remember a person's records in their order."""
+    start = links.starts[person]
+    for i in range(start, links.starts[person + 1]):
+        room.old_members[side, i - start] = links.members[i]
+
+
+@compiled
+def put_back(links: Links, room: Room, side: int, person: int) -> None:
+    """Give a person its records again, in the order remembered."""
+    start = links.starts[person]
+    for i in range(start, links.starts[person + 1]):
+        links.members[i] = room.old_members[side, i - start]
+        links.places[links.members[i]] = i
+
+
+@compiled
+def in_order(links: Links, person: int) -> None:
+    """Sort a person's records by time, none last; equal ones keep their order."""
+    start, stop = links.starts[person], links.starts[person + 1]
+    for i in range(start + 1, stop):
+        record, place = links.members[i], i
+        time = links.times[record]
+        while place > start:
+            before = links.times[links.members[place - 1]]
+            if time < 0 or (before >= 0 and before <= time):
+                break
+            links.members[place] = links.members[place - 1]
+            links.places[links.members[place]] = place
+            place -= 1
+        links.members[place] = record
+        links.places[record] = place
+
+
+@compiled
+def swap_times(links: Links, a: int, b: int) -> None:
+    """Two records exchange their times."""
+    links.times[a], links.times[b] = links.times[b], links.times[a]
+    links.tokens[a], links.tokens[b] = links.tokens[b], links.tokens[a]
+    links.holders[links.tokens[a]], links.holders[links.tokens[b]] = a, b
+
+
+@compiled
+def swap_slots(links: Links, a: int, b: int) -> None:
+    """Two records exchange their slots."""
+    one, other = links.places[a], links.places[b]
+    links.members[one], links.members[other] = b, a
+    links.places[a], links.places[b] = other, one
+
+
+@compiled
+def _step(wanted: Wanted, links: Links, cell: int, weight: int) -> float:
+    """Add a weight to a cell; returns by how much the cost rises."""
+    gap = links.counts[cell] - wanted.targets[cell]
+    links.counts[cell] += weight
+    return wanted.weights[cell] * weight * (2.0 * gap + weight)
+
+
+@compiled
+def recount(wanted: Wanted, links: Links, room: Room, side: int, person: int) -> float:
+    """Count a changed person anew, and remember the cells before; returns by how much the cost rises."""
+    written = weigh_person(
+        room.cells, room.weights[side], wanted.questions, wanted.features, wanted.groups, wanted.codes, links.times,
+        links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
+    )  # fmt: skip
+    rise, begin = 0.0, links.begins[person]
+    for k in range(written):
+        before, after = links.cells[begin + k], room.cells[k]
+        room.old_cells[side, k] = before
+        if before != after:
+            rise += _step(wanted, links, before, -room.weights[side, k])
+            rise += _step(wanted, links, after, room.weights[side, k])
+            links.cells[begin + k] = after
+    return rise
+
+
+@compiled
+def _uncount(links: Links, room: Room, side: int, person: int) -> None:
+    """Take a recount back; the weights are those of a person of as many records."""
+    begin = links.begins[person]
+    for k in range(links.begins[person + 1] - begin):
+        before, after = room.old_cells[side, k], links.cells[begin + k]
+        if before != after:
+            links.counts[after] -= room.weights[side, k]
+            links.counts[before] += room.weights[side, k]
+            links.cells[begin + k] = before
+
+
+#: A change that lowers the cost by less is none: sums of floats are exact to about so much.
+LEAST = 1e-9
+
+
+@compiled
+def settled(wanted: Wanted, links: Links, room: Room, one: int, other: int) -> float:
+    """Count two changed persons (or one twice) anew, and keep the change if the cost falls; returns by how much it rose.
+
+    Edge cases: 0.0 where it did not fall, and the persons have again the records that `keep` remembers.
+    """
+    in_order(links, one)
+    rise = recount(wanted, links, room, 0, one)
+    if other != one:
+        in_order(links, other)
+        rise += recount(wanted, links, room, 1, other)
+    if rise < -LEAST:
+        return rise
+    _uncount(links, room, 0, one)
+    put_back(links, room, 0, one)
+    if other != one:
+        _uncount(links, room, 1, other)
+        put_back(links, room, 1, other)
+    return 0.0

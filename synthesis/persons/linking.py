@@ -1,0 +1,244 @@
+"""Records linked into persons: a start from noisy answers about persons, then swaps that bring it nearer to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.persons.features import Kind, difference_starts
+from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.persons.questions import person_questions
+from mechanisms.public.persons.tally import WHOLE, Ints, Persons, Sheet, by_question, sheet_of, tally
+from mechanisms.public.progress import Progress
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.schema.column import Column
+from synthesis.persons.arrangement import Codes, Links, Room, Wanted, cost_of, links_of
+from synthesis.persons.opening import deal, draw, drawn_constants, tokens_of_slots
+from synthesis.persons.swaps import Aims, sweep
+from synthesis.persons.targets import Asked, Target, answered, persons_by_size, targets_of
+
+#: Proposals per record.
+SWEEPS = 40
+#: The rest of the sweeps is left out when one lowers the cost by less than this share.
+SETTLED = 1e-4
+#: Gaps that are looked for are drawn so often.
+GAPS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """Records by person.
+
+    Attributes:
+        members: (records,) rows in the order written: those of the first person in their order, then the second's, …
+        starts: (persons + 1,) where each person's begin in `members`.
+        time_of: (records,) the row whose time each row takes: a permutation within the codes of the time's column.
+        constants: (constants, persons) codes, in the order of `unit.constant`.
+        costs: before the first sweep, and after each.
+    """
+
+    members: Ints
+    starts: Ints
+    time_of: Ints
+    constants: Codes
+    costs: tuple[float, ...] = ()
+
+
+def linked_persons(
+    table: CodedTable,
+    times: Ints,
+    unit: PersonUnit,
+    columns: Sequence[Column],
+    answers: Sequence[NoisyMarginal],
+    *,
+    seed: int,
+    sweeps: int = SWEEPS,
+    progress: Progress | None = None,
+) -> Linked:
+    """The records of a table as those of persons who fit noisy answers; no record is changed, none is lost.
+
+    A time may go to another record of the same code in the time's column, so that every marginal of codes stays.
+
+    Args:
+        table: codes of the schema's columns; those of constants are not read.
+        times: (records,) whole times as of `times_of`; −1 for none.
+        answers: to the questions of `person_questions`, under their labels; those that were lost are missing.
+        seed: the same one gives the same bytes.
+        sweeps: proposals per record, at most.
+
+    Cost: about 3 µs a proposal, and 100 bytes a record beside 4 for each step question and each column.
+    """
+    by_name, rng = {c.name: c for c in columns}, np.random.default_rng(seed)
+    time = unit.times(by_name)
+    bins = np.zeros(times.size, np.int32) if time is None else table.column(time.name).astype(np.int32)
+    asked = answered(person_questions(unit, columns), answers, by_name)
+    by_size = persons_by_size(asked, unit.max_records, times.size)
+    sizes = rng.permutation(np.repeat(np.arange(1, by_size.size + 1), by_size))
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    constants = drawn_constants(asked, unit.constant, [by_name[n].size for n in unit.constant], sizes.size, rng)
+    token_rows = np.lexsort((times, bins))
+    world = _World(table, times, unit, bins, starts, constants, token_rows)
+    targets = targets_of(asked, by_size, world.counts_of(asked, rng))
+    links, room, wanted, aims = _opened(world, targets, by_name, rng)
+    costs = _descended(links, room, wanted, aims, rng, sweeps, progress)
+    for row, name in enumerate(sheet_of([t.asked.question for t in targets]).constants):
+        constants[unit.constant.index(name)] = links.constants[row]
+    return Linked(links.members, starts, np.asarray(token_rows[links.tokens], np.int64), constants, costs)
+
+
+@dataclass(frozen=True, eq=False)
+class _World:
+    """The records and the persons that are to hold them."""
+
+    table: CodedTable
+    times: Ints
+    unit: PersonUnit
+    bins: Codes
+    starts: Ints
+    constants: Codes
+    token_rows: Ints
+
+    def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
+        codes = [self.table.column(name).astype(np.int32) for name in sheet.columns]
+        fixed = [self.constants[self.unit.constant.index(name)] for name in sheet.constants]
+        return Persons(
+            np.array(codes, np.int32).reshape(len(codes), members.size),
+            times,
+            np.array(fixed, np.int32).reshape(len(fixed), self.starts.size - 1),
+            members,
+            self.starts,
+        )
+
+    def counts_of(self, asked: Sequence[Asked], rng: np.random.Generator) -> list[NDArray[np.float64]]:
+        """Of each question the counts, in persons, of records dealt at random."""
+        if not asked:
+            return []
+        owners = np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
+        ranks = np.empty(self.times.size, np.int64)
+        ranks[self.token_rows] = np.arange(self.times.size)
+        members = rng.permutation(self.times.size)
+        members = members[np.lexsort((ranks[members], owners))]
+        sheet = sheet_of([a.question for a in asked])
+        counts = tally(self.persons(members, self.times, sheet), sheet)
+        return [part / WHOLE for part in by_question(counts, [a.question for a in asked])]
+
+
+def _opened(
+    world: _World, targets: Sequence[Target], columns: dict[str, Column], rng: np.random.Generator
+) -> tuple[Links, Room, Wanted, Aims]:
+    """The first arrangement, and all that the sweeps need."""
+    records, sizes, time = world.times.size, np.diff(world.starts), world.unit.times(columns)
+    token_times = world.times[world.token_rows]
+    known = int((token_times >= 0).sum())
+    widest = 0 if time is None else int(world.bins.max(initial=0))
+    bin_begins = np.searchsorted(world.bins[world.token_rows], np.arange(widest + 2)).astype(np.int64)
+    same = [t.asked.question.features[1].column for t in targets if Kind.SAME in t.asked.kinds()]
+    means = sorted((t for t in targets if Kind.MEAN in t.asked.kinds()), key=lambda t: -t.signal)
+    likes = list(dict.fromkeys([*same, *(t.asked.question.features[1].column for t in means)]))
+    leading = (same[0] if same else "", means[0].asked.question.features[1].column if means else "")
+    groups = _groups(targets, sizes)
+    level = world.table.column(leading[1]).astype(np.float64) if leading[1] else np.zeros(records)
+    codes = columns[leading[1]].value_codes if leading[1] else 1
+    drawn = draw(targets, world.starts, groups, time, codes, leading, rng)
+    tokens = tokens_of_slots(drawn.planned, world.starts, known, rng)
+    slot_of_token = np.empty(records, np.int64)
+    slot_of_token[tokens] = np.arange(records)
+    sheet = sheet_of([t.asked.question for t in targets])
+    wanted = _wanted(targets, sheet, world, sizes)
+    stay = world.table.column(same[0]).astype(np.int32) if same else np.zeros(records, np.int32)
+    members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    deal(
+        members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
+        level, drawn.stays, drawn.levels, state,
+    )  # fmt: skip
+    own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
+    own_tokens[members], own_times[members] = tokens, token_times[tokens]
+    links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, wanted)
+    places = [sheet.columns.index(name) for name in likes]
+    return (
+        links,
+        room,
+        wanted,
+        _aims(world, wanted, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng)),
+    )
+
+
+def _groups(targets: Sequence[Target], sizes: Ints) -> Ints:
+    """The group of each person's size, as the questions have it."""
+    by_size = next((t.asked.question.features[0] for t in targets if t.asked.by_size), None)
+    return np.zeros(sizes.size, np.int64) if by_size is None else np.array(by_size.groups, np.int64)[sizes - 1]
+
+
+def _wanted(targets: Sequence[Target], sheet: Sheet, world: _World, sizes: Ints) -> Wanted:
+    """Targets and weights of all cells: one over the variance, more for groups of persons with many records."""
+    cells, weights = [np.zeros(0)], [np.zeros(0)]
+    groups = _groups(targets, sizes)
+    for target in targets:
+        weight = 1 / (target.variance / 4 + 1 + target.wanted / 10)
+        if target.asked.by_size:
+            rows = target.asked.values.shape[0]
+            mean = np.bincount(groups, sizes, rows) / np.maximum(np.bincount(groups, minlength=rows), 1)
+            weight *= np.repeat(mean / max(sizes.mean(), 1), weight.size // rows)
+        cells.append(target.wanted * WHOLE)
+        weights.append(weight / WHOLE**2)
+    codes = world.persons(np.zeros(world.times.size, np.int64), world.times, sheet).codes
+    return Wanted(sheet.questions, sheet.features, sheet.groups, codes, np.concatenate(cells), np.concatenate(weights))
+
+
+def _gaps(targets: Sequence[Target], time: Column | None, rng: np.random.Generator) -> Ints:
+    """Times between records, as often as they are wanted."""
+    target = next((t for t in targets if Kind.GAP in t.asked.kinds()), None)
+    if target is None or time is None or not target.wanted.sum() > 0:
+        return np.zeros(0, np.int64)
+    cells = target.wanted.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]
+    edges = np.array([*difference_starts(time), difference_starts(time)[-1] + 1])
+    cell = rng.choice(cells.size, GAPS, p=cells / cells.sum())
+    return np.asarray(edges[cell] + (rng.random(GAPS) * (edges[cell + 1] - edges[cell])).astype(np.int64))
+
+
+def _aims(
+    world: _World, wanted: Wanted, places: Sequence[int], names: Sequence[str], columns: dict[str, Column],
+    bin_begins: Ints, token_times: Ints, known: int, gaps: Ints,
+) -> Aims:  # fmt: skip
+    """Records by bin of time and code, for each column in which neighbours may be alike."""
+    sizes = [columns[name].size for name in names]
+    begins, offsets, rows, first = [], [], [], 0
+    for place, size in zip(places, sizes, strict=True):
+        keys = world.bins.astype(np.int64) * size + wanted.codes[place]
+        rows.append(np.argsort(keys, kind="stable").astype(np.int32))
+        begins.append(np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=(bin_begins.size - 1) * size)))))
+        offsets.append(first)
+        first += begins[-1].size
+    return Aims(
+        world.bins, bin_begins, token_times, known, np.array(places, np.int64), np.array(sizes, np.int64),
+        np.array(offsets, np.int64), np.concatenate(begins).astype(np.int64) if begins else np.zeros(1, np.int64),
+        np.array(rows, np.int32).reshape(len(rows), world.times.size), gaps,
+    )  # fmt: skip
+
+
+def _descended(
+    links: Links,
+    room: Room,
+    wanted: Wanted,
+    aims: Aims,
+    rng: np.random.Generator,
+    sweeps: int,
+    progress: Progress | None,
+) -> tuple[float, ...]:
+    """Sweep until little is gained; returns the costs."""
+    state = np.array([rng.integers(1, 2**63)], np.uint64)
+    costs = [float(cost_of(wanted, links.counts))]
+    known = bool(len(aims.bins) > 1)
+    for done in range(sweeps if len(wanted.targets) and known else 0):
+        fell = float(sweep(wanted, links, room, aims, state, known))
+        costs.append(costs[-1] - fell)
+        if progress is not None:
+            progress(done + 1, sweeps)
+        if fell < SETTLED * costs[-2]:
+            break
+    return tuple(costs)

@@ -1,0 +1,203 @@
+"""Swaps that lower the cost of an arrangement: of records, times, tails and constants, between two persons.
+
+A hill climb in the space of arrangements: every swap that is kept lowers the cost, none is kept that raises it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.jit import compiled
+from mechanisms.public.persons.tally import Ints
+from synthesis.persons.arrangement import Codes, Links, Room, Wanted, keep, settled, swap_slots, swap_times
+from synthesis.xorshift import following
+
+#: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so
+#: many for a time at a gap that is wanted; so many for tails; the rest for any record of the same bin.
+ALIKE, ELSEWHERE, TIMES, TAILS = 30, 36, 50, 54
+#: A tail of the same length is looked for so often.
+TRIES = 8
+
+
+class Aims(NamedTuple):
+    """Where records lie that a proposal may want.
+
+    Attributes:
+        bins: (records,) the bin of time of each record.
+        bin_begins: (bins + 1,) the first token of each bin.
+        token_times: (records,) the time of each token, ascending; none last.
+        known: how many tokens have a time.
+        columns: (aims,) rows of codes in which a record may be like its neighbour, the leading one first.
+        sizes: (aims,) codes of each; `offsets` where its parts begin in `begins`.
+        begins: for each bin and code, where its records begin in `records`.
+        records: (aims, records) by bin and code.
+        gaps: times between a record and the next one, as often as they are wanted; empty where nothing is known.
+    """
+
+    bins: Codes
+    bin_begins: Ints
+    token_times: Ints
+    known: int
+    columns: Ints
+    sizes: Ints
+    offsets: Ints
+    begins: Ints
+    records: Codes
+    gaps: Ints
+
+
+@compiled
+def below(state: NDArray[np.uint64], count: int) -> int:
+    """A random whole number below a count."""
+    state[0] = following(state[0])
+    return np.int64((state[0] >> np.uint64(11)) % np.uint64(count))  # type: ignore[return-value]
+
+
+@compiled
+def _neighbour(links: Links, slot: int, state: NDArray[np.uint64]) -> int:
+    """The slot before or after, of the same person; −1 where there is none."""
+    person = links.owners[slot]
+    start, stop = links.starts[person], links.starts[person + 1]
+    if stop - start < 2:
+        return -1
+    near = slot - 1 if below(state, 2) == 0 else slot + 1
+    if near < start:
+        return slot + 1
+    return slot - 1 if near >= stop else near
+
+
+@compiled
+def _like(wanted: Wanted, aims: Aims, aim: int, time_bin: int, record: int, state: NDArray[np.uint64]) -> int:
+    """A record of a bin of time with the code of another record; −1 where there is none."""
+    key = aims.offsets[aim] + time_bin * aims.sizes[aim] + wanted.codes[aims.columns[aim], record]
+    low, high = aims.begins[key], aims.begins[key + 1]
+    return -1 if low == high else int(aims.records[aim, low + below(state, high - low)])
+
+
+@compiled
+def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
+    """A token of a time, or the first later one."""
+    low = np.searchsorted(aims.token_times[: aims.known], time, side="left")
+    high = np.searchsorted(aims.token_times[: aims.known], time, side="right")
+    return int(min(low, aims.known - 1)) if high == low else int(low + below(state, high - low))
+
+
+@compiled
+def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool, times: bool) -> float:
+    """Two records exchange slots, times or both, if the cost falls by it."""
+    one, other = links.owners[links.places[a]], links.owners[links.places[b]]
+    keep(links, room, 0, one)
+    if other != one:
+        keep(links, room, 1, other)
+    if slots:
+        swap_slots(links, a, b)
+    if times:
+        swap_times(links, a, b)
+    rise = settled(wanted, links, room, one, other)
+    if rise == 0.0 and times:
+        swap_times(links, a, b)
+    return rise
+
+
+@compiled
+def _swap_tails(wanted: Wanted, links: Links, room: Room, slot: int, aims: Aims, state: NDArray[np.uint64]) -> float:
+    """All records of a person from a slot on change places with as many of another, whose first is wanted here."""
+    one = links.owners[slot]
+    length = links.starts[one + 1] - slot
+    if slot == links.starts[one] or len(aims.columns) == 0:
+        return 0.0
+    for _ in range(TRIES):
+        aim = below(state, len(aims.columns))
+        b = _like(wanted, aims, aim, aims.bins[links.members[slot]], links.members[slot - 1], state)
+        if b < 0:
+            return 0.0
+        place = links.places[b]
+        other = links.owners[place]
+        if other == one or links.starts[other + 1] - place != length or place == links.starts[other]:
+            continue
+        keep(links, room, 0, one)
+        keep(links, room, 1, other)
+        for k in range(length):
+            swap_slots(links, links.members[slot + k], links.members[place + k])
+        return settled(wanted, links, room, one, other)
+    return 0.0
+
+
+@compiled
+def _to_wanted_time(
+    wanted: Wanted, links: Links, room: Room, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
+) -> float:
+    """A record takes a time at a wanted gap from its neighbour's; or another record of that time takes its place."""
+    a, anchor = links.members[slot], links.times[links.members[near]]
+    if anchor < 0 or len(aims.gaps) == 0:
+        return 0.0
+    gap = aims.gaps[below(state, len(aims.gaps))]
+    token = _token_at(aims, anchor + gap if slot > near else anchor - gap, state)
+    b = links.holders[token]
+    if aims.bins[b] == aims.bins[a]:
+        return 0.0 if a == b else _swap(wanted, links, room, a, b, False, True)
+    if len(aims.columns) > 0:
+        like = _like(wanted, aims, below(state, len(aims.columns)), aims.bins[b], links.members[near], state)
+        b = like if like >= 0 else b
+    return 0.0 if a == b else _swap(wanted, links, room, a, b, True, False)
+
+
+@compiled
+def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64]) -> float:
+    """One proposal; returns by how much the cost rises: below 0 if it is taken, else 0."""
+    slot, kind = below(state, len(links.members)), below(state, 64)
+    a, near = links.members[slot], _neighbour(links, slot, state)
+    if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
+        aim = below(state, len(aims.columns)) if below(state, 2) else 0
+        time_bin = aims.bins[a] if kind < ALIKE else aims.bins[links.members[near]]
+        b = _like(wanted, aims, aim, time_bin, links.members[near], state)
+        if b < 0 or a == b:
+            return 0.0
+        same = aims.bins[a] == aims.bins[b]
+        return _swap(wanted, links, room, a, b, True, same)
+    if kind < TIMES and near >= 0:
+        return _to_wanted_time(wanted, links, room, slot, near, aims, state)
+    if kind < TAILS and near >= 0:
+        return _swap_tails(wanted, links, room, slot, aims, state)
+    low, high = aims.bin_begins[aims.bins[a]], aims.bin_begins[aims.bins[a] + 1]
+    b = links.holders[low + below(state, high - low)]
+    return 0.0 if a == b else _swap(wanted, links, room, a, b, True, True)
+
+
+@compiled
+def _swapped_constant(wanted: Wanted, links: Links, room: Room, state: NDArray[np.uint64]) -> float:
+    """Two persons exchange one constant, if the cost falls by it."""
+    persons, constant = len(links.starts) - 1, below(state, len(links.constants))
+    one, other = below(state, persons), below(state, persons)
+    mine, its = links.constants[constant, one], links.constants[constant, other]
+    if mine == its:
+        return 0.0
+    links.constants[constant, one], links.constants[constant, other] = its, mine
+    keep(links, room, 0, one)
+    keep(links, room, 1, other)
+    rise = settled(wanted, links, room, one, other)
+    if rise == 0.0:
+        links.constants[constant, one], links.constants[constant, other] = mine, its
+    return rise
+
+
+@compiled
+def sweep(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64], known: bool) -> float:
+    """As many proposals as there are records, and for each constant as many as there are persons.
+
+    Args:
+        known: whether anything but constants is wanted.
+
+    Returns:
+        By how much the cost fell.
+    """
+    rise = 0.0
+    if known:
+        for _ in range(len(links.members)):
+            rise += _proposed(wanted, links, room, aims, state)
+    for _ in range(len(links.constants) * (len(links.starts) - 1)):
+        rise += _swapped_constant(wanted, links, room, state)
+    return -rise
