@@ -41,8 +41,8 @@ def arranged(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, ans
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
         whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
-    linked = linked_persons(coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)), move_times=not bound)
-    if time is not None and time.name in values and not bound:
+    linked = linked_persons(coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)))
+    if time is not None and time.name in values and not bound:  # times of rows that a rule orders stay with their row
         values[time.name] = values[time.name][linked.time_of]
     sizes = np.diff(linked.starts)
     owners = np.repeat(np.arange(1, sizes.size + 1), sizes)
