@@ -71,7 +71,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     if folder.release.exists():
         raise UserError(f"{folder.release} is there already", where="output", fix="another folder, or move it away")
     fixed = [c for c, _ in schema.zeros]
-    check_rows(schema.measured, measurements, spec, rows, config.limits, fixed=fixed)
+    check_rows(schema, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     with show.stage("synthesize") as report:
         rng = np.random.default_rng(config.synthesis.seed)

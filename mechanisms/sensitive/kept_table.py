@@ -37,8 +37,8 @@ def kept_private(
 ) -> PrivateTable:
     """As `load_private`, but encoded, clipped and counted once for all who ask with the same data, schema and unit.
 
-    Guarantee: as of `load_private`. Where the key chooses what is kept (privacy.clip=truncate, constants of persons), only
-        those who bring the same key share a table.
+    Guarantee: as of `load_private`. Where the key chooses (what privacy.clip=truncate keeps, constants of persons),
+        only those who bring the same key share a table.
     Args:
         folder: of mode 0700, on a disk of its owner; whoever made it deletes it.
         data: what the file's content is known by (see `fingerprint`).

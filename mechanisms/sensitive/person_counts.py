@@ -103,7 +103,7 @@ def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:
 def _owners_and_values(
     source: Source, unit: PrivacyUnit, columns: Sequence[Column]
 ) -> tuple[Ints, dict[str, NDArray[np.float64]]]:
-    """(rows,) a number for each row's unit, NOBODY for none that counts; and the values of some columns, NaN for none."""
+    """(rows,) a number for each row's unit, NOBODY where none counts; and the values of some columns, NaN for none."""
     import pyarrow as pa
 
     inner, values = value_parts(source, columns)
@@ -134,7 +134,7 @@ def _stacked(plain: CodedTable, sheet: Sheet) -> NDArray[np.int32]:
 def _constants(
     plain: CodedTable, schema: Schema, sheet: Sheet, members: Ints, starts: Ints, key: bytes
 ) -> NDArray[np.int32]:
-    """(constants, persons) one code per person and constant: of several the first in a secret order, values before gaps.
+    """(constants, persons) codes: of several of one person the first in a secret order, values before gaps.
 
     The order is the same for all persons, so that nobody's choice follows from another's rows.
     """

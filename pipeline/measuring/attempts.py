@@ -126,12 +126,14 @@ def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: 
         show.warn([problem])
     if plan.histogram is not None and measurements.histogram is None:
         show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
+    if gone := len(plan.persons) - len(measurements.persons):
+        show.warn([f"{gone} of {len(plan.persons)} questions about persons are spent without an answer"])
 
 
 def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
     """Synthetic rows of the table's columns from the answers; no raw row is read."""
     config, schema, rows = work.config, work.schema, work.config.synthesis.rows
-    check = partial(memory.check_rows, schema.measured, measurements, work.spec, rows, config.limits)
+    check = partial(memory.check_rows, schema, measurements, work.spec, rows, config.limits)
     fixed, most = [c for c, _ in schema.zeros], memory.rows_at_once(work.spec, schema, config.accept)
     check(fixed=fixed, at_once=most)
     with work.show.stage("synthesize") as report:

@@ -31,6 +31,8 @@ SCORING_BYTES = 700_000_000
 #: Of a cell of either table as a value, with what is sorted, and as a code alone. Peaks of the demo, measured: 0.57 GB
 #: with 20,000 rows, 0.78 with 290,000, 1.28 with 2,000,000.
 VALUE_BYTES, CODE_BYTES = 16, 4
+#: Of a row that is counted as a person's or linked into one, and of each of its columns.
+PERSON_BYTES, PERSON_COLUMN_BYTES = 150, 12
 #: Rows times columns of both tables up to which metrics read values, not codes alone.
 MOST_CELLS = 200_000_000
 
@@ -58,7 +60,14 @@ def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
     synthesis = spec.predicted_bytes(domain, cliques, rows, fixed=fixed, grown=grown)
     if spec.max_model_cells is None:  # the model between the rounds, where there is one
         synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
-    return LIBRARIES_BYTES + counting + 3 * 8 * later + synthesis
+    return LIBRARIES_BYTES + counting + 3 * 8 * later + max(synthesis, persons_bytes(schema, rows))
+
+
+def persons_bytes(schema: Schema, rows: int) -> int:
+    """An upper estimate of the peak while so many rows are told apart by person, or linked; 0 where none are."""
+    if schema.rules.unit is None:
+        return 0
+    return rows * (PERSON_BYTES + PERSON_COLUMN_BYTES * len(schema.columns))
 
 
 def planned_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
@@ -87,7 +96,7 @@ def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) ->
 
 
 def check_rows(
-    domain: Domain,
+    schema: Schema,
     measurements: Measurements,
     spec: Synthesizer,
     rows: int | None,
@@ -107,7 +116,8 @@ def check_rows(
     count = default_rows(measurements) if rows is None else rows
     measured = [a.clique for a in measurements.answers]
     held = count if at_once is None else min(count, at_once)
-    needed = LIBRARIES_BYTES + spec.predicted_bytes(domain, measured, held, fixed=fixed)
+    needed = max(spec.predicted_bytes(schema.measured, measured, held, fixed=fixed), persons_bytes(schema, count))
+    needed += LIBRARIES_BYTES
     limit = memory_limit_bytes(limits.memory_gb)
     if needed > limit:
         problem = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"

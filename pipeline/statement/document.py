@@ -67,7 +67,7 @@ def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
 
 
 def _measured(events: Sequence[Json]) -> JsonDict:
-    """Of how many columns, and of how many combinations of them, there are noisy counts; and whether of units; how many of persons."""
+    """Of how many columns and of how many of their combinations there are noisy counts, of units, and of persons."""
     answered = [e for e in events if e.get("clique") and e["answered"]]
     cliques = {tuple(e["clique"]) for e in answered if not e["id"].startswith((UNITS, PERSONS))}
     # A column and its fine cells are one.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.persons.features import times_of
+from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.ordered import ascending
 from mechanisms.public.schema.column import Column
@@ -26,7 +27,14 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     return replace(schema, rules=replace(schema.rules, arranged=partial(arranged, answers=measurements.persons)))
 
 
-def arranged(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, answers: Sequence[NoisyMarginal]) -> Owned:
+def arranged(
+    coded: CodedTable,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    answers: Sequence[NoisyMarginal],
+    progress: Progress | None = None,
+) -> Owned:
     """The rows of each person together and in order; ids are 1, 2, …; constants are those of the persons.
 
     Guarantee: post-processing; costs no privacy.
@@ -41,7 +49,7 @@ def arranged(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, ans
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
         whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
-    linked = linked_persons(coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)))
+    linked = linked_persons(coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)), progress=progress)
     if time is not None and time.name in values and not bound:  # times of rows that a rule orders stay with their row
         values[time.name] = values[time.name][linked.time_of]
     sizes = np.diff(linked.starts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def a_constant_filled_by_what_most_persons_have(original: Any) -> Any:
         for place, name in enumerate(sheet.constants):
             codes = np.asarray(plain.column(name))[members].astype(np.int64)
             usual = np.bincount(codes, minlength=1).argmax() if codes.size else 0
-            for i, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+            for i, (start, stop) in enumerate(pairwise(starts)):
                 if codes[start:stop].min() != codes[start:stop].max():
                     chosen[place, i] = usual
         return chosen

@@ -170,7 +170,8 @@ def test_differences_grow_and_end_at_the_range() -> None:
     assert starts[:5] == (0, 1, 2, 3, 4)
     assert list(starts) == sorted(set(starts))
     assert starts[-1] <= 61
-    days = parse_schema({"name": "x", "columns": {"d": {"kind": "date", "min": "1990-01-01", "max": "2020-01-01", "bins": {"count": 10}}}}, where="x")["d"]  # fmt: skip
+    date = {"kind": "date", "min": "1990-01-01", "max": "2020-01-01", "bins": {"count": 10}}
+    days = parse_schema({"name": "x", "columns": {"d": date}}, where="x")["d"]
     assert len(difference_starts(days)) <= 20
     assert times_of(np.array([np.nan, days.low, days.low + 3]), days).tolist() == [-1, 0, 3]
 

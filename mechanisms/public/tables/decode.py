@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.progress import Progress
 from mechanisms.public.rules.ordered import ascending
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import within
@@ -145,11 +146,11 @@ def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) ->
     return frame
 
 
-def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> Owned:
+def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, progress: Progress | None = None) -> Owned:
     """The rows in the order in which they are written, and their units' ids where any are known."""
     rules = schema.rules
     if rules.arranged is not None:
-        rows: Owned = rules.arranged(coded, schema, rng)
+        rows: Owned = rules.arranged(coded, schema, rng, progress=progress)
         return rows
     if rules.unit_ids is None or not rules.unit_ids.known:
         return Owned(coded)

@@ -59,7 +59,7 @@ def write_table(
     if form is None:
         fix = f"a name with {', '.join(f.suffixes[0] for f in FORMATS.values())}"
         raise UserError(f"cannot tell the format of {path.name}", where=str(path), fix=fix)
-    chunks = Chunks(with_units(coded, schema, rng), schema, rng, chunk_rows, progress)
+    chunks = Chunks(with_units(coded, schema, rng, progress), schema, rng, chunk_rows, progress)
     with whole_file(path) as part, part.open("wb") as file:
         form.function("writer")(file, chunks)
 

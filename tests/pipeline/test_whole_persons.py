@@ -1,0 +1,167 @@
+"""Runs whose schema declares a unit: whole synthetic persons, constant, in order, and alike where the real ones are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.release_files import load_measurements
+from tests.pipeline.conftest import command, statement_of
+
+SCHEMA = """name: stays
+source: invented for a test
+confirmed_public: true
+columns:
+  sex: {kind: categorical, values: [f, m], missing: false}
+  town: {kind: categorical, values: [A, B, C], missing: false}
+  day: {kind: date, min: 2020-01-01, max: 2020-12-31, bins: {count: 12}, missing: false}
+  ward: {kind: categorical, values: [w00, w01, w02, w03, w04, w05, w06, w07, w08, w09, w10, w11], missing: false}
+  cost: {kind: integer, min: 0, max: 99, bins: {count: 10}}
+"""
+UNIT = "unit: {column: patient, constant: [sex, town], order: day, records: {max: 5}}\n"
+RUN = [
+    *("data.path=stays.csv", "data.schema=stays.yaml", "selection=pairs", "synthesis=independent"),
+    *("privacy.unit=patient", "privacy.max_records=5", "privacy.delta=1e-6", "evaluation.enabled=false"),
+]
+
+
+def stays(persons: int = 1500) -> pd.DataFrame:
+    """Persons who stay on their ward in three of four steps, and whose cost is much their own."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for i in range(persons):
+        sex, town, ward = rng.choice(["f", "m"]), rng.choice(["A", "B", "C"], p=[0.6, 0.3, 0.1]), int(rng.integers(12))
+        level, day = rng.integers(0, 90), int(rng.integers(0, 250))
+        for _ in range(int(rng.integers(1, 6))):
+            cost = int(min(max(level + rng.integers(-6, 7), 0), 99))
+            rows.append((f"p{i}", sex, town, f"2020-{1 + day // 31:02d}-{1 + day % 28:02d}", f"w{ward:02d}", cost))
+            day, ward = day + int(rng.integers(1, 25)), ward if rng.random() < 0.75 else int(rng.integers(12))
+    return pd.DataFrame(rows, columns=["patient", "sex", "town", "day", "ward", "cost"]).sample(frac=1, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run at a large ε, for all who only read it."""
+    folder = tmp_path_factory.mktemp("stays")
+    stays().to_csv(folder / "stays.csv", index=False)
+    (folder / "stays.yaml").write_text(SCHEMA + UNIT)
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(folder)
+        assert command("run", *RUN, "privacy.epsilon=40", "hydra.run.dir=out") == 0
+    return folder
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(made, tmp_path / "stays")
+    monkeypatch.chdir(tmp_path / "stays")
+    return tmp_path / "stays"
+
+
+def kept_ward(frame: pd.DataFrame) -> float:
+    """Of the records with one before of the same person: those on the same ward."""
+    ordered = frame.sort_values(["patient", "day"], kind="stable")
+    follows = ordered.patient == ordered.patient.shift()
+    return float((ordered.ward == ordered.ward.shift())[follows].mean())
+
+
+def check_persons(frame: pd.DataFrame) -> None:
+    """What holds whatever the noise is."""
+    assert frame.columns[-1] == "patient"
+    assert frame.patient.diff().fillna(1).isin([0, 1]).all() and frame.patient.iloc[0] == 1
+    each = frame.groupby("patient")
+    assert each.size().max() <= 5
+    assert (each[["sex", "town"]].nunique() == 1).all(axis=None)
+    assert each.day.apply(lambda d: d.is_monotonic_increasing).all()
+
+
+def test_persons_are_whole_constant_in_order_and_as_alike_as_the_real_ones(place: Path) -> None:
+    real, frame = pd.read_csv("stays.csv"), pd.read_csv("out/release/synthetic.csv")
+    check_persons(frame)
+    sizes, own = (f.groupby("patient").size().value_counts(normalize=True) for f in (real, frame))
+    assert abs(sizes - own).sum() < 0.1
+    assert abs(frame.patient.nunique() / real.patient.nunique() - 1) < 0.05
+    assert abs(kept_ward(frame) - kept_ward(real)) < 0.12 and kept_ward(real) > 0.7
+    first, mine = (f.groupby("patient").town.first().value_counts(normalize=True) for f in (real, frame))
+    assert abs(first - mine).sum() < 0.05
+    between, whole = (f.groupby("patient").cost.mean().std() for f in (frame, real))
+    assert between > 0.7 * whole  # owners at random: half
+
+
+def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place: Path, capsys) -> None:
+    statement = statement_of("out")
+    asked = [e for e in statement["events"] if e["id"].startswith("persons:")]
+    assert len(asked) > 8 and all(e["sensitivity"] == 1 and e["answered"] for e in asked)
+    assert {e["sensitivity"] for e in statement["events"]} == {1, 5}
+    assert abs(sum(e["share"] for e in asked) - 0.05) < 1e-9
+    assert len(load_measurements(Path("out/release/measurements")).persons) == len(asked)
+    assert command("verify", "from=out/release") == 0
+    assert capsys.readouterr().out.strip().endswith("sound")
+    page = Path("out/release/statement.html").read_text()
+    assert f"{len(asked)} histograms of units" in page
+    assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}
+
+
+def test_more_and_fewer_rows_are_whole_persons_too_and_a_seed_gives_them_again(place: Path) -> None:
+    for name, rows in (("few", 200), ("many", 9000), ("one", 1)):
+        settings = ["from=out/release", f"synthesis.rows={rows}", "synthesis=independent", "synthesis.seed=3"]
+        assert command("synth", *settings, f"output={name}") == 0
+        frame = pd.read_csv(f"{name}/release/synthetic.csv")
+        assert len(frame) == rows
+        check_persons(frame)
+    settings = ["from=out/release", "synthesis.rows=200", "synthesis=independent", "synthesis.seed=3", "output=again"]
+    assert command("synth", *settings) == 0
+    few, again = (Path(n, "release/synthetic.csv").read_bytes() for n in ("few", "again"))
+    assert few == again
+    assert command("verify", "from=many/release") == 0
+
+
+def test_an_answer_under_another_name_is_found(place: Path, capsys) -> None:
+    index = Path("out/release/measurements/index.json")
+    content = json.loads(index.read_text())
+    content["persons"][0]["clique"], content["persons"][1]["clique"] = (
+        content["persons"][1]["clique"],
+        content["persons"][0]["clique"],
+    )
+    index.write_text(json.dumps(content))
+    assert command("verify", "from=out/release") == 1
+    said = capsys.readouterr().out
+    assert "is nothing that the schema asks about persons" in said or "is not what its receipt was paid for" in said
+
+
+def test_jobs_of_a_sweep_share_the_counted_persons(place: Path) -> None:
+    settings = ["privacy.epsilon=5,50", "release.format=parquet", "hydra.sweep.dir=sweep"]
+    assert command("run", "-m", *RUN, *settings) == 0
+    tables = sorted(Path("sweep").glob("*/release/synthetic.parquet"))
+    assert len(tables) == 2
+    for table in tables:
+        frame = pd.read_parquet(table)
+        assert frame.groupby("patient").sex.nunique().max() == 1
+
+
+def test_a_run_goes_on_from_its_saved_answers(place: Path) -> None:
+    first = load_measurements(Path("out/release/measurements")).persons
+    shutil.rmtree("out/release")
+    assert command("run", *RUN, "privacy.epsilon=40", "hydra.run.dir=out", "resume=true") == 0
+    again = load_measurements(Path("out/release/measurements")).persons
+    assert all((a.values == b.values).all() for a, b in zip(first, again, strict=True))
+    check_persons(pd.read_csv("out/release/synthetic.csv"))
+
+
+def test_without_a_unit_nothing_is_asked_and_nothing_is_linked(place: Path) -> None:
+    Path("stays.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
+    assert command("run", *RUN, "privacy.epsilon=40", "hydra.run.dir=plain") == 0
+    assert "patient" not in pd.read_csv("plain/release/synthetic.csv").columns
+    assert not load_measurements(Path("plain/release/measurements")).persons
+    assert "persons" not in json.loads(Path("plain/release/measurements/index.json").read_text())
+
+
+def test_a_part_of_the_budget_for_nothing_is_refused(place: Path, capsys) -> None:
+    Path("stays.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
+    assert command("plan", *RUN, "privacy.person_share=0.2") == 1
+    assert "privacy.person_share" in capsys.readouterr().err
