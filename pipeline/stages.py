@@ -148,7 +148,7 @@ def run(
         logged(folder.log),
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
-        context = RunContext(config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
+        context = RunContext(specs.config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)
         for stage in STAGES:
             state = stage(context, state)

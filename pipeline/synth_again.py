@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.drafts.draft import draft_schema
+from mechanisms.public.drafts.draft import GUESS, draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
@@ -131,7 +131,7 @@ def draft(table: Path, config: DraftConfig) -> str:
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
         source = open_with(table, config.delimiter, config.limits, Path(folder), setting="delimiter")
-        return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit)
+        return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit or GUESS)
 
 
 @contextmanager

@@ -48,9 +48,10 @@ from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, schema_path
+from pipeline.settings.declared import RECORD, settled
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
-from pipeline.settings.specs import RECORD, build_specs, build_unit
+from pipeline.settings.specs import build_specs, build_unit
 from pipeline.stage_bars import Stages
 
 #: What `smoke=true` leaves.
@@ -68,14 +69,14 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         UserError: an impossible setting, or a table that does not fit.
     """
     _check(config)
-    config = smaller(config) if config.smoke else config
+    config = settled(smaller(config) if config.smoke else config)
     schema = _schema(config)
     admission.check(booked := _releases(config, schema, root))
     show = Stages(quiet=quiet, console=config.console)
     with opened_table(config, schema, root, hydra_files or {}, show, partial(_generate, config, schema)) as table:
-        folder, unit = table.folder, config.privacy.unit
+        folder = table.folder
         config = _with_schema(config, schema, folder)
-        world = World(schema, table.path, table.real, None, None if unit == RECORD else _ids(table.source, unit))
+        world = World(schema, table.path, table.real, None, _subjects(config, table.source))
         admission.book(booked)
         rows: list[dict[str, Any]] = []
         variants = variants_of(settings_of_challenge(config))
@@ -119,7 +120,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
         UserError: an impossible setting.
     """
     _check(config)
-    config = smaller(config) if config.smoke else config
+    config = settled(smaller(config) if config.smoke else config)
     return _releases(config, _schema(config), root)
 
 
@@ -205,6 +206,12 @@ def _generate(config: Config, schema: Schema, path: Path, report: Progress) -> N
         return
     unit = None if config.privacy.unit == RECORD else config.privacy.unit
     write_coded(stand_in(schema, rows, seed), schema, path, seed, unit, settings_of_challenge(config).per_subject)
+
+
+def _subjects(config: Config, source: Source) -> NDArray[np.int64] | None:
+    """The unit of each row, where one column names it."""
+    unit = config.privacy.unit
+    return None if unit is None or unit == RECORD else _ids(source, unit)
 
 
 def _ids(source: Source, column: str) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
+from pipeline.settings.declared import settled
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 
@@ -39,7 +40,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
         UserError: an impossible setting, a table that does not fit, or one without rows.
     """
     rows_of(map_settings(config.experiment))
-    config = smaller(config) if config.smoke else config
+    config = settled(smaller(config) if config.smoke else config)
     schema = map_schema(config, build.build_schema(build_specs(config)))
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
@@ -56,7 +57,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: an impossible setting.
     """
-    config = smaller(config) if config.smoke else config
+    config = settled(smaller(config) if config.smoke else config)
     return tables.releases(config, map_schema(config, build.build_schema(build_specs(config))), root)
 
 

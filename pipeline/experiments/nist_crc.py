@@ -21,6 +21,7 @@ from pipeline.experiments.findings import FILES, Findings, closing_text, write_f
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
+from pipeline.settings.declared import settled
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.specs import build_unit
 from pipeline.statement.words import unit_in_words
@@ -120,7 +121,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
         inside = folder.root / FOLDER
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
-        who = unit_in_words(build_unit(config.privacy, config.data))
+        who = unit_in_words(build_unit(settled(config).privacy, config.data))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, own_findings in findings_of.items() for row in own_findings.rows)
         first = next(iter(findings_of.values()))

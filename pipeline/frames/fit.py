@@ -13,7 +13,7 @@ from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_fra
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.settings.config import Config, load_config
-from pipeline.settings.specs import RECORD
+from pipeline.settings.declared import RECORD, settled_privacy
 from pipeline.stages import run
 
 #: Settings of a run that are arguments here, or have no meaning here.
@@ -60,8 +60,9 @@ def fit(
         frame: of pandas, polars, pyarrow, or anything with `__arrow_c_stream__`.
         schema: a path, the name of a ready schema, or a mapping as in YAML: {"columns": {...}, "confirmed_public":
             True}. Columns of the frame that it does not name are not read.
-        unit: the column that says to whom a record belongs; None: each record is a unit.
-        max_records: C: how many records of one unit count, or "discover"; None: 1 where a record is the unit.
+        unit: the column that says to whom a record belongs; None: that of the schema's unit, else each record is one.
+        max_records: C: how many records of one unit count, or "discover"; None: of the schema's unit, or 1 where a
+            record is the unit.
         folder: where the run's `release` and `internal` (NOT private) are kept, with scores and report; None: they are
             gone when this returns, and nothing is scored.
         quiet: show no progress.
@@ -70,7 +71,7 @@ def fit(
     Raises:
         UserError: any mistake of the settings, the schema or the frame; no release is left.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": RECORD if unit is None else unit, "max_records": max_records}
+    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
     overrides = overrides_of(settings, REFUSED)
     config = load_config(["data=table", *overrides, *overrides_of({"privacy": own})])
     if folder is None and config.evaluation.enabled and any(o.startswith("evaluation") for o in overrides):
@@ -95,6 +96,6 @@ def fit(
 
 def _further(config: Config, schema: Schema) -> dict[str, str | None]:
     """The columns that settings read beside those of the schema, as of `write_frame`."""
-    unit = config.privacy.unit
+    unit = settled_privacy(config.privacy, config.data, schema.rules.unit).unit
     maybe = (RECORD, config.evaluation.subject, schema.rules.id_column)
-    return {n: None for n in maybe if n} | ({} if unit == RECORD else {unit: "privacy.unit"})
+    return {n: None for n in maybe if n} | ({} if unit in (None, RECORD) else {unit: "privacy.unit"})

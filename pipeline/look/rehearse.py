@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
@@ -78,21 +79,26 @@ def write_rows(
     Raises:
         UserError: the schema's rules leave no row possible; a folder that cannot be written.
     """
-    coded = undo(_drawn(schema, rows, rng), schema.engineering, rng)
+    coded, unit = undo(_drawn(schema, schema.synthesized, rows, rng), schema.engineering, rng), schema.rules.unit
+    owners = None if unit is None or column is None else _owners(rows, most, rng)
+    if owners is not None and unit is not None and unit.constant:
+        own = _drawn(schema, schema.domain.project(unit.constant), rows, rng)
+        columns = {n: np.asarray(own.column(n))[owners] for n in unit.constant}
+        coded = replace(coded, columns=tuple(columns.get(n, coded.column(n)) for n in coded.domain.names))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".parts-", dir=path.parent) as folder:
             plain = Path(folder) / TABLE
             write_table(plain, coded, schema, rng)
-            _with_units(plain, path, column, most, rng)
+            _with_units(plain, path, column, _owners(rows, most, rng) if owners is None else owners)
     except OSError as error:
         raise UserError(f"cannot write: {error.strerror}", where=str(path), fix="another hydra.run.dir") from error
 
 
-def _drawn(schema: Schema, rows: int, rng: np.random.Generator) -> CodedTable:
-    """Rows of what is synthesized: values evenly, *other* and *missing* now and then."""
+def _drawn(schema: Schema, domain: Domain, rows: int, rng: np.random.Generator) -> CodedTable:
+    """Rows of what is synthesized, or of columns: values evenly, *other* and *missing* now and then."""
     columns: list[NDArray[np.unsignedinteger]] = []
-    for attribute in schema.synthesized.attributes:
+    for attribute in domain.attributes:
         own = attribute.name in schema.domain.names and schema.domain[attribute.name].size == attribute.size
         values = schema[attribute.name].value_codes if own else attribute.size
         codes = rng.integers(0, values, rows)
@@ -100,11 +106,21 @@ def _drawn(schema: Schema, rows: int, rng: np.random.Generator) -> CodedTable:
             special = rng.random(rows) < SPECIAL
             codes[special] = rng.integers(values, attribute.size, int(special.sum()))
         columns.append(codes.astype(code_dtype(attribute.size)))
-    return CodedTable(schema.synthesized, tuple(columns))
+    return CodedTable(domain, tuple(columns))
 
 
-def _with_units(plain: Path, path: Path, column: str | None, most: int, rng: np.random.Generator) -> None:
-    """The rows with a column of ids, of one to `most` records each, where the table has none of that name."""
+def _owners(rows: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(rows,) numbers of units, of one to `most` records each."""
+    sizes: list[int] = []
+    left = rows
+    while left > 0:
+        sizes.append(int(rng.integers(1, min(most, 1000) + 1)))
+        left -= sizes[-1]
+    return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[:rows]
+
+
+def _with_units(plain: Path, path: Path, column: str | None, owners: NDArray[np.int64]) -> None:
+    """The rows with a column of ids, where the table has none of that name."""
     with plain.open(newline="", encoding="utf-8") as file, whole_file(path) as part:
         rows = csv.reader(file)
         head = next(rows)
@@ -114,9 +130,4 @@ def _with_units(plain: Path, path: Path, column: str | None, most: int, rng: np.
                 writer.writerows([head, *rows])
                 return
             writer.writerow([*head, column])
-            unit, left = 0, 0
-            for row in rows:
-                if not left:
-                    unit, left = unit + 1, int(rng.integers(1, min(most, 1000) + 1))
-                writer.writerow([*row, f"unit-{unit:06}"])
-                left -= 1
+            writer.writerows([*row, f"unit-{owner + 1:06}"] for row, owner in zip(rows, owners.tolist(), strict=True))

@@ -60,10 +60,10 @@ from pipeline.look.reading_look import (
 )
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
-from pipeline.settings.build import declared_schema
 from pipeline.settings.config import CheckConfig
+from pipeline.settings.declared import RECORD, declared_schema, settled_privacy
 from pipeline.settings.policy import IDS_MEASURED
-from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit
+from pipeline.settings.specs import asks_for_records, build_unit, check_unit
 from pipeline.stage_bars import Stages
 
 #: Said of columns in `leave_out` that the look did not meet.
@@ -109,9 +109,9 @@ def check(config: CheckConfig) -> TableLook:
     """
     schema = declared_schema(config.data)
     schema = replace(schema, confirmed_public=schema.confirmed_public or config.data.confirmed_public)
-    asked = asks_for_records(config.privacy)
-    bound = None if asked else config.privacy.max_records or config.data.max_records
-    privacy = config.privacy if config.privacy.unit == RECORD else replace(config.privacy, max_records=bound or 1)
+    privacy = settled_privacy(config.privacy, config.data, schema.rules.unit)
+    bound = None if asks_for_records(privacy) else privacy.max_records or config.data.max_records
+    privacy = privacy if privacy.unit == RECORD else replace(privacy, max_records=bound or 1)
     unit = build_unit(privacy, config.data)
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):

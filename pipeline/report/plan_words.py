@@ -147,10 +147,10 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonD
     noise = expected_noise(_planned(more, schema), schema.measured)
     figures.append(_figures(f"privacy.epsilon={more.privacy.epsilon:g}", noise, rows))
     if plan.budget.max_records > 1:
-        fewer = copy.deepcopy(config)
-        fewer.privacy.max_records = half = math.ceil(plan.budget.max_records / 2)
-        noise = expected_noise(_planned(fewer, schema), schema.measured)
-        name = f"privacy.max_records={half} (units with more lose the rest)"
+        half = math.ceil(plan.budget.max_records / 2)
+        noise = expected_noise(_planned(config, schema, half), schema.measured)
+        name = f"privacy.max_records={half}" if schema.rules.unit is None else f"unit: {{records: {{max: {half}}}}}"
+        name += " (units with more lose the rest)"
         figures.append(_figures(name, noise, rows))
     if any(coarse_size(schema.measured, n) < schema.measured[n].size for n in schema.measured.names):
         noise = expected_noise(plan, schema.measured, halved=True)
@@ -158,8 +158,8 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonD
     return figures
 
 
-def _planned(config: Config, schema: Schema) -> Plan:
-    specs = build_specs(config)
+def _planned(config: Config, schema: Schema, max_records: int | None = None) -> Plan:
+    specs = build_specs(config).with_bound(max_records)
     return build.build_plan(specs, build.build_workload(specs, schema), schema)
 
 

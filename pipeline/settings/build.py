@@ -16,13 +16,12 @@ from mechanisms.public.persons.asked import with_shares
 from mechanisms.public.persons.questions import PersonQuestion
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
-from mechanisms.public.schema.sources import check_source
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
 from pipeline.measuring.adaptive_plans import build_adaptive
-from pipeline.settings.config import DataConfig, schema_path
 from pipeline.settings.criteria import build_criteria, build_selection
+from pipeline.settings.declared import declared_schema
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.machine_limits import threads
 from pipeline.settings.specs import Specs
@@ -38,19 +37,7 @@ SETTING = "privacy.discovery_share"
 
 def build_schema(specs: Specs) -> Schema:
     """The public schema that the run discretizes against, with fine columns where the selection measures them."""
-    return with_fine(specs, declared_schema(specs.config.data))
-
-
-def declared_schema(data: DataConfig) -> Schema:
-    """The schema as its file says it.
-
-    Raises:
-        UserError: a mistake in it; one that is confirmed and names the table itself as its source.
-    """
-    schema = load_schema(schema_path(data.schema))
-    confirmed, table = schema.confirmed_public or data.confirmed_public, () if data.path is None else (str(data.path),)
-    check_source(schema.source, schema.name, *table, confirmed=confirmed, where=str(data.schema))
-    return schema
+    return with_fine(specs, specs.declared or declared_schema(specs.config.data))
 
 
 def with_fine(specs: Specs, schema: Schema) -> Schema:

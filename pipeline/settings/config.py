@@ -63,7 +63,7 @@ class PrivacyConfig(BoundedSettings):
     delta: float = setting(1e-9, least=MIN_DELTA, below=1, also={0: "with privacy.accountant=basic mechanism=laplace"})
     accountant: str = "gdp"
     neighbouring: str = setting("add_remove", choices=tuple(Neighbouring))
-    unit: str = "record"
+    unit: str | None = None
     max_records: int | str | None = setting(None, least=1, most=MAX_RECORDS, also={WORD: ""}, note=KNOWN)
     max_records_cap: int = setting(1024, least=2, most=MOST_CAP, note=KNOWN)
     clip: str = setting("weight", choices=get_args(Clip))

@@ -17,10 +17,10 @@ from mechanisms.selection.base import Facts, Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import EngineSettings
 from pipeline.settings.config import Config, DataConfig, PrivacyConfig
+from pipeline.settings.declared import RECORD, declared_schema, settled
 from pipeline.settings.methods import asked_accountant, build_synthesizer, engine_of, selection_of
 from synthesis.contract import Synthesizer
 
-RECORD = "record"
 #: Settings of selections that hold lists of marginals, or of columns.
 MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
 
@@ -30,12 +30,14 @@ class Specs:
     """What a run is made of. What is discovered makes other specs; the settings stay as they were given.
 
     Attributes:
-        config: the settings.
+        config: the settings; the unit among them is that of the schema, where it has one.
+        declared: the schema as its file says it; None: the settings name no file.
         unit: who is protected; C is an assumed one until it is discovered, and `discovers_bound` is true.
         budget: the terms of the whole promise; its accountant, by name, may be auto, as `mechanism` may.
     """
 
     config: Config
+    declared: Schema | None
     unit: PrivacyUnit
     selection: Selection
     synthesizer: Synthesizer
@@ -75,12 +77,15 @@ def build_specs(config: Config) -> Specs:
     """The specs of a run.
 
     Raises:
-        UserError: a setting that is none, or that cannot be.
+        UserError: a mistake of the schema; a setting that is none, that cannot be, or that contradicts the schema.
     """
+    declared = None if config.data.schema is None else declared_schema(config.data)
+    config = settled(config, declared)
     privacy, unit = config.privacy, build_unit(config.privacy, config.data)
     relation = Neighbouring(privacy.neighbouring)
     return Specs(
         config,
+        declared=declared,
         unit=unit,
         selection=selection_of(config.selection),
         synthesizer=build_synthesizer(config.synthesis),
@@ -94,9 +99,12 @@ def build_specs(config: Config) -> Specs:
 def build_unit(privacy: PrivacyConfig, data: DataConfig) -> PrivacyUnit:
     """Who is protected, and how much of them counts.
 
+    Args:
+        privacy: settled.
     Raises:
         UserError: a unit column without C, a C below 1, or a C with one record as the unit.
     """
+    assert privacy.unit is not None, "settled with the schema before"
     column = None if privacy.unit == RECORD else privacy.unit
     bound = privacy.max_records
     if asks_for_records(privacy):
