@@ -96,8 +96,12 @@ def person_figures(rows: PersonRows, cuts: tuple[Cuts, Cuts]) -> PersonFigures:
     columns, persons = own.rows.columns, len(own.starts)
     steps, gaps = int(own.follows.sum()), cuts[0].counts(own.gaps)
     seen = {c.name: _distinct(own, c) for c in columns if c.numbers is None}
+    places: dict[str, Mapping[str, Level]] = {}
+    if rows.order is not None:
+        places = {"gaps": {WHOLE: _share(gaps[cuts[0].usual], gaps.sum())}, "spans": {WHOLE: _mean(own.spans)}}
     levels: dict[str, Mapping[str, Level]] = {
         "records": {WHOLE: _mean(own.sizes)},
+        **places,
         "same": {c.name: _share((c.codes[1:] == c.codes[:-1])[own.follows].sum(), steps) for c in columns},
         "likeness": {c.name: likeness(c.numbers[c.codes], own.person) for c in columns if c.numbers is not None},
         "distinct": {name: _mean(n) for name, n in seen.items()},
@@ -110,7 +114,6 @@ def person_figures(rows: PersonRows, cuts: tuple[Cuts, Cuts]) -> PersonFigures:
         **_constants(own),
     }
     if rows.order is not None:
-        levels |= {"gaps": {WHOLE: _share(gaps[cuts[0].usual], gaps.sum())}, "spans": {WHOLE: _mean(own.spans)}}
         counts |= {"gaps": {WHOLE: gaps}, "spans": {WHOLE: cuts[1].counts(own.spans)}}
     return PersonFigures(persons, len(own.rows.owner), levels, counts, own.sizes, own.spans)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from evaluation.persons.persons_metric import PersonsSettings
 from evaluation.persons.violations import Violations, violations
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
 
 #: Buckets of a column where its values are compared, and columns, at most.
@@ -157,7 +157,7 @@ def persons_of(inputs: Inputs) -> PersonScores:
 
 
 def _columns(
-    table: CodedTable, buckets: CodedTable, numbers: Mapping[str, Floats], fixed: Json
+    table: CodedTable, buckets: CodedTable, numbers: Mapping[str, Floats], fixed: Sequence[str]
 ) -> tuple[RowColumn, ...]:
     """At most COLUMNS columns, the declared constants first."""
     names = sorted(table.domain.names, key=lambda name: name not in fixed)[:COLUMNS]
@@ -179,7 +179,8 @@ def _labels(inputs: Inputs) -> Callable[[str, int], str]:
     """Column and code → the value, as people write it."""
     values, schema = inputs.options.values, inputs.schema
     if schema is not None:
-        return lambda name, code: code_names(schema[name])[code]
+        names = {name: code_names(schema[name]) for name in inputs.real.domain.names}
+        return lambda name, code: names[name][code]
     if values is not None:
         return lambda name, code: values[name].label(code)
     return lambda name, code: str(code)
