@@ -133,7 +133,8 @@ class Options:
         ready: what each metric's `prepare` made, by the metric's name; made when it runs where it is absent.
         subject: a number per real and per synthetic row.
         unit: the privacy unit of each real row: the floor draws whole units; None for those of `subject`, or else rows.
-        order: what a subject's events are sorted by, likewise; None for the order of the rows.
+        order: what a subject's events are sorted by, likewise: numbers (days of dates, NaN for none), or codes; None
+            for the order of the rows.
         holdout: real records that were set aside, over the same domain.
         holdout_unit: the privacy unit of each of them, in the numbers of `unit`.
         values: the two tables, and the holdout, over the values that occur in them; None where only codes are known.

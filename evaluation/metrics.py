@@ -37,6 +37,7 @@ METRICS: Members[Metric] = Members(
         "sdnist_kmarginal": "evaluation.papers.paper_metrics:SDNIST",
         "gini": "evaluation.papers.challenges.gini_metric:GINI",
         "anita_sequences": "evaluation.papers.paper_metrics:SEQUENCES",
+        "persons": "evaluation.persons.persons_metric:PERSONS",
         "anita_privacy": "evaluation.papers.anita.anita_privacy_metric:PRIVACY",
         "singling_out": "evaluation.core_metrics:SINGLING_OUT",
         "linkage": "evaluation.core_metrics:LINKAGE",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from evaluation.accuracy.n_way_metrics import AnitaSettings
 from evaluation.map_columns import MAP, MapColumns, TimeAndPlace
 from evaluation.metric import Metric, MetricSettings
-from mechanisms.public.settings import column, columns
+from evaluation.persons.persons_metric import FixedSettings
+from mechanisms.public.settings import column
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,8 @@ class AreaSettings(MetricSettings):
 
 
 @dataclass(frozen=True)
-class SequencesSettings(AnitaSettings):
-    """Settings.
-
-    Attributes:
-        fixed: columns that enter once.
-    """
-
-    fixed: list[str] = columns(
-        "columns that belong to the subject", example="a list of columns: 'evaluation.fixed=[sex]'"
-    )
+class SequencesSettings(AnitaSettings, FixedSettings):
+    """Settings."""
 
 
 DENSITY = Metric(

@@ -14,7 +14,6 @@ from evaluation.pictures.densities import densities
 from evaluation.pictures.pair_maps import chosen_pairs, pair_maps
 from evaluation.pictures.place_map import map_of_places
 from evaluation.pictures.principal_axes import principal_axes
-from evaluation.pictures.sequence_look import sequence_look
 from evaluation.pictures.validity import broken_rules, valid_columns
 from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
@@ -66,7 +65,6 @@ def pictures(
         "densities": None if numbers is None else densities(*numbers),
         "valid": None if options.values is None else valid_columns(options.values),
         "rules": broken_rules(declared.rules, declared.domain, real, synthetic),
-        "sequences": _sequences(real, synthetic, options),
     }
     drawn = {name: part for name, part in own.items() if part is not None}
     return dict(plain(drawn | {name: part for name, part in parts.items() if part}))
@@ -157,12 +155,3 @@ def _pair_maps(
 ) -> list[JsonDict]:
     strong = card.correlations.get("cramers_v", {"names": [], "real": []})
     return pair_maps(chosen_pairs(distances, strong["names"], strong["real"], asked), real, synthetic, schema)
-
-
-def _sequences(real: CodedTable, synthetic: CodedTable, options: Options) -> JsonDict | None:
-    if options.subject is None:
-        return None
-    tables = (real, synthetic)
-    if options.values is not None:
-        tables = (options.values.tables["real"], options.values.tables["synthetic"])
-    return sequence_look(tables, options.subject, options.order, seed=options.seed)

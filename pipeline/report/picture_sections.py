@@ -1,4 +1,4 @@
-"""The pictures of two tables: records over two axes, pairs, curves, sequences, places over time."""
+"""The pictures of two tables: records over two axes, pairs, curves, places over time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,6 @@ from pipeline.report.page import BOTH, Card, Section, Table, number
 from pipeline.report.scale import ChartAxis
 from pipeline.report.small_charts import cells, cloud
 
-#: What each figure is.
-FIGURES = {
-    "next": "what follows what: pairs of a value and the subject's next one",
-    "distinct": "how many distinct values a subject has in a column",
-    "subjects": "how many subjects have each value",
-    "lengths": "how many events a subject has",
-}
 #: Places in the matrix, and in the table: the worst ones.
 WORST, LISTED = 24, 10
 #: Times drawn as small maps.
@@ -100,31 +93,6 @@ def _axis(low: float, high: float, seconds: float | None) -> ChartAxis:
 def _said(value: float, seconds: float | None) -> str:
     """A number, or a date of so many seconds a unit."""
     return number(value) if seconds is None else shown("date", round(value * seconds))
-
-
-def sequence_section(drawn: Json) -> Section:
-    """From the part `sequences` of figures.json."""
-    rows = [(FIGURES[n], _share(drawn["figures"][n]), _share(drawn["halves"][n])) for n in FIGURES]
-    most = max([*drawn["real"], *drawn["synthetic"], 1e-9])
-    series = [Line(style, side, list(enumerate(drawn[side])), marked=len(drawn[side]) < 40) for style, side in BOTH]
-    labels = drawn["labels"]
-    every = max(1, -(-len(labels) // 8))
-    across = ChartAxis(
-        0.0, max(len(labels) - 1, 1), tuple((i, labels[i]) for i in range(0, len(labels), every)), "events"
-    )
-    up = ChartAxis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
-    parts = {
-        "legend": BOTH,
-        "figures": Table(("1 − total variation distance", "synthetic", "two halves of the real subjects"), rows),
-        "lengths": lines(
-            series, across, up, label="Shares of subjects by their number of events", width=460, height=220
-        ),
-    }
-    return Section("sequences", "Sequences", parts | {n: drawn[n] for n in ("subjects", "mean_length", "columns")})
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
 
 
 def map_section(figure: Json) -> Section:

@@ -14,12 +14,12 @@ from pipeline.release_folder import read_release
 from pipeline.report.header_cards import files_table, header_cards, not_computed, subtitle
 from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page, Section, number
+from pipeline.report.persons_section import persons_section
 from pipeline.report.picture_sections import (
     axes_section,
     densities_section,
     map_section,
     pair_maps_section,
-    sequence_section,
 )
 from pipeline.report.release_sections import (
     bounds_section,
@@ -176,7 +176,7 @@ def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Secti
         of(columns_section, drawn.get("columns")),
         of(pairs_section, drawn.get("pairs")),
         mgd_section(scores) if scores.get("mgd", {}).get("marginals") else None,
-        of(sequence_section, drawn.get("sequences")),
+        of(persons_section, drawn.get("persons")),
         of(map_section, drawn.get("map")),
         of(distances_section, drawn.get("distances")),
     ]

@@ -104,8 +104,13 @@ def _subjects(
         if subject in read[table]:
             subjects[table] = texts_of(read[table][subject])
         elif subject in source.names:
-            subjects[table] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
+            subjects[table] = texts_in(source, subject)
     return subjects
+
+
+def texts_in(source: Source, column: str) -> NDArray[np.object_]:
+    """The text of a column in each row of a table, as the file holds it; None for none."""
+    return texts_of(dictionaries(source, raw_expressions(source, [column]))[column])
 
 
 def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:

@@ -27,12 +27,12 @@ from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.kept_scores import write_scores
-from pipeline.scores.read_values import shared_schema, with_schema
+from pipeline.scores.read_values import shared_schema, texts_in, with_schema
 from pipeline.scores.release_beside import promise_of
-from pipeline.scores.scored_tables import over_one_schema
+from pipeline.scores.scored_tables import ScoredTables, over_one_schema
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.memory import MOST_CELLS
-from pipeline.settings.scoring import affordable
+from pipeline.settings.scoring import affordable, known_roles, with_subjects
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
 
@@ -66,8 +66,10 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         holdout_unit=unit_aside,
         promise=promise_of(state.statement),
         private=state.statement is not None and state.statement.private,
-        why={"subject": "a run's synthetic table has no subjects; score real=… synthetic=… takes two files"},
     )
+    _add_subjects(context, tables, private, source, released)
+    if tables.subject is not None:
+        spec = with_subjects(spec, context.config.evaluation.metrics)
     card = tables.score(spec, progress)
     about = file_facts({"real": file, "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
@@ -95,6 +97,25 @@ def share_floors(context: RunContext, state: State, floors: Path) -> None:
         if wants_values(spec) and truth.rows * len(schema.columns) <= MOST_CELLS:
             values = with_schema(only := {"real": source}, shared_schema(only, schema)[0], lambda *_: None)
         keep_floors(path, tables["real"], schema, spec, state.facts["settings"]["synthesis"]["rows"], values)
+
+
+def _add_subjects(
+    context: RunContext, tables: ScoredTables, private: PrivateTable, source: Source, released: Source
+) -> None:
+    """Whose each row is, where the released table has the column that tells it under the name of the real one."""
+    roles = known_roles(context.config.evaluation, context.config.data.roles, tables.schema)
+    column = roles.get("subject", private.unit.column)
+    if column is None:
+        return
+    absent = [name for name, table in (("real", source), ("synthetic", released)) if column not in table.names]
+    if absent:
+        tables.why = {"subject": f"the {absent[0]} table has no column {column!r}"}
+    elif tables.whole is not None:
+        tables.why = {"subject": "a sample of the real rows holds no whole subjects"}
+    else:
+        real = texts_in(source, column)
+        texts = {"real": real if private.aside is None else real[~private.aside]}
+        tables.add_subjects({**texts, "synthetic": texts_in(released, column)}, {**roles, "subject": column})
 
 
 def _units(private: PrivateTable) -> JsonDict | None:

@@ -14,7 +14,8 @@ from evaluation.metric import Options
 from evaluation.metrics import ScoreSpec
 from evaluation.pictures.pictures import pictures
 from evaluation.score import Scorecard, score_tables
-from evaluation.values.value_tables import Values
+from evaluation.values.subjects import as_units, numbered
+from evaluation.values.value_tables import DAY, Values
 from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
@@ -63,6 +64,37 @@ class ScoredTables:
     notices: tuple[str, ...] = ()
     release: Json | None = None
     keys: Sequence[Json] = ()
+
+    def add_subjects(self, subjects: Mapping[str, NDArray[np.object_]], roles: Mapping[str, str]) -> None:
+        """The subjects of the rows, whose records stay together, and the order of their events.
+
+        Args:
+            subjects: the text of each row's subject, of each table that has the column.
+            roles: which column is the subject, and the order.
+        """
+        if "subject" not in roles:
+            return
+        names = [name for name in ("real", "synthetic", "holdout") if name in subjects]
+        numbers = dict(zip(names, numbered(*(subjects[name] for name in names)), strict=True)) if names else {}
+        if {"real", "holdout"} <= numbers.keys() and self.unit is None:
+            self.unit, self.holdout_unit = as_units([numbers["real"], numbers["holdout"]])
+        absent = [name for name in ("real", "synthetic") if name not in subjects]
+        if absent:
+            self.why = {"subject": f"the {absent[0]} table has no column {roles['subject']!r}"}
+            return
+        self.subject = (numbers["real"], numbers["synthetic"])
+        if (order := roles.get("order")) is not None:
+            self.order = (self._places("real", order), self._places("synthetic", order))
+
+    def _places(self, table: str, order: str) -> NDArray[np.float64]:
+        """Where each row lies in the order: its number, days of a date, NaN for none; else its code."""
+        values = self.values
+        if values is None:
+            return np.asarray(self.tables[table].column(order), np.float64)
+        column, codes = values[order], values.tables[table].column(order)
+        if not column.on_a_line:
+            return np.asarray(codes, np.float64)
+        return np.asarray(column.numbers[codes] / (DAY if column.kind == "date" else 1))
 
     @property
     def both(self) -> tuple[CodedTable, CodedTable]:

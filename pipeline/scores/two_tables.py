@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import ScoreSpec
 from evaluation.score import Scorecard
-from evaluation.values.subjects import as_units, numbered
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
@@ -33,7 +32,7 @@ from pipeline.scores.table_sources import opened
 from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
-from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles
+from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
 
 
@@ -64,7 +63,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     schema, notices = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
-    used = known_roles(config.evaluation, roles, schema)
+    used = _subject_of_release(sources) | known_roles(config.evaluation, roles, schema)
     with show.stage("load") as progress:
         coded = {name: _encode(name, s, schema, show, progress, used.get("subject")) for name, s in sources.items()}
     with show.stage("values") as progress:
@@ -93,6 +92,14 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     )
 
 
+def _subject_of_release(sources: Mapping[str, Source]) -> dict[str, str]:
+    """The column of ids whose unit a release beside the synthetic table protects, where both tables have it."""
+    release, _ = release_beside(Path(sources["synthetic"].path))
+    column = None if release is None else release.of.column
+    there = column is not None and all(column in sources[name].names for name in ("real", "synthetic"))
+    return {"subject": column} if column is not None and there else {}
+
+
 def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
     """What the tables meet of the needs of those metrics that a report adds; None without a report."""
     if config.report is None:
@@ -115,7 +122,9 @@ def _scored(
         subjects: the text of each row's subject, where a table has the column.
     """
     show.warn_privately(list(tables.notices))
-    _add_subjects(tables, subjects, roles)
+    tables.add_subjects(subjects, roles)
+    if tables.subject is not None:
+        spec = with_subjects(spec, config.evaluation.metrics)
     release, stated = release_beside(Path(sources["synthetic"].path))
     tables.notices = (stated, *tables.notices) if stated else tables.notices
     if release is not None:
@@ -133,24 +142,6 @@ def _scored(
             drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
             write_whole(Path(config.report), render_scores(tables.schema.name, card.to_json(), drawn), mode=0o600)
     return card
-
-
-def _add_subjects(tables: ScoredTables, subjects: Mapping[str, NDArray[np.object_]], roles: Mapping[str, str]) -> None:
-    """The subjects of the rows, whose records stay together, and the order of their events."""
-    if "subject" not in roles:
-        return
-    names = [name for name in ("real", "synthetic", "holdout") if name in subjects]
-    numbers = dict(zip(names, numbered(*(subjects[name] for name in names)), strict=True)) if names else {}
-    if {"real", "holdout"} <= numbers.keys():
-        tables.unit, tables.holdout_unit = as_units([numbers["real"], numbers["holdout"]])
-    absent = [name for name in ("real", "synthetic") if name not in subjects]
-    if absent:
-        tables.why = {"subject": f"the {absent[0]} table has no column {roles['subject']!r}"}
-        return
-    tables.subject = (numbers["real"], numbers["synthetic"])
-    if (order := roles.get("order")) is not None:
-        ordered = tables.tables if tables.values is None else tables.values.tables
-        tables.order = (ordered["real"].column(order), ordered["synthetic"].column(order))
 
 
 def _add_release(

@@ -87,6 +87,18 @@ def quick_metrics() -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.quick)
 
 
+def with_subjects(spec: ScoreSpec, chosen: Any) -> ScoreSpec:
+    """The same, for tables that tell the subject of each row: the quick metrics that need it join the other quick ones.
+
+    Args:
+        chosen: `evaluation.metrics`.
+    """
+    if chosen != "quick" or spec.metrics == ON_TOP:
+        return spec
+    more = (n for n in quick_metrics() if unmet(METRICS[n], spec.options) == ["subject"] and n not in spec.metrics)
+    return replace(spec, metrics=(*spec.metrics, *more))
+
+
 def need_libraries(chosen: Any, names: Sequence[str]) -> None:
     """UserError where a metric that was asked for by name needs an optional library that is not installed.
 

@@ -8,7 +8,6 @@ from scipy import stats
 from evaluation.pictures.densities import POINTS, densities
 from evaluation.pictures.pair_maps import ASKED, CELLS, chosen_pairs, pair_maps
 from evaluation.pictures.principal_axes import DRAWN, principal_axes
-from evaluation.pictures.sequence_look import sequence_look
 from evaluation.pictures.validity import broken_rules, valid_columns
 from evaluation.values.value_tables import ValueColumn, Values
 from mechanisms.public.coded_table import CodedTable
@@ -163,38 +162,3 @@ def test_a_rule_is_broken_by_the_rows_that_break_it_and_by_no_value_outside():
     made = table(grown, [3, 1, 0, 5], [1, 1, 3, 0], [0, 1, 1, 0])
     found = {r["rule"]: (r["real"], r["synthetic"]) for r in broken_rules(schema.rules, schema.domain, real, made)}
     assert found == {"start ≤ end": (0.0, 0.25), "impossible: start × kind": (0.0, 0.25)}
-
-
-def sequences(rows: list[tuple[int, int, int]]):
-    """(subject, time, code) → what `sequence_look` takes."""
-    subject, time, code = (np.array(c) for c in zip(*rows, strict=True))
-    return table(Domain((Attribute("v", 3),)), code), subject, time
-
-
-def test_figures_of_sequences_are_distances_of_lengths_of_next_and_of_distinct_values():
-    real = sequences([(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1), (2, 0, 2), (3, 0, 2)])
-    made = sequences([(0, 1, 0), (0, 0, 1), (1, 0, 0), (1, 1, 0), (1, 2, 0), (-1, 0, 2)])
-    found = sequence_look((real[0], made[0]), (real[1], made[1]), (real[2], made[2]))
-    assert found["subjects"] == [4, 2] and found["mean_length"] == [1.5, 2.5]
-    assert found["real"] == pytest.approx([0.5, 0.5, 0]) and found["synthetic"] == pytest.approx([0, 0.5, 0.5])
-    figures = found["figures"]
-    assert figures["lengths"] == pytest.approx(0.5)
-    assert figures["next"] == pytest.approx(0)  # (0, 1) twice against (1, 0) and (0, 0) twice
-    assert figures["distinct"] == pytest.approx(1.0)  # one or two values, half of the subjects each
-    assert figures["subjects"] == pytest.approx(1 - (abs(2 / 6 - 2 / 3) + abs(2 / 6 - 1 / 3) + 2 / 6) / 2)
-
-
-def test_the_order_of_rows_means_nothing_where_events_have_a_time_and_a_table_is_like_itself():
-    rng = np.random.default_rng(8)
-    domain = Domain((Attribute("v", 5), Attribute("w", 8, 8)))
-    subject = np.sort(rng.integers(0, 60, 500))
-    time = np.arange(500)
-    real = table(domain, rng.integers(0, 5, 500), rng.integers(0, 8, 500))
-    mixed = rng.permutation(500)
-    shuffled = table(domain, *(c[mixed] for c in real.columns))
-    found = sequence_look((real, shuffled), (subject, subject[mixed]), (time, time[mixed]))
-    assert list(found["figures"].values()) == pytest.approx([1, 1, 1, 1])
-    assert all(0.3 < v < 1 for v in found["halves"].values())
-    assert sum(found["real"]) == pytest.approx(1) and len(found["real"]) == len(found["labels"])
-    nobody = np.full(500, -1)
-    assert sequence_look((real, real), (subject, nobody)) is None

@@ -1,0 +1,136 @@
+"""Rows with their persons: whose each row is, in which order they lie, and what a person's rows are when sorted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.values.subjects import NOBODY
+
+Codes = NDArray[np.integer]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowColumn:
+    """One column of a table.
+
+    Attributes:
+        name: as in the header.
+        codes: one per row: rows with the same value have the same code.
+        buckets: one per row: the same over few values.
+        numbers: one per code, NaN for none; None for a column of categories.
+        fixed: whether it is declared to be constant within a person.
+    """
+
+    name: str
+    codes: Codes
+    buckets: Codes
+    numbers: Floats | None = None
+    fixed: bool = False
+
+    def at(self, rows: Ints | NDArray[np.bool_]) -> RowColumn:
+        """Some of the rows."""
+        return replace(self, codes=self.codes[rows], buckets=self.buckets[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class PersonRows:
+    """A table as a metric of persons sees it; the repr shows shapes, never rows.
+
+    Attributes:
+        owner: the person of each row, NOBODY for none.
+        columns: all of the same length.
+        order: what a person's rows are sorted by, NaN (last) for none, ties in the order of the rows; None for that
+            order alone.
+    """
+
+    owner: Ints
+    columns: tuple[RowColumn, ...]
+    order: Floats | None = None
+
+    def __repr__(self) -> str:
+        return f"PersonRows({len(self.owner)} rows × {len(self.columns)} columns)"
+
+    def at(self, rows: Ints | NDArray[np.bool_]) -> PersonRows:
+        """Some of the rows."""
+        order = None if self.order is None else self.order[rows]
+        return PersonRows(self.owner[rows], tuple(c.at(rows) for c in self.columns), order)
+
+    def shuffled(self, rng: np.random.Generator) -> PersonRows:
+        """The same rows, their owners permuted: as many records per person, and no two that belong together."""
+        owner, somebody = self.owner.copy(), np.flatnonzero(self.owner != NOBODY)
+        owner[somebody] = rng.permutation(owner[somebody])
+        return replace(self, owner=owner)
+
+    def halves(self, rng: np.random.Generator) -> tuple[PersonRows, PersonRows]:
+        """The rows of a random half of the persons, and those of the others; nobody's are in neither."""
+        people = np.unique(self.owner[self.owner != NOBODY])
+        first = np.isin(self.owner, rng.permutation(people)[: len(people) // 2])
+        return self.at(first), self.at(~first & (self.owner != NOBODY))
+
+    @cached_property
+    def sorted(self) -> SortedRows:
+        """The rows of persons, person by person and in their order."""
+        at = np.argsort(self.owner, kind="stable") if self.order is None else np.lexsort((self.order, self.owner))
+        return SortedRows(self.at(at[np.count_nonzero(self.owner == NOBODY) :]))
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """Rows of which those of a person stand together and in order.
+
+    Attributes:
+        rows: nobody's are not among them.
+    """
+
+    rows: PersonRows
+
+    @cached_property
+    def follows(self) -> NDArray[np.bool_]:
+        """Of each row but the first, whether the row before is of the same person: a step of that person."""
+        return np.asarray(self.rows.owner[1:] == self.rows.owner[:-1])
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where each person's rows begin."""
+        first = np.ones(len(self.rows.owner), bool)
+        first[1:] = ~self.follows
+        return np.flatnonzero(first)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many records each person has."""
+        return np.diff(self.starts, append=len(self.rows.owner))
+
+    @cached_property
+    def person(self) -> Ints:
+        """The number of each row's person, from 0."""
+        return np.repeat(np.arange(len(self.starts)), self.sizes)
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """By how much the order rises in each step, where it is known at both of its ends."""
+        if self.rows.order is None:
+            return np.empty(0)
+        gaps = np.diff(self.rows.order)[self.follows]
+        return np.asarray(_rounded(gaps[~np.isnan(gaps)]))
+
+    @cached_property
+    def spans(self) -> Floats:
+        """From the first to the last place in the order, of each person that has one."""
+        order = self.rows.order
+        if order is None or not len(order):
+            return np.empty(0)
+        known = np.bincount(self.person[~np.isnan(order)], minlength=len(self.starts))
+        first, last = self.starts[known > 0], (self.starts + known - 1)[known > 0]
+        return np.asarray(_rounded(order[last] - order[first]))
+
+
+def _rounded(differences: Floats) -> Floats:
+    """Differences of equal steps are equal, as far as floating point goes (parts of a day)."""
+    return np.round(differences, 6)

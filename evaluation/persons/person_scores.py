@@ -1,0 +1,186 @@
+"""How much of whole persons a synthetic table keeps, between the truth and shuffled owners; NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evaluation.metric import Inputs
+from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
+from evaluation.persons.person_look import drawn_shares, whole_persons
+from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
+from evaluation.persons.persons_metric import PersonsSettings
+from evaluation.persons.violations import Violations, violations
+from evaluation.readings.reading import Ends
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.code_labels import code_names
+
+#: Buckets of a column where its values are compared, and columns, at most.
+BUCKETS, COLUMNS = 10, 40
+#: The tables whose figures stand side by side: `half` and `other` are halves of the real persons.
+SIDES = ("real", "synthetic", "half", "shuffled")
+
+
+@dataclass(frozen=True, eq=False)
+class PersonScores:
+    """The figures of a synthetic table beside those of the real one, of its halves, and of shuffled owners.
+
+    Attributes:
+        figures: of real, synthetic, half, other and shuffled.
+        errors: of synthetic and shuffled against real, and of half against other: figure → mean error of its columns.
+        usual_gap: the gap between records that "gaps" is the share of.
+        broken: violations of the real and the synthetic table.
+        people: whole synthetic persons, as of `whole_persons`.
+    """
+
+    figures: Mapping[str, PersonFigures]
+    errors: Mapping[str, Mapping[str, Level]]
+    usual_gap: str
+    broken: Mapping[str, Violations]
+    people: JsonDict = field(default_factory=dict)
+
+    def part_of_shuffled(self, side: str) -> float | None:
+        """The sum of the errors over that of shuffled owners; None where shuffled owners change nothing."""
+        whole, own = ([v for v in self.errors[name].values() if v is not None] for name in ("shuffled", side))
+        return sum(own) / sum(whole) if own and sum(whole) > 0 else None
+
+    @property
+    def score(self) -> float | None:
+        """The errors of all figures over those of shuffled owners: 0 for the truth, 1 for shuffled owners.
+
+        The sums are divided, not each figure: a figure that shuffling hardly moves (a column that no person is true
+        to, the number of records) has no scale of its own, and still counts.
+        """
+        return self.part_of_shuffled("synthetic") if not self.reason else None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no score; empty where there is one."""
+        for side in ("real", "synthetic"):
+            if not self.figures[side].persons:
+                return f"no row of the {side} table has a subject"
+        if self.part_of_shuffled("shuffled") is None:
+            return "shuffled owners change nothing: there is one person, each has one record, or all rows are alike"
+        return ""
+
+    @property
+    def ends(self) -> Ends | None:
+        """One half of the real persons against the other, and shuffled owners."""
+        is_poor, is_honest = "real rows with shuffled owners", "one half of the real persons against the other"
+        return Ends(honest=self.part_of_shuffled("half"), poor=1.0, honest_is=is_honest, poor_is=is_poor)
+
+    def to_json(self) -> JsonDict:
+        """JSON values; the score first."""
+        reason = {"reason": self.reason} if self.reason else {}
+        levels = [
+            {"figure": name, "column": column, **{s: self.figures[s].levels[name][column] for s in SIDES}}
+            for name, own in self.figures["real"].levels.items()
+            for column in own
+        ]
+        sides = ("synthetic", "half", "shuffled")
+        far = [
+            {"figure": name, **{s: self.errors[s][name] for s in sides}}
+            for name, value in self.errors["shuffled"].items()
+            if value is not None
+        ]
+        return {
+            "score": self.score,
+            **reason,
+            "persons": {s: self.figures[s].persons for s in SIDES},
+            "records": {s: self.figures[s].records for s in SIDES},
+            "usual_gap": self.usual_gap,
+            "levels": levels,
+            "errors": far,
+            "violations": {side: broken.to_json() for side, broken in self.broken.items()},
+        }
+
+    def drawn(self) -> JsonDict:
+        """What a report draws; of persons, synthetic ones alone."""
+        real, synthetic = self.figures["real"], self.figures["synthetic"]
+        shares = {
+            "records": drawn_shares(real.sizes, synthetic.sizes),
+            "spans": drawn_shares(real.spans, synthetic.spans),
+        }
+        return {**self.to_json(), "halves": self.part_of_shuffled("half"), "shares": shares, "people": self.people}
+
+
+def scored_persons(
+    real: PersonRows,
+    synthetic: PersonRows,
+    *,
+    most: int | None = None,
+    seed: int = 0,
+    label: Callable[[str, int], str] | None = None,
+) -> PersonScores:
+    """Score the persons of a synthetic table.
+
+    Goal: records of one person belong together as they do in the real table. Range: from 0, perfect; 1: as real rows
+    whose owners were shuffled. Reference: one half of the real persons against the other. Edge cases: a person with one
+    record has no step; nobody's rows are counted, not scored; without persons, or where shuffled owners change nothing,
+    no score.
+
+    Args:
+        most: records that a person may have.
+        seed: of the halves, the shuffling and the persons that are shown.
+        label: column and code → text, for the persons that are shown; None for the codes.
+    """
+    rng = np.random.default_rng(seed)
+    cuts = cuts_of(real)
+    half, other = real.halves(rng)
+    tables = {"real": real, "synthetic": synthetic, "half": half, "other": other, "shuffled": real.shuffled(rng)}
+    figures = {name: person_figures(rows, cuts) for name, rows in tables.items()}
+    pairs = {"synthetic": ("real", "synthetic"), "half": ("other", "half"), "shuffled": ("real", "shuffled")}
+    far = {name: errors(figures[a], figures[b]) for name, (a, b) in pairs.items()}
+    broken = {name: violations(tables[name], most) for name in ("real", "synthetic")}
+    people = whole_persons(synthetic, label or (lambda _, code: str(code)), seed=seed)
+    return PersonScores(figures, far, cuts[0].label, broken, people)
+
+
+def persons_of(inputs: Inputs) -> PersonScores:
+    """The metric `persons`."""
+    options, own = inputs.options, inputs.own(PersonsSettings)
+    orders = options.order or (None, None)
+    tables = zip((inputs.real, inputs.synthetic), inputs.bucketed(BUCKETS), options.subject or (), orders, strict=True)
+    numbers = _numbers(inputs)
+    real, synthetic = (
+        PersonRows(
+            np.asarray(owner, np.int64),
+            _columns(table, buckets, numbers, own.fixed),
+            None if order is None else np.asarray(order, np.float64),
+        )
+        for table, buckets, owner, order in tables
+    )
+    return scored_persons(real, synthetic, most=own.most_records, seed=options.seed, label=_labels(inputs))
+
+
+def _columns(
+    table: CodedTable, buckets: CodedTable, numbers: Mapping[str, Floats], fixed: Sequence[str]
+) -> tuple[RowColumn, ...]:
+    """At most COLUMNS columns, the declared constants first."""
+    names = sorted(table.domain.names, key=lambda name: name not in fixed)[:COLUMNS]
+    return tuple(
+        RowColumn(n, np.asarray(table.column(n)), np.asarray(buckets.column(n)), numbers.get(n), n in fixed)
+        for n in sorted(names, key=table.domain.index)
+    )
+
+
+def _numbers(inputs: Inputs) -> Mapping[str, Floats]:
+    """The number of each code of columns of numbers; of a schema's codes in order, their place."""
+    if inputs.options.values is not None and inputs.schema is None:
+        return inputs.numbers
+    ordered = {a.name: (a.size, a.ordered) for a in inputs.real.domain.attributes if a.ordered}
+    return {n: np.where(np.arange(size) < k, np.arange(size), np.nan) for n, (size, k) in ordered.items()}
+
+
+def _labels(inputs: Inputs) -> Callable[[str, int], str]:
+    """Column and code → the value, as people write it."""
+    values, schema = inputs.options.values, inputs.schema
+    if schema is not None:
+        names = {name: code_names(schema[name]) for name in inputs.real.domain.names}
+        return lambda name, code: names[name][code]
+    if values is not None:
+        return lambda name, code: values[name].label(code)
+    return lambda name, code: str(code)

@@ -1,0 +1,99 @@
+"""The section of whole persons: what holds their records together, and a dozen synthetic ones to look at."""
+
+from __future__ import annotations
+
+from mechanisms.public.json_values import Json
+from pipeline.report.charts import Drawing, Line, lines
+from pipeline.report.page import BOTH, Card, Cell, Section, Table
+from pipeline.report.scale import ChartAxis
+
+#: What a figure is; {0} stands for its column, {1} for the usual gap.
+LEVELS = {
+    "records": "records per person",
+    "same": "{0}: the same as in the record before, share of steps",
+    "gaps": "the next record is {1} later, share of steps",
+    "likeness": "{0}: likeness, the share of variance between persons",
+    "distinct": "{0}: different values per person",
+    "spans": "from a person's first record to the last",
+}
+ERRORS = {
+    "same": "how often columns stay the same from a record to the next",
+    "likeness": "likeness of numbers within persons",
+    "next": "what follows what: pairs of a value and the person's next one",
+    "gaps": "gaps between records",
+    "spans": "from first to last record",
+    "records": "how many records a person has",
+    "distinct": "how many values of a column a person has",
+    "values": "how many persons have each value",
+    "constants": "persons by each of their constants",
+    "pairs": "persons by two of constants and number of records",
+}
+BROKEN = {
+    "nobody": "rows without a person",
+    "apart": "times that a person's rows go on behind those of others",
+    "out_of_order": "rows that lie before the one above them",
+    "beyond": "persons with too many records",
+}
+#: Rows of figures before the rest is folded away, and persons likewise.
+SHOWN, OPEN = 24, 6
+
+
+def persons_section(drawn: Json) -> Section:
+    """From the part `persons` of figures.json."""
+    head = ("", "real", "synthetic", "other half", "owners shuffled")
+    sides = ("real", "synthetic", "half", "shuffled")
+    rows: list[tuple[Cell, ...]] = [("persons", *(drawn["persons"][s] for s in sides))]
+    rows += [
+        (LEVELS[each["figure"]].format(each["column"], drawn["usual_gap"]), *(each[s] for s in sides))
+        for each in drawn["levels"]
+    ]
+    first, rest = Table(head, rows).parted(SHOWN)
+    far: list[tuple[Cell, ...]] = [(ERRORS[e["figure"]], *(e[s] for s in sides[1:])) for e in drawn["errors"]]
+    far.append(("all, as a part of what shuffled owners lose", drawn["score"], drawn["halves"], 1.0))
+    titles = {"records": "Records per person", "spans": "From first to last record"}
+    shares = {n: s for n, s in drawn["shares"].items() if s}
+    people = drawn["people"]
+    cards = [_person(i, each, people["columns"]) for i, each in enumerate(people["shown"], 1)]
+    parts = {
+        "first": first,
+        "rest": rest,
+        "errors": Table((("distance from the real table"), *head[2:]), far),
+        "legend": BOTH,
+        "charts": [Card(titles[n], _distribution(s, titles[n])) for n, s in shares.items()],
+        "broken": _broken(drawn["violations"]),
+        "people": cards[:OPEN],
+        "more": cards[OPEN:],
+        "left_out": people["of"] - len(people["columns"]),
+    }
+    return Section("persons", "Persons", parts)
+
+
+def _distribution(shares: Json, title: str) -> Drawing:
+    """The shares of persons of both tables over one axis."""
+    labels = shares["labels"]
+    most = max([*shares["real"], *shares["synthetic"], 1e-9])
+    series = [Line(style, side, list(enumerate(shares[side])), marked=True) for style, side in BOTH]
+    every = max(1, -(-len(labels) // 6))
+    ticks = tuple((float(i), labels[i].split(" to ")[0]) for i in range(0, len(labels), every))
+    across = ChartAxis(0.0, max(len(labels) - 1.0, 1.0), ticks)
+    up = ChartAxis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
+    return lines(series, across, up, label=f"Shares of persons: {title}", width=340, height=190)
+
+
+def _broken(violations: Json) -> Table:
+    """What must be 0 in a table of whole persons."""
+    real, synthetic = violations["real"], violations["synthetic"]
+    rows: list[tuple[Cell, ...]] = [
+        (words, real[name], synthetic[name]) for name, words in BROKEN.items() if synthetic[name] is not None
+    ]
+    rows += [
+        (f"{n}: share of persons in whom it varies", real["varying"][n], v) for n, v in synthetic["varying"].items()
+    ]
+    return Table(("to be 0 in the synthetic table", "real", "synthetic"), rows)
+
+
+def _person(number: int, person: Json, columns: Json) -> Card:
+    """The rows of one synthetic person in their order."""
+    records, rows = person["records"], person["rows"]
+    note = f"{records} record{'s'[: records != 1]}" + (f", the first {len(rows)} here" if len(rows) < records else "")
+    return Card(f"Person {number}", Table(tuple(columns), rows), note)
