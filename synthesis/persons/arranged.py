@@ -17,6 +17,7 @@ from mechanisms.public.rules.ordered import ascending
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, draw
+from synthesis.consistency.total import default_rows
 from synthesis.persons.linking import linked_persons
 
 
@@ -24,7 +25,8 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     """The schema, with what links rows into persons where it declares a unit and any answer about persons is there."""
     if schema.rules.unit is None or not measurements.persons:
         return schema
-    return replace(schema, rules=replace(schema.rules, arranged=partial(arranged, answers=measurements.persons)))
+    linked = partial(arranged, answers=measurements.persons, records=default_rows(measurements))
+    return replace(schema, rules=replace(schema.rules, arranged=linked))
 
 
 def arranged(
@@ -33,11 +35,14 @@ def arranged(
     rng: np.random.Generator,
     *,
     answers: Sequence[NoisyMarginal],
+    records: int,
     progress: Progress | None = None,
 ) -> Owned:
     """The rows of each person together and in order; ids are 1, 2, …; constants are those of the persons.
 
     Guarantee: post-processing; costs no privacy.
+    Args:
+        records: that the answers speak of; of more or fewer rows there are more or fewer persons.
     """
     unit = schema.rules.unit
     assert unit is not None, "the schema declares a unit"
@@ -49,7 +54,15 @@ def arranged(
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
         whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
-    linked = linked_persons(coded, whole, unit, columns, answers, seed=int(rng.integers(2**62)), progress=progress)
+    linked = linked_persons(
+        coded,
+        whole,
+        unit,
+        columns,
+        _scaled(answers, coded.rows, records),
+        seed=int(rng.integers(2**62)),
+        progress=progress,
+    )
     if time is not None and time.name in values and not bound:  # times of rows that a rule orders stay with their row
         values[time.name] = values[time.name][linked.time_of]
     sizes = np.diff(linked.starts)
@@ -61,6 +74,12 @@ def arranged(
         codes[name] = np.repeat(own, sizes).astype(code_dtype(coded.domain[name].size))
     rows = CodedTable(coded.domain, tuple(codes[a.name] for a in coded.domain.attributes))
     return Owned(rows, owners, {n: v[order] for n, v in values.items()})
+
+
+def _scaled(answers: Sequence[NoisyMarginal], rows: int, records: int) -> list[NoisyMarginal]:
+    """The answers as those of a table of so many rows."""
+    part = rows / max(records, 1)
+    return [replace(a, values=a.values * part, scale=a.scale * part) for a in answers]
 
 
 def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator) -> dict[str, NDArray[np.generic]]:
