@@ -50,6 +50,7 @@ from pipeline.look.column_look import (
     two_notations,
     unlisted_hint,
 )
+from pipeline.look.person_look import persons_look
 from pipeline.look.reading_look import (
     clock_times,
     compact_days,
@@ -154,14 +155,16 @@ def look_at(
     encoded, at_most = (coded, report), bar.at_most
     columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
     units, warned = units_look(source, schema, unit, seen, report.rows, bar)
+    persons, asked = persons_look(source, schema, unit, coded)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
         *units,
+        *persons,
         *_conflicts(source, coded, schema, workdir),
     ]
     return TableLook(
-        report.rows, source.names, columns, (*_broken(source, schema, coded), *warned), tuple(hints), at_most
+        report.rows, source.names, columns, (*_broken(source, schema, coded), *warned, *asked), tuple(hints), at_most
     )
 
 
@@ -333,10 +336,9 @@ def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:
-    named = {*schema.domain.names, *schema.leave_out}
-    if schema.rules.unit_ids is not None:
-        named.add(schema.rules.unit_ids.name)
-    hints = []
+    ids, unit = schema.rules.unit_ids, schema.rules.unit
+    given = [*([] if ids is None else [ids.name]), *([] if unit is None else [unit.column])]
+    named, hints = {*schema.domain.names, *schema.leave_out, *given}, []
     if neither := [n for n in source.names if n not in named]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
     if left := [n for n in schema.leave_out if n in source.names]:
