@@ -62,9 +62,8 @@ from pipeline.look.reading_look import (
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import CheckConfig
-from pipeline.settings.declared import RECORD, declared_schema, settled_privacy
 from pipeline.settings.policy import IDS_MEASURED
-from pipeline.settings.specs import asks_for_records, build_unit, check_unit
+from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit, declared_schema, settled_privacy
 from pipeline.stage_bars import Stages
 
 #: Said of columns in `leave_out` that the look did not meet.

@@ -16,8 +16,7 @@ from pipeline.report import plan_words
 from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, load_config, typed
-from pipeline.settings.declared import settled
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import build_specs, settled
 from tests.pipeline.conftest import command
 
 UNIT = "unit: {column: patient, constant: [sex, born], order: admitted, records: {max: 3}}\n"
@@ -157,8 +156,8 @@ def test_a_rehearsed_table_has_constant_constants_and_no_more_records_than_decla
 def test_check_tells_of_constants_ties_gaps_and_bounds(clinic):
     hints, warnings = looked()
     assert hints == [
-        "unit: records: persons with more than 3 records: 1; each of their records weighs less, and no synthetic person "
-        "has more",
+        "unit: records: persons with more than 3 records: 1; each of their records weighs less, and no synthetic "
+        "person has more",
         "unit: constant: 'sex' has several values in 1 of the 4 persons with several records; one of them is taken, by "
         "a keyed hash",
         "unit: order: 7.7 % of the rows (1) have no value of 'admitted', and stand behind the others of their person",

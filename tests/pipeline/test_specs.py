@@ -11,9 +11,8 @@ import pytest
 from pipeline.run_context import present
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
-from pipeline.settings.declared import settled
 from pipeline.settings.design import design_of
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import build_specs, settled
 from pipeline.stages import STAGES
 from tests.pipeline.conftest import TOWN
 
