@@ -48,10 +48,9 @@ from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, schema_path
-from pipeline.settings.declared import RECORD, settled
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
-from pipeline.settings.specs import build_specs, build_unit
+from pipeline.settings.specs import RECORD, build_specs, build_unit, settled
 from pipeline.stage_bars import Stages
 
 #: What `smoke=true` leaves.

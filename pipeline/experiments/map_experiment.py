@@ -21,8 +21,7 @@ from pipeline.experiments.table1_histograms import Maker
 from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
-from pipeline.settings.declared import settled
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import build_specs, settled
 from pipeline.stage_bars import Stages
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.

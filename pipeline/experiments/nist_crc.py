@@ -21,9 +21,8 @@ from pipeline.experiments.findings import FILES, Findings, closing_text, write_f
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
-from pipeline.settings.declared import settled
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.specs import build_unit
+from pipeline.settings.specs import build_unit, settled
 from pipeline.statement.words import unit_in_words
 
 #: Where the table is to be had; the experiment says so where it runs without.

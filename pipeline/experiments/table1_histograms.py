@@ -33,10 +33,9 @@ from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
-from pipeline.settings.declared import RECORD
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.methods import with_max_cells
-from pipeline.settings.specs import Specs, build_specs, build_unit
+from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
 from pipeline.statement.statement import Bought, Declared, make_statement
 from pipeline.statement.words import words_of
 

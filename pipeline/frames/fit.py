@@ -13,7 +13,7 @@ from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_fra
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.settings.config import Config, load_config
-from pipeline.settings.declared import RECORD, settled_privacy
+from pipeline.settings.specs import RECORD, settled_privacy
 from pipeline.stages import run
 
 #: Settings of a run that are arguments here, or have no meaning here.

@@ -50,6 +50,7 @@ from pipeline.look.column_look import (
     two_notations,
     unlisted_hint,
 )
+from pipeline.look.person_look import persons_look
 from pipeline.look.reading_look import (
     clock_times,
     compact_days,
@@ -61,9 +62,8 @@ from pipeline.look.reading_look import (
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import CheckConfig
-from pipeline.settings.declared import RECORD, declared_schema, settled_privacy
 from pipeline.settings.policy import IDS_MEASURED
-from pipeline.settings.specs import asks_for_records, build_unit, check_unit
+from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit, declared_schema, settled_privacy
 from pipeline.stage_bars import Stages
 
 #: Said of columns in `leave_out` that the look did not meet.
@@ -154,14 +154,16 @@ def look_at(
     encoded, at_most = (coded, report), bar.at_most
     columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
     units, warned = units_look(source, schema, unit, seen, report.rows, bar)
+    persons, asked = persons_look(source, schema, unit, coded)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
         *units,
+        *persons,
         *_conflicts(source, coded, schema, workdir),
     ]
     return TableLook(
-        report.rows, source.names, columns, (*_broken(source, schema, coded), *warned), tuple(hints), at_most
+        report.rows, source.names, columns, (*_broken(source, schema, coded), *warned, *asked), tuple(hints), at_most
     )
 
 
@@ -333,8 +335,7 @@ def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:
-    named = {*schema.domain.names, *schema.leave_out, schema.rules.id_column}
-    hints = []
+    named, hints = {*schema.domain.names, *schema.leave_out, schema.rules.id_column}, []
     if neither := [n for n in source.names if n not in named]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
     if left := [n for n in schema.leave_out if n in source.names]:

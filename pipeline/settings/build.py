@@ -21,10 +21,9 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
 from pipeline.measuring.adaptive_plans import build_adaptive
 from pipeline.settings.criteria import build_criteria, build_selection
-from pipeline.settings.declared import declared_schema
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.machine_limits import threads
-from pipeline.settings.specs import Specs
+from pipeline.settings.specs import Specs, declared_schema
 from synthesis.contract import Synthesizer
 from synthesis.pgm.junction_tree import fit_cliques
 

@@ -27,8 +27,7 @@ from mechanisms.sensitive.exit import Question
 from pipeline.conf_folder import CONF
 from pipeline.settings import build
 from pipeline.settings.config import Config, SelectionConfig, load_config
-from pipeline.settings.declared import RECORD
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import RECORD, build_specs
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
 from tests.audit.worlds import FINDS_C, SCHEMAS, Settings, World, make_world, write_schema, write_table

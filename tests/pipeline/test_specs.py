@@ -12,7 +12,7 @@ from pipeline.run_context import present
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
 from pipeline.settings.design import design_of
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import build_specs, settled
 from pipeline.stages import STAGES
 from tests.pipeline.conftest import TOWN
 
@@ -31,7 +31,7 @@ def test_a_bound_that_was_discovered_gives_the_plan_of_one_that_is_declared(town
     declared = build_specs(load_config([*TOWN, *UNIT, "privacy.max_records=3"]))
     assert found.unit == declared.unit and not found.discovers_bound
     assert design_of(found, schema).plan.to_json() == design_of(declared, schema).plan.to_json()
-    assert asdict(config) == before and found.config is config
+    assert asdict(config) == before and found.config is open_specs.config == settled(config)
 
 
 def test_columns_without_values_leave_the_selection_as_if_nobody_had_named_them(town: Path) -> None:

@@ -176,11 +176,11 @@ class Look:
             "m": (f"CAST({m} AS TIMESTAMP)" for m in typed),
         }
         lists = ", ".join(f"unnest([{', '.join(part)}]) AS {name}" for name, part in parts.items())
-        who = "NULL" if unit is None else _who(source, source.index(unit, where="privacy.unit"))
+        who = "NULL" if unit is None else who_sql(source, source.index(unit, where="privacy.unit"))
         units = "count(*)" if unit is None else "count(DISTINCT who)"
         engine.execute(
             f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {units} AS units,
-            {_filled("c0")} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
+            {filled("c0")} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
         )
 
     @cached_property
@@ -345,13 +345,13 @@ def _among(columns: Sequence[int] | set[int] | range) -> str:
     return f"i IN ({', '.join(map(str, columns)) or 'NULL'})"
 
 
-def _who(source: Source, index: int) -> str:
+def who_sql(source: Source, index: int) -> str:
     """SQL for whom a row belongs to, about as a run reads ids; NULL where there is none."""
     text = f"lower(trim({source.text(index)}))"
     plain = f"regexp_replace(regexp_replace({text}, '^[+]?0+([0-9])', '\\1'), '[.]0+$', '')"
-    return f"CASE WHEN {_filled(source.text(index))} THEN hash({plain}) END"
+    return f"CASE WHEN {filled(source.text(index))} THEN hash({plain}) END"
 
 
-def _filled(text: str) -> str:
+def filled(text: str) -> str:
     """SQL for whether a cell holds a value."""
     return f"({text} NOT IN ({', '.join(map(literal, GAPS))}) AND trim({text}) <> '')"

@@ -19,6 +19,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_ordered,
     with_same_bins,
 )
+from mechanisms.public.drafts.unit_guess import guess_persons
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
@@ -95,8 +96,10 @@ def draft_schema(
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
-    rules = guess_derived(source, {name: fields for name, fields, _ in drafted})
-    by_name = {name: fields for name, fields, _ in drafted}
+        by_name = {name: fields for name, fields, _ in drafted}
+        persons = "" if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
+    left_out = [(c, g) for c, g in left_out if not persons or c != who]
+    rules = guess_derived(source, by_name)
     orders = guess_ordered(source, by_name)
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
@@ -115,7 +118,7 @@ def draft_schema(
     if left_out:
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
-    return text + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
+    return text + persons + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:

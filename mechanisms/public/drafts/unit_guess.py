@@ -1,0 +1,75 @@
+"""The unit that a drafted schema may have: what never differs between the rows of one person, and what orders them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mechanisms.public.drafts.column_facts import filled, who_sql
+from mechanisms.public.schema.column import DATE_KINDS
+from mechanisms.public.schema.fields import Fields
+from mechanisms.public.tables.scan import Source
+
+#: Whole numbers between these may be years.
+YEARS = (1800, 2200)
+#: So many columns are looked at in one pass.
+TOGETHER = 100
+#: What the draft says of C: no table tells it.
+BOUND = """\
+  # C: so many records of one person count, and a synthetic person has no more. Fill in what is publicly known (how
+  # often can anybody stand in such a table?), never the largest number of this table: it tells of one person.
+  records: {max: }
+"""
+
+
+def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]) -> str:
+    """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
+
+    Args:
+        source: the table in the engine.
+        drafted: column → its declaration.
+    """
+    names = [n for n, f in drafted.items() if f["kind"] != "constant"]
+    varying = _varying(source, engine, unit, names)
+    if not varying:
+        return ""
+    quoted = json.dumps(unit, ensure_ascii=False)
+    lines = ["# whole persons: what is constant is measured once per person; without this block, rows have no owners"]
+    lines += ["unit:", f"  column: {quoted}"]
+    if constant := [n for n in names if n not in varying]:
+        lines += [
+            f"  # guess: the same in all rows of each {quoted} of this table, gaps aside; is it so for everybody?"
+        ]
+        lines += [f"  constant: {json.dumps(constant, ensure_ascii=False)}"]
+    if (order := _order(varying, drafted)) is not None:
+        lines += [f"  # guess: the rows of one {quoted} follow each other by this; ties keep the order of the file"]
+        lines += [f"  order: {json.dumps(order, ensure_ascii=False)}"]
+    return "\n".join([*lines, BOUND])
+
+
+def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> list[str]:
+    """Columns of which some id has several values; none where no id repeats."""
+    who, varying = who_sql(source, source.index(unit, where="privacy.unit")), []
+    for first in range(0, len(names), TOGETHER):
+        block = names[first : first + TOGETHER]
+        texts = [source.text(source.names.index(n)) for n in block]
+        each = ", ".join(
+            f"min({t}) FILTER ({filled(t)}) <> max({t}) FILTER ({filled(t)}) AS d{i}" for i, t in enumerate(texts)
+        )
+        sql = f"SELECT {each} FROM (SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL GROUP BY who"
+        parts = ", ".join(f"coalesce(bool_or(d{i}), false)" for i in range(len(block)))
+        ((*differ,),) = engine.execute(f"SELECT {parts} FROM ({sql})").fetchall()
+        varying += [n for n, differs in zip(block, differ, strict=True) if differs]
+    return varying
+
+
+def _order(varying: list[str], drafted: Mapping[str, Fields]) -> str | None:
+    """The first column of dates or times that differs between the rows of one person, else the first one of years."""
+    dates = [n for n in varying if drafted[n]["kind"] in DATE_KINDS]
+    years = [
+        n
+        for n in varying
+        if drafted[n]["kind"] == "integer" and YEARS[0] <= drafted[n]["min"] <= drafted[n]["max"] <= YEARS[1]
+    ]
+    return next(iter([*dates, *years]), None)

@@ -1,0 +1,211 @@
+"""A unit in the schema: every command sees it, settings may repeat it, and contradictions are refused before all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.errors import UserError
+from pipeline.frames.fit import _further
+from pipeline.look.rehearse import write_rows
+from pipeline.look.table_look import check
+from pipeline.report import plan_words
+from pipeline.settings.build import build_plan, build_schema, build_workload
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import CheckConfig, load_config, typed
+from pipeline.settings.specs import build_specs, settled
+from tests.pipeline.conftest import command
+
+UNIT = "unit: {column: patient, constant: [sex, born], order: admitted, records: {max: 3}}\n"
+SCHEMA = """
+name: stays
+source: invented for the tests
+confirmed_public: true
+columns:
+  sex: {kind: categorical, values: [f, m], missing: false}
+  born: {kind: integer, min: 1900, max: 2020, bins: {count: 12}}
+  admitted: {kind: date, min: 2020-01-01, max: 2023-12-31, bins: year}
+  ward: {kind: categorical, values: [a, b, c], missing: false}
+"""
+OWN = ["data=table", "data.path=stays.csv", "data.schema=stays.yaml"]
+
+
+def stays() -> pd.DataFrame:
+    """Patients with two stays on one day, a stay without a day, two sexes, five stays, and one alone."""
+    rows = [
+        ("p1", "f", 1950, "2020-03-01", "a"),
+        ("p2", "m", 1980, "2021-01-01", "b"),
+        ("p1", "f", 1950, "2020-03-01", "b"),
+        ("p1", "f", 1950, "2022-01-01", "c"),
+        ("p2", "m", 1980, "", "b"),
+        ("p3", "f", 1960, "2021-05-05", "a"),
+        ("p3", "m", 1960, "2021-06-05", "a"),
+        *(("p4", "m", 1999, f"2023-01-0{i}", "c") for i in range(1, 6)),
+        ("p5", "f", 2001, "2020-07-07", "a"),
+    ]
+    return pd.DataFrame(rows, columns=["patient", "sex", "born", "admitted", "ward"])
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with stays.csv, and stays.yaml with a unit; it is the current one."""
+    monkeypatch.chdir(tmp_path)
+    stays().to_csv("stays.csv", index=False)
+    Path("stays.yaml").write_text(SCHEMA + UNIT)
+    return tmp_path
+
+
+def refusal(*settings: str) -> str:
+    with pytest.raises(UserError) as error:
+        build_specs(load_config([*OWN, *settings]))
+    return f"{error.value.where}: {error.value.what}; {error.value.fix}"
+
+
+def looked(*settings: str) -> tuple[list[str], list[str]]:
+    """The hints and warnings of `check` about whole persons."""
+    look = check(typed(compose_config("check", [*OWN, *settings]), CheckConfig))
+    return [h for h in look.hints if h.startswith("unit: ")], [w for w in look.warnings if w.startswith("unit: ")]
+
+
+@pytest.mark.parametrize(
+    "settings", [[], ["privacy.unit=patient"], ["privacy.max_records=3"], ["data.unit=patient", "data.max_records=3"]]
+)
+def test_the_block_alone_is_enough_and_the_settings_may_repeat_it(clinic, settings):
+    specs = build_specs(load_config([*OWN, *settings]))
+    assert (specs.unit.column, specs.unit.max_records, specs.budget.max_records) == ("patient", 3, 3)
+    assert (specs.config.privacy.unit, specs.config.privacy.max_records) == ("patient", 3)
+    assert settled(specs.config) == specs.config
+    schema = build_schema(specs)
+    assert schema.rules.unit == specs.declared.rules.unit and schema.measured.names[:1] == ("admitted",)
+
+
+def test_without_a_unit_in_the_schema_settings_mean_what_they_meant(clinic):
+    Path("stays.yaml").write_text(SCHEMA)
+    alone = build_specs(load_config(OWN))
+    assert (alone.unit.column, alone.unit.max_records, alone.config.privacy.unit) == (None, 1, "record")
+    by_data = build_specs(load_config([*OWN, "data.unit=patient", "data.max_records=7"]))
+    assert (by_data.unit.column, by_data.unit.max_records) == ("patient", 7)
+    assert build_specs(load_config([*OWN, "data.unit=patient", "privacy.unit=record"])).unit.column is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["privacy.unit=record"], "privacy.unit: got 'record', but the schema says unit: {column: patient}"),
+        (["privacy.unit=who"], "privacy.unit: got 'who', but the schema says unit: {column: patient}"),
+        (["data.unit=who"], "data.unit: got 'who', but the schema says unit: {column: patient}"),
+        (["privacy.max_records=4"], "privacy.max_records: got 4, but the schema says unit: {records: {max: 3}}"),
+        (["data.max_records=4"], "data.max_records: got 4, but the schema says unit: {records: {max: 3}}"),
+        (["privacy.max_records=discover"], "declare it: records: {max: C} in the schema"),
+        (["engine=spark"], "engine: the schema has a unit ('patient'), and whole persons need engine=duckdb"),
+        (
+            ["accept=[{metric: l1, marginals: 1, at_most: 500}]"],
+            "accept: the schema has a unit ('patient'), and whole persons are not tried several times",
+        ),
+    ],
+)
+def test_a_contradiction_is_refused_and_names_both_places(clinic, settings, said):
+    assert said in refusal(*settings)
+
+
+@pytest.mark.parametrize("setting", ["privacy.unit=record", "privacy.max_records=4"])
+@pytest.mark.parametrize("name", ["plan", "run", "rehearse"])
+def test_a_contradiction_is_refused_by_every_command_before_any_charge(clinic, name, setting):
+    assert command(name, *OWN, setting, "hydra.run.dir=out") == 1
+    assert not Path("out/internal/charges.json").exists() and not list(Path().glob("out/**/*charge*"))
+    assert command("check", *OWN, setting) == 1
+
+
+def test_a_job_of_a_sweep_that_contradicts_is_refused(clinic, capsys):
+    assert command("run", "-m", *OWN, "privacy.max_records=3,4", "hydra.sweep.dir=sweep") != 0
+    assert "got 4, but the schema says" in capsys.readouterr().err
+    assert not list(Path("sweep").glob("**/privacy.json"))
+
+
+def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys):
+    capsys.readouterr()
+    assert command("plan", *OWN, "plan.format=json", "plan.rows=1000") == 0
+    text = capsys.readouterr().out
+    assert "'patient'" in text or '"patient"' in text
+    config = load_config([*OWN, "plan.rows=1000"])
+    specs = build_specs(config)
+    schema = build_schema(specs)
+    plan = build_plan(specs, build_workload(specs, schema), schema)
+    named = [f["with"] for f in plan_words._others(config, schema, plan, 1000)]
+    assert "unit: {records: {max: 2}} (units with more lose the rest)" in named
+
+
+def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):
+    config = load_config(OWN)
+    schema = build_schema(build_specs(config))
+    assert _further(config, schema)["patient"] == "privacy.unit"
+
+
+def test_a_rehearsed_table_has_constant_constants_and_no_more_records_than_declared(clinic):
+    schema = build_schema(build_specs(load_config(OWN)))
+    write_rows(Path("rows.csv"), schema, 400, column="patient", most=3, rng=np.random.default_rng(0))
+    frame = pd.read_csv("rows.csv", keep_default_na=False)
+    by_person = frame.groupby("patient")
+    assert len(frame) == 400 and by_person.size().max() == 3 and frame.sex.nunique() == 2
+    assert (by_person.sex.nunique() == 1).all() and list(frame)[-1] == "patient"
+
+
+def test_check_tells_of_constants_ties_gaps_and_bounds(clinic):
+    hints, warnings = looked()
+    assert hints == [
+        "unit: records: persons with more than 3 records: 1; each of their records weighs less, and no synthetic "
+        "person has more",
+        "unit: constant: 'sex' has several values in 1 of the 4 persons with several records; one of them is taken, by "
+        "a keyed hash",
+        "unit: order: 7.7 % of the rows (1) have no value of 'admitted', and stand behind the others of their person",
+        "unit: order: rows with the same place as the one before, by admitted: 1; the order of the file decides, or a "
+        "further column",
+    ]
+    assert warnings == []
+    assert "as many of their records count, by chance" in looked("privacy.clip=truncate")[0][0]
+
+
+def test_check_tells_of_a_constant_that_is_none(clinic):
+    frame = stays()
+    frame["sex"] = ["f", "m"] * 6 + ["f"]
+    frame.to_csv("stays.csv", index=False)
+    _, warnings = looked()
+    assert len(warnings) == 1 and "'sex' has several values in 4 of the 4" in warnings[0]
+    assert warnings[0].endswith("is it constant? if not, take it out of unit: constant")
+
+
+def test_check_tells_where_there_is_nothing_to_link_and_where_all_is_one_persons(clinic):
+    frame = stays()
+    frame.assign(patient=[f"p{i}" for i in range(len(frame))]).to_csv("stays.csv", index=False)
+    assert looked() == (
+        [],
+        ["unit: no id repeats: one record a person, and nothing to link; leave unit out of the schema"],
+    )
+    frame.assign(patient="", born=1950).to_csv("stays.csv", index=False)
+    assert looked()[1] == looked("privacy.missing_unit=own")[1] != []
+    frame.assign(patient="p1").to_csv("stays.csv", index=False)
+    assert looked()[1][-1] == "unit: all rows are one person's: nothing is known of any other"
+
+
+def test_check_orders_by_codes_where_the_order_is_ordinal_and_by_the_file_where_there_is_none(clinic):
+    ordinal = SCHEMA.replace("values: [a, b, c]", "values: [a, b, c], ordinal: true")
+    Path("stays.yaml").write_text(ordinal + UNIT.replace("order: admitted", "order: [admitted, ward]"))
+    assert not [h for h in looked()[0] if "same place" in h]
+    Path("stays.yaml").write_text(ordinal + UNIT.replace("order: admitted", "order: ward"))
+    assert [h for h in looked()[0] if "same place as the one before, by ward: 6;" in h]
+    Path("stays.yaml").write_text(SCHEMA + UNIT.replace("order: admitted, ", ""))
+    assert "unit: no order: the records of each person stand in the order of the file" in looked()[0]
+
+
+def test_check_reads_an_empty_table(clinic):
+    stays().head(0).to_csv("stays.csv", index=False)
+    assert looked() == ([], [])
+
+
+def test_the_ids_are_not_said_to_be_left_out(clinic, capsys):
+    capsys.readouterr()
+    assert command("check", *OWN, "format=json") == 0
+    assert "in neither columns nor leave_out" not in capsys.readouterr().out
