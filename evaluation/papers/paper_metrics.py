@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evaluation.accuracy.n_way_metrics import AnitaSettings
 from evaluation.map_columns import MAP, MapColumns, TimeAndPlace
 from evaluation.metric import Metric, MetricSettings
-from evaluation.persons.persons_metric import FixedSettings
+from evaluation.persons.person_settings import FixedSettings
 from mechanisms.public.settings import column
 
 

@@ -11,7 +11,7 @@ from evaluation.metric import Inputs
 from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
 from evaluation.persons.person_look import drawn_shares, whole_persons
 from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
-from evaluation.persons.persons_metric import PersonsSettings
+from evaluation.persons.person_settings import PersonsSettings
 from evaluation.persons.violations import Violations, violations
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable

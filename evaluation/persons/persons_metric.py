@@ -1,41 +1,16 @@
-"""Whole persons: the entry of the metric and its settings."""
+"""Whole persons: the entry of the metric."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.metric import Metric, MetricSettings, Options
-from mechanisms.public.settings import columns, setting
+from evaluation.metric import Metric, Options
+from evaluation.persons.person_settings import PersonsSettings
 
 if TYPE_CHECKING:
     from evaluation.persons.person_scores import PersonScores
     from mechanisms.public.json_values import JsonDict
     from mechanisms.public.schema.table_schema import Schema
-
-
-@dataclass(frozen=True)
-class FixedSettings(MetricSettings):
-    """Settings of metrics that know constants of a person.
-
-    Attributes:
-        fixed: columns that enter once.
-    """
-
-    fixed: list[str] = columns(
-        "columns that belong to the subject", example="a list of columns: 'evaluation.fixed=[sex]'"
-    )
-
-
-@dataclass(frozen=True)
-class PersonsSettings(FixedSettings):
-    """Settings.
-
-    Attributes:
-        most_records: of one person.
-    """
-
-    most_records: int | None = setting(None, "a subject with more records than these is a violation", least=1)
 
 
 def _figures(result: PersonScores, schema: Schema, options: Options) -> JsonDict:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, ScoreSpec
+from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
@@ -67,7 +67,8 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         promise=promise_of(state.statement),
         private=state.statement is not None and state.statement.private,
     )
-    _add_subjects(context, tables, private, source, released)
+    if spec.metrics != ON_TOP:
+        _add_subjects(context, tables, private, source, released)
     if tables.subject is not None:
         spec = with_subjects(spec, context.config.evaluation.metrics)
     card = tables.score(spec, progress)

@@ -93,7 +93,7 @@ def with_subjects(spec: ScoreSpec, chosen: Any) -> ScoreSpec:
     Args:
         chosen: `evaluation.metrics`.
     """
-    if chosen != "quick" or spec.metrics == ON_TOP:
+    if chosen != "quick":
         return spec
     more = (n for n in quick_metrics() if unmet(METRICS[n], spec.options) == ["subject"] and n not in spec.metrics)
     return replace(spec, metrics=(*spec.metrics, *more))

@@ -55,7 +55,7 @@ def test_gaps_and_spans_are_those_between_known_places(rows):
     assert found.counts["gaps"][""].max() == round(found.levels["gaps"][""] * len(gaps))
 
 
-@pytest.mark.parametrize("pair", [(WORLDS[0], WORLDS[1]), (WORLDS[0], WORLDS[3]), (WORLDS[2], WORLDS[0])])
+@pytest.mark.parametrize("pair", [(WORLDS[0], WORLDS[1]), (WORLDS[0], world(320, 40, 6)), (WORLDS[2], WORLDS[0])])
 def test_errors_are_distances_of_what_loops_over_persons_count(pair):
     cuts = cuts_of(pair[0])
     figures = [person_figures(rows, cuts) for rows in pair]
@@ -131,6 +131,12 @@ def test_buckets_of_gaps_hold_every_number_and_frequent_ones_alone():
         10,
         11,
     ]
+
+
+def test_persons_have_the_constant_of_their_first_record_though_it_varies():
+    found = figures_of(table((5, 2, 0), (5, 1, 2), (3, 1, 1), (3, 4, 0), (8, 1, 2), fixed=True)).counts
+    assert found["constants"]["v"].tolist() == [0, 1, 2]
+    assert sorted(found["pairs"]["v × records"].tolist())[-3:] == [1, 1, 1]
 
 
 def test_a_distance_needs_something_to_compare_with():
