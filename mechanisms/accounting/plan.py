@@ -249,11 +249,6 @@ class Plan:
         return next(iter(self.of("histogram")), None)
 
     @property
-    def persons(self) -> tuple[PlannedCharge, ...]:
-        """The charges for what is asked about persons."""
-        return self.of("persons")
-
-    @property
     def scores(self) -> tuple[PlannedCharge, ...]:
         """The charges for the noisy scores that decide whether a release is accepted."""
         return self.of("accept")
@@ -384,7 +379,7 @@ class Plan:
             **({"method": dict(self.method)} if self.method else {}),
             "measurements": [c.to_json(own) for c in self.slots],
             "histogram": self.histogram and self.histogram.to_json(own),
-            **({"persons": [c.to_json(own) for c in self.persons]} if self.persons else {}),
+            **({"persons": [c.to_json(own) for c in persons]} if (persons := self.of("persons")) else {}),
             "accept": [c.to_json(own) for c in self.scores],
             **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
             **({"discovery": [c.to_json(own) for c in discovered]} if (discovered := self.of("discover")) else {}),

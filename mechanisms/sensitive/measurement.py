@@ -186,17 +186,17 @@ def measure_persons(
     Args:
         table: loaded with the counts of its persons.
     """
-    plan = ledger.plan
-    if not plan.persons:
+    budget, charges = ledger.plan.budget, ledger.plan.of("persons")
+    if not charges:
         return ()
-    asked = [c.person_question for c in plan.persons]
+    asked = [c.person_question for c in charges]
     if table.persons is None or table.persons.size != sum(q.query.columns for q in asked):
         raise RuntimeError("the table holds no counts of what is asked about persons")
-    exact = dict(zip((c.event.id for c in plan.persons), by_question(table.persons, asked), strict=True))
+    exact = dict(zip((c.event.id for c in charges), by_question(table.persons, asked), strict=True))
     questions = []
-    for number, (charge, question) in enumerate(zip(plan.persons, asked, strict=True)):
+    for number, (charge, question) in enumerate(zip(charges, asked, strict=True)):
         planned = charge.measurement
-        needed = plan.budget.moved(question, planned.event.norm)
+        needed = budget.moved(question, planned.event.norm)
         questions.append(MarginalQuestion(planned, planned.query, needed, answers_dir / f"persons-{number:05d}.npz"))
     answers = leave(questions, lambda due: [q.exact(exact[q.event.id]) for q in due], ledger, source)
     return tuple(a for a in answers if a is not None)

@@ -126,8 +126,8 @@ def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: 
         show.warn([problem])
     if plan.histogram is not None and measurements.histogram is None:
         show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
-    if gone := len(plan.persons) - len(measurements.persons):
-        show.warn([f"{gone} of {len(plan.persons)} questions about persons are spent without an answer"])
+    if gone := len(asked := plan.of("persons")) - len(measurements.persons):
+        show.warn([f"{gone} of {len(asked)} questions about persons are spent without an answer"])
 
 
 def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator) -> CodedTable:

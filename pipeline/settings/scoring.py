@@ -41,7 +41,7 @@ def ready_roles(schema: Schema, path: Path) -> dict[str, str]:
 
 
 def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema) -> dict[str, str]:
-    """Role → column: the settings', else the declared ones, as far as the schema has their columns.
+    """Role → column: the settings', else the declared ones as far as the schema has their columns, else its unit's.
 
     Raises:
         UserError: a declared role that is none.
@@ -51,7 +51,9 @@ def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, sc
         one_of(name, names, "data.roles")
     there = {role: column for role, column in declared.items() if role == "subject" or column in schema.domain}
     given = {**config.options, **{role: getattr(config, role) for role in (*SHARED_ROLES, "subject")}}
-    named = {role: given.get(role) or there.get(role) for role in names}
+    unit = schema.rules.unit
+    own = {} if unit is None else {"subject": unit.column} | ({"order": unit.order[0]} if unit.order else {})
+    named = {role: given.get(role) or there.get(role) or own.get(role) for role in names}
     return {role: column for role, column in named.items() if column}
 
 
@@ -121,7 +123,13 @@ def build_options(
     """
     for role in roles.keys() - {"subject"}:
         check_column(roles[role], schema, f"evaluation.{role}")
-    settings = {**config.options, **{role: roles[role] for role in column_roles() if role in roles}}
+    unit = schema.rules.unit
+    persons = {} if unit is None else {"fixed": [*unit.constant], "most_records": unit.max_records}
+    settings = (
+        config.options
+        | {k: v for k, v in persons.items() if not config.options.get(k)}
+        | {role: roles[role] for role in column_roles() if role in roles}
+    )
     options = Options(settings=settings, why=_ways(), seed=config.seed)
     ready = {}
     for metric in METRICS.values():
