@@ -74,7 +74,9 @@ def test_a_unit_column_comes_with_its_bound_and_is_not_released(name: str) -> No
         assert data.max_records is None
     else:
         assert data.max_records is not None and data.max_records >= 1
-        assert data.unit in schema(name).leave_out
+        unit = schema(name).rules.unit
+        assert data.unit in schema(name).leave_out if unit is None else unit.column == data.unit
+        assert unit is None or unit.max_records == data.max_records
 
 
 @pytest.mark.parametrize("name", BY_EPSILON)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
+from mechanisms.public.persons.person_unit import FIELDS as PERSON_FIELDS
 from mechanisms.public.rules.computed import FIELD
 from mechanisms.public.rules.rule_transforms import RULE_FIELDS
 from mechanisms.public.rules.table_rules import RULES
@@ -98,7 +99,8 @@ def keys(content: object) -> set[str]:
 
 
 def test_every_field_of_columns_and_rules_stands_in_an_example_that_is_executed():
-    fields = {*COMMON, *UNIT_FIELDS, *RULES, FIELD, *(f for own in (FIELDS, RULE_FIELDS) for k in own for f in own[k])}
+    of_units = {*UNIT_FIELDS, *PERSON_FIELDS}
+    fields = {*COMMON, *of_units, *RULES, FIELD, *(f for own in (FIELDS, RULE_FIELDS) for k in own for f in own[k])}
     shown = set().union(*(keys(yaml.safe_load(e.schema)) for e in EXAMPLES))
     words = set(re.findall(r"\w+", " ".join(e.schema for e in EXAMPLES)))
     assert fields <= shown | {"True", "False", "true", "false"}, fields - shown

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.fields import Fields
+from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.scan import Source
 
 #: Whole numbers between these may be years.
 YEARS = (1800, 2200)
 #: So many columns are looked at in one pass.
 TOGETHER = 100
+HEAD = """\
+# whole persons: what is constant is measured once per person; without this block, synthetic rows have no owners
+unit:
+"""
 #: What the draft says of C: no table tells it.
 BOUND = """\
   # C: so many records of one person count, and a synthetic person has no more. Fill in what is publicly known (how
@@ -34,18 +38,21 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
     varying = _varying(source, engine, unit, names)
     if not varying:
         return ""
-    quoted = json.dumps(unit, ensure_ascii=False)
-    lines = ["# whole persons: what is constant is measured once per person; without this block, rows have no owners"]
-    lines += ["unit:", f"  column: {quoted}"]
+    text = HEAD + _field("column", unit)
     if constant := [n for n in names if n not in varying]:
-        lines += [
-            f"  # guess: the same in all rows of each {quoted} of this table, gaps aside; is it so for everybody?"
-        ]
-        lines += [f"  constant: {json.dumps(constant, ensure_ascii=False)}"]
+        text += f"  # guess: the same in all rows of each {unit!r} of this table, gaps aside; is it so for everybody?\n"
+        text += _field("constant", constant)
     if (order := _order(varying, drafted)) is not None:
-        lines += [f"  # guess: the rows of one {quoted} follow each other by this; ties keep the order of the file"]
-        lines += [f"  order: {json.dumps(order, ensure_ascii=False)}"]
-    return "\n".join([*lines, BOUND])
+        text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
+        text += _field("order", order)
+    return text + BOUND
+
+
+def _field(name: str, value: str | list[str]) -> str:
+    """A line of the block, or more."""
+    text = dump_yaml({name: value})
+    text = text if isinstance(value, list) else f"{text.strip()[1:-1]}\n"  # of one text the braces
+    return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
 def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> list[str]:

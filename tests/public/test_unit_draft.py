@@ -1,0 +1,66 @@
+"""A draft proposes whole persons where somebody names who they are: constants, an order, and no number of records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mechanisms.public.drafts import unit_guess
+from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
+from mechanisms.public.errors import UserError
+from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.schema.table_schema import load_schema
+from tests.public.table_worlds import csv, source
+
+HEAD = "who,sex,born,visit,season,day,score,same\n"
+
+
+def rows(persons: int = 60, each: int = 3) -> str:
+    """Visits: sex and birth never change, once a sex is not told; ids have other forms of one number."""
+    return "".join(
+        f"{'0' * (k % 2)}{i},{'' if (i, k) == (7, 1) else 'fm'[i % 2]},{1940 + i % 50},{k},{2000 + i % 9 + k},"
+        f"2021-0{1 + k}-{1 + i % 28:02},{(i * 7 + k * 3) % 40},x\n"
+        for k in range(each)
+        for i in range(persons)
+    )
+
+
+def drafted(folder: Path, text: str, unit: str = "who") -> str:
+    return draft_schema(source(csv(folder, text)), "visits", unit=unit)
+
+
+def test_a_named_unit_is_proposed_with_its_constants_and_its_order(tmp_path: Path) -> None:
+    text = drafted(tmp_path, HEAD + rows())
+    file = tmp_path / "visits.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=r"unit: records: got \{'max': None\}"):
+        load_schema(file)
+    assert "never the largest number of this table" in text
+    file.write_text(text.replace("{max: }", "{max: 5}"))
+    schema = load_schema(file)
+    assert schema.rules.unit == PersonUnit("who", 5, ("sex", "born"), ("day",))
+    assert "who" not in schema.leave_out and schema.measured.names == ("visit", "season", "day", "score")
+
+
+def test_a_year_orders_where_there_is_no_date(tmp_path: Path) -> None:
+    lines = [",".join([*cells[:5], "d", *cells[6:]]) for cells in (r.split(",") for r in rows().splitlines())]
+    assert "\n  order: season\n" in drafted(tmp_path, HEAD + "\n".join(lines) + "\n")
+
+
+def test_nothing_is_proposed_where_no_id_repeats_nobody_is_named_or_rows_are_alike(tmp_path: Path) -> None:
+    assert "\nunit:" not in drafted(tmp_path, HEAD + rows(each=1))
+    assert "\nunit:" not in drafted(tmp_path, HEAD + rows(), RECORD)
+    assert "\nunit:" not in drafted(tmp_path, HEAD.replace("who", "person_id") + rows(), GUESS)
+    assert "\nunit:" not in drafted(tmp_path, "who,sex\n" + "1,f\n2,m\n3,f\n" * 40)
+
+
+def test_no_draft_holds_unit_id_or_a_number_of_records(tmp_path: Path) -> None:
+    text = drafted(tmp_path, HEAD + rows())
+    assert "unit_id:" not in text and text.count("records: {max: }") == 1
+
+
+def test_columns_are_looked_at_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = drafted(tmp_path, HEAD + rows())
+    monkeypatch.setattr(unit_guess, "TOGETHER", 2)
+    assert drafted(tmp_path, HEAD + rows()) == whole
