@@ -117,7 +117,7 @@ CITIES = "New York|Los Angeles|San Jose|Fort Worth|Las Vegas|San Diego|El Paso|L
 WARDS = ["Intensive Care", "Emergency Room", "General Surgery", "Internal Medicine", "Day Clinic", "Labor Ward"]
 
 
-@pytest.mark.parametrize("write", [str, lambda t: ", ".join(reversed(t.split(" ", 1)))])
+@pytest.mark.parametrize("write", [str, lambda t: ", ".join(reversed(t.split(" ", 1))), str.upper])
 def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_listed(write, capsys):
     """Nurses with many records each were listed, called ok, and released as they are."""
     cells = {"nurse": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
@@ -137,6 +137,7 @@ def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_lis
         ("x", ["Heart failure", "Renal colic", "Liver abscess", "Atrial flutter", "Septic shock"]),
         ("x", ["Anna Meier", "Paul Weber", "Heart failure", "none", "Omar Koch", "Stroke", "other"]),
         ("x", STAFF[:4]),
+        ("x", ["HARTFORD, CT", "BOSTON, MA", "ALBANY, NY", "DENVER, CO", "AUSTIN, TX"]),
     ],
 )
 def test_places_things_and_few_texts_are_no_names(column, texts):

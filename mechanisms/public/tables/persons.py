@@ -83,13 +83,12 @@ def _words_of_name(text: str) -> list[str]:
     words = [w for part in parts for w in part if not PARTICLES.fullmatch(w)]
     if len(parts) > 2 or not all(parts) or not 2 <= len(words) <= 3:
         return []
-    capitals = len(parts) == 2 and all(w.isupper() for w in words)  # MEIER, ANNA; of NEW HAVEN nothing tells
-    fits = all(_capitalised(w) or (capitals and w.isalpha() and len(w) > 2) for w in words)
-    return [w.casefold() for w in words] if fits else []
+    capitals = all(w.isupper() and len(w) > 2 for w in words)  # HARTFORD, CT is none
+    return [w.casefold() for w in words] if all(_capitalised(w, capitals) for w in words) else []
 
 
-def _capitalised(word: str) -> bool:
-    letters = re.sub("['’-]", "", word)
-    if re.fullmatch(r"[^\W\d_]\.?", word):  # between the two words of a name
+def _capitalised(word: str, capitals: bool) -> bool:
+    """Whether a word begins with a capital and ends without, or has capitals alone where all have; or is an initial."""
+    if re.fullmatch(r"[^\W\d_]\.?", word):
         return word[0].isupper()
-    return letters.isalpha() and len(letters) > 1 and word[0].isupper() and word[-1].islower()
+    return re.sub("['’-]", "", word).isalpha() and word[0].isupper() and (capitals or word[-1].islower())
