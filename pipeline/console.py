@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Sequence
 from typing import TextIO
@@ -37,8 +38,11 @@ def folded(label: str, words: str) -> list[str]:
     return wrapper.wrap(words)
 
 
-def at_most(lines: Sequence[str], more: str) -> list[str]:
-    """The first lines, at most LINES; where some are left out, the last one says where they stand."""
+def at_most(sentences: Sequence[Sequence[str]], more: str) -> list[str]:
+    """The lines of the first sentences, at most LINES, none cut; the last one says where those left out stand."""
+    lines = [line for sentence in sentences for line in sentence]
     if len(lines) <= LINES:
-        return list(lines)
-    return [*lines[: LINES - 1], f"{'':<{INDENT}}{len(lines) - LINES + 1} more lines: {more}"]
+        return lines
+    ends = itertools.accumulate(map(len, sentences))
+    kept = max((end for end in ends if end < LINES), default=0)
+    return [*lines[:kept], f"{'':<{INDENT}}{len(lines) - kept} more lines: {more}"]

@@ -11,6 +11,9 @@ from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import rounded_up, said_loss
 
+#: An accountant's total was rounded up: beyond its limit by no more than this factor, it is at the limit.
+ROUNDED = 1 + 1e-6
+
 
 @dataclass(frozen=True)
 class RunningTotal:
@@ -46,12 +49,21 @@ class RunningTotal:
         if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
             composed = f"ε = {rounded_up(self.totals.composed, 6)} at δ = {rounded_up(self.delta_composed, 3)}"
             words += f", {composed} by {self.accountant}"
-        words += f"; all runs stay within {said_loss(limit.epsilon, limit.delta)} unless that limit is raised"
+        most = said_loss(limit.epsilon, limit.delta)
+        within = f"all runs stay within {most} unless that limit is raised"
+        words += f"; {within}" if self.fits else f"; that is beyond the limit of today, {most}, which was lowered"
         if self.not_private:
             words += f"; {self.not_private} of them not private: for these no total holds"
         if self.others:
             words += f"; {self.others} of them rest on parts of plugins, and are as right as these"
         return words
+
+    @property
+    def fits(self) -> bool:
+        """Whether one of the filters keeps to the limit: not, where that was lowered below what is booked."""
+        totals, limit = self.totals, self.limit
+        plain = totals.epsilon if totals.delta <= limit.delta else math.inf
+        return min(plain, totals.composed / ROUNDED) <= limit.epsilon
 
     @property
     def delta_composed(self) -> float:

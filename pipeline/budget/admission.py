@@ -20,7 +20,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import rounded_up, said_loss
+from mechanisms.public.units import rounded_down, rounded_up, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.budget.planned_release import PlannedRelease, fresh_of
 from pipeline.folders import not_in_release
@@ -196,10 +196,12 @@ def spent_words(book: Book) -> str:
 
 
 def left_words(book: Book, delta: float) -> str:
-    """What one more run may cost."""
+    """What one more run may cost, by each filter that has room."""
     left = book.filter.room(book.spends, book.limit)
-    words = f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g} by the plain sums"
-    if left.currency is None:
-        return words
-    words += f", or {left.currency.sign} = {left.strength:.4g} by {book.filter.kind}"
-    return words + (f" (ε = {left.epsilon_at(delta):.4g} at δ = {delta:g})" if delta else "")
+    words = []
+    if left.epsilon:
+        words = [f"ε = {rounded_down(left.epsilon, 6)}, δ = {rounded_down(left.delta, 3)} by the plain sums"]
+    if left.currency is not None and left.strength:
+        at = f" (ε = {rounded_down(left.epsilon_at(delta), 4)} at δ = {delta:g})" if delta else ""
+        words += [f"{left.currency.sign} = {rounded_down(left.strength, 4)} by {book.filter.kind}{at}"]
+    return ", or ".join(words) or "nothing"

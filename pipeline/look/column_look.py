@@ -285,16 +285,6 @@ def two_notations(column: Column, seen: Seen) -> list[str]:
     return [f"{doubtful}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
 
 
-def thousands_hint(rows: int) -> list[str]:
-    """That numbers such as 1.234 may be whole, where so many rows hold them, and hardly any others are not whole."""
-    cure = 'they may mean 1234: strip: ["."], decimal: ","'
-    return (
-        [f"{rows:,} numbers are such as 1.234, and hardly any others are not whole ones below 1000: {cure}"]
-        if rows
-        else []
-    )
-
-
 def _far_bounds(column: Column, seen: Seen) -> list[str]:
     """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
     bound = max(abs(column.low), abs(column.high))

@@ -11,16 +11,25 @@ from mechanisms.public.drafts.column_facts import COMPACT, OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.tables.doubts import COMPACT_FORMS, FIRST_YEAR, LAST_YEAR, TOTALS, number_doubts, totals
 from mechanisms.public.tables.encode import moment_sql, number_sql
+from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
-from mechanisms.public.tables.text_forms import CURRENCIES, DAYS_OF_GAPS, NumberForm, day_and_month
-from pipeline.look.column_look import Seen, listed
+from mechanisms.public.tables.text_forms import (
+    CODE_NAME,
+    CURRENCIES,
+    DAYS_OF_GAPS,
+    NumberForm,
+    Texts,
+    day_and_month,
+    said_thousands,
+)
+from pipeline.look.column_look import FEW_ROWS, Seen, listed, two_notations
 
-#: How days and times are written in digits alone, as 20240229 is, and in how many of them.
-COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
-COMPACT_FORMS |= {"%Y%m%d%H%M": 12, "%Y%m%d%H%M%S": 14}
-#: Days of these years are meant.
-FIRST_YEAR, LAST_YEAR = 1900, 2100
+#: Texts that are looked at, the most frequent ones.
+LOOKED_AT = 1000
+#: Who declares so many decimals says that 1.234 is not 1234.
+THOUSANDTHS = 3
 #: What encloses numbers below 0 in accounts.
 BRACKETS = ("(", ")", "[", "]")
 #: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
@@ -38,6 +47,72 @@ UNITS, EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside
 FEWEST_DAYS, MUCH_MORE = 20, 10
 #: Two digits of a year are of 1969 to 2068.
 LAST_OF_TWO_DIGITS = 2068
+
+
+def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> list[str]:
+    """In which way the column may be read as something else than it means.
+
+    Args:
+        rounded: the share of its numbers that are rounded to whole ones.
+    """
+    warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
+    warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
+    warnings += clock_times(source, column, seen)
+    reading = NumberForm(column.strip, column.decimal)
+    if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
+        warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
+    if column.numeric and not warnings:
+        warnings += number_doubts(_texts(source, column))
+    if rounded > FEW_ROWS:
+        rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
+        warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
+    if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
+        warnings.append(
+            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
+        )
+    return warnings
+
+
+def other_words(source: Source, column: Column) -> list[str]:
+    """That a flag is written in other words than the table has."""
+    texts = _texts(source, column)
+    sides = {"true": column.true, "false": column.false}
+    held = {name: [t for t in texts if t in side] for name, side in sides.items()}
+    others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
+    if not others:
+        return []
+    fields = ", ".join(f'"{name}": {listed([text])}' for name, text in others.items())
+    few = ", ".join(f"{text!r} as {sides[name][0]!r}" for name, text in others.items())
+    return [f"a release writes {few}: {fields} keeps the table's words"]
+
+
+def shapes_of(source: Source, column: Column) -> dict[str, int]:
+    """What the filled cells of a column look like as numbers, as of `Source.shape`, and in how many rows."""
+    return _most(source, column, source.shape(source.declared(column.name)))
+
+
+def _texts(source: Source, column: Column) -> Texts:
+    """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
+    return _most(source, column, f"trim({source.text(source.declared(column.name))})")
+
+
+def _most(source: Source, column: Column, sql: str) -> dict[str, int]:
+    gaps, text = ", ".join(map(literal, ("", *column.missing_texts))), source.text(source.declared(column.name))
+    sql = f"SELECT {sql} AS s, count(*) AS n FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
+    return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, hash(s) LIMIT {LOOKED_AT}"))
+
+
+def rows_of_totals(source: Source) -> list[str]:
+    """Rows of totals, as some column names them."""
+    texts = [(name, source.text(i)) for i, name in enumerate(source.names) if source.types[i] in {"VARCHAR", "BLOB"}]
+    if not texts:
+        return []
+    which = "histogram({0}) FILTER (regexp_full_match(lower(trim({0})), {1}))"
+    each = ", ".join(which.format(text, literal(TOTALS)) for _, text in texts)
+    held = source.lines(f"SELECT {each} FROM {source.relation}")[0]
+    return [
+        f"column {name!r}: {said}" for (name, _), seen in zip(texts, held, strict=True) if (said := totals(seen or {}))
+    ]
 
 
 def what_is_stripped(source: Source, column: Column) -> list[str]:

@@ -21,44 +21,27 @@ from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
+from mechanisms.public.tables.doubts import cut_short
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
+from mechanisms.public.tables.persons import NAME_COLUMN, addresses, may_be_names
 from mechanisms.public.tables.scan import Source, by_column, literal
-from mechanisms.public.tables.text_forms import (
-    CODE_NAME,
-    CODES_OF_GAPS,
-    ID_NAME,
-    NAME_COLUMN,
-    NumberForm,
-    addresses,
-    may_be_id,
-    may_be_thousands,
-)
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts
 from pipeline.look.column_look import (
-    FEW_ROWS,
     ColumnLook,
     Seen,
     cures_of_lost,
     hints_on_values,
     lone_hint,
     moved,
-    thousands_hint,
-    two_notations,
     unlisted_hint,
 )
 from pipeline.look.person_look import persons_look
-from pipeline.look.reading_look import (
-    clock_times,
-    compact_days,
-    dates_read_wrongly,
-    gaps_among_numbers,
-    mixed_units,
-    what_is_stripped,
-)
+from pipeline.look.reading_look import gaps_among_numbers, other_words, read_wrongly, rows_of_totals, shapes_of
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import CheckConfig
@@ -163,7 +146,12 @@ def look_at(
         *_conflicts(source, coded, schema, workdir),
     ]
     return TableLook(
-        report.rows, source.names, columns, (*_broken(source, schema, coded), *warned, *asked), tuple(hints), at_most
+        report.rows,
+        source.names,
+        columns,
+        (*_broken(source, schema, coded), *rows_of_totals(source), *warned, *asked),
+        tuple(hints),
+        at_most,
     )
 
 
@@ -197,17 +185,22 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _persons_released(column, seen, report.rows, unit) + _read_wrongly(source, column, seen, report)
+    warnings += _persons_released(column, seen, report.rows, unit) + read_wrongly(
+        source, column, seen, report.rounded.get(column.name, 0) / max(report.rows, 1)
+    )
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
     warnings += gaps_among_numbers(source, column, counts, seen) if column.discover is None else []
+    if column.values:
+        warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit)
+    hints += other_words(source, column) if column.kind == "flag" else []
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         unread = replace(loss, lost=loss.unread, clipped=0)
-        shapes = _shapes(source, column) if unread.lost and column.numeric and column.width is None else {}
+        shapes = shapes_of(source, column) if unread.lost and column.numeric and column.width is None else {}
         cures = cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
@@ -236,6 +229,7 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
     Those of persons with many rows would be released.
     """
     named = len(column.texts) if NAME_COLUMN.search(column.name) else len(addresses(column.texts))
+    named = named or len(may_be_names(column.name, column.texts))
     if named and column.kind in {"categorical", "flag"}:
         ids = f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
         return [f"{ids}, and would be released as they are; leave_out: [{column.name}]"]
@@ -279,35 +273,10 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
     return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
 
 
-def _shapes(source: Source, column: Column) -> dict[str, int]:
-    """What the filled cells of a column look like as numbers, as of `Source.shape`, and in how many rows."""
-    index = source.declared(column.name)
-    gaps, shape = ", ".join(map(literal, ("", *column.missing_texts))), source.shape(index)
-    sql = f"SELECT {shape} AS s, count(*) AS n FROM {source.relation} WHERE trim({source.text(index)}) NOT IN ({gaps})"
-    return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, s LIMIT {LOOKED_AT}"))
-
-
 def _other_way(source: Source, index: int, column: Column) -> str:
     """SQL for the number that a cell is with point and comma changed over."""
     other = NumberForm(column.strip, column.decimal).other_way
     return source.number(index, strip=other.strip, decimal=other.decimal)
-
-
-def _read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
-    """In which way the column may be read as something else than it means."""
-    warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
-    warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
-    warnings += clock_times(source, column, seen)
-    if seen.alike and NumberForm(column.strip, column.decimal).plain:
-        warnings += thousands_hint(may_be_thousands(_shapes(source, column)))
-    if (rounded := report.rounded.get(column.name, 0)) > FEW_ROWS * report.rows:
-        rounding = f"{percent(rounded / report.rows)} of the numbers are rounded to whole ones"
-        warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
-    if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
-        warnings.append(
-            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
-        )
-    return warnings
 
 
 def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

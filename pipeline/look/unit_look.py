@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.doubts import CUT_SHORT, cut_short
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, gap_words, may_be_id, of_one_length
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
@@ -80,6 +81,10 @@ def units_look(
         for text in gap_words(texts, numbers=_numbered(texts))
     ]
     warned += _one_person(counted.field("values"), unit)
+    text = source.text(source.index(unit.column, where="privacy.unit"))
+    cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
+    held = source.lines(f"SELECT min({text}), count(*) FROM {source.relation} WHERE {cut} HAVING count(*) > 0")
+    warned += [f"unit {unit.column!r}: {said}" for said in cut_short(dict(held), unit.column, names=True)]
     lost = beyond + (without if unit.missing == "drop" else 0)
     if lost > bar.at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")

@@ -149,8 +149,8 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("left out", done.left_out),
         ("better", _better(pairs.noise)),
     ]
-    lines += [line for label, each in parts for words in each for line in folded(label, words)]
-    return "\n".join(at_most(lines, "release/statement.html and internal/ have them"))
+    sentences = [folded(label, words) for label, each in parts for words in each]
+    return "\n".join(at_most([lines, *sentences], "release/statement.html and internal/ have them"))
 
 
 def _better(noise: float | None) -> list[str]:

@@ -171,6 +171,8 @@ class TestBooking:
         assert total.limit == Limit(3.0, 1e-6)
         assert "all runs stay within ε = 3, δ = 1e-06 unless that limit is raised" in total.sentence
         assert running_total(book).limit == Limit(1.0, 1e-7), "in force"
+        now = running_total(book).sentence
+        assert "all runs stay within" not in now and "beyond the limit of today, ε = 1, δ = 1e-07" in now
 
 
 class TestLimits:

@@ -424,6 +424,15 @@ def test_plan_says_what_would_be_left_and_books_nothing(town, capsys):
     assert Path("people.json").read_bytes() == before
 
 
+def test_nothing_is_left_where_the_sum_is_beyond_a_limit_that_was_lowered(town, capsys):
+    """'left: ε = 0, δ = 0 by the plain sums', and all runs stayed within a limit that they had passed."""
+    assert run("a", "privacy.epsilon=2") == 0
+    assert command("budget", "people.json", "limit={epsilon: 1, delta: 1e-7}", "reason=a vote") == 0
+    assert "left:  nothing\n" in capsys.readouterr().out
+    assert command("budget", "people.json", "format=json") == 0
+    assert "all runs stay within" not in capsys.readouterr().out
+
+
 def test_the_command_shows_who_spent_it_for_people_and_for_programs(town, capsys):
     assert run("a", "privacy.epsilon=2") == 0
     capsys.readouterr()

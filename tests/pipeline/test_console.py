@@ -102,5 +102,13 @@ def test_a_log_does_not_tell_how_many_tries_there_were(town, capsys):
 
 def test_lines_are_folded_and_cut_with_a_word_on_the_rest():
     assert max(map(len, folded("warning", "many words " * 40))) <= WIDTH
-    cut = at_most([f"line {i}" for i in range(20)], "report.html")
+    cut = at_most([[f"line {i}"] for i in range(20)], "report.html")
     assert len(cut) == LINES and cut[-1].strip() == "7 more lines: report.html"
+
+
+def test_no_sentence_is_cut_where_there_are_more_lines_than_are_printed():
+    """'noise drowns 'neighbourhood', …, with' and then '3 more lines': a run ended in the midst of a sentence."""
+    sentences = [["a"] * (LINES - 3), ["one", "two"], ["begins", "goes on", "ends"], ["last"]]
+    cut = at_most(sentences, "report.html")
+    assert cut[:-1] == ["a"] * (LINES - 3) + ["one", "two"] and cut[-1].strip() == "4 more lines: report.html"
+    assert at_most(sentences[:2], "report.html") == ["a"] * (LINES - 3) + ["one", "two"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.parts import check_unchanged, states
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.private_table import fingerprint
 from tests.public.table_worlds import codes, csv, schema, source
@@ -33,6 +35,26 @@ def test_a_folder_and_a_pattern_are_the_table_of_their_parts_in_the_order_of_the
     assert codes(folder, FACTS) == expected == codes(folder / "part-*.csv", FACTS)
     assert len(slices(source(folder))) == 3
     assert fingerprint(folder) == fingerprint(folder / "*.csv") != fingerprint(tmp_path / "table.csv")
+
+
+def test_a_file_that_takes_the_place_of_another_is_noticed_whatever_its_size_and_time(tmp_path: Path) -> None:
+    """A link that led to another table of as many bytes, written at the same time, was the table as before."""
+    one, other, link = (tmp_path / name for name in ("one.csv", "other.csv", "link.csv"))
+    for path, text in ((one, "city,n\nx,1\n"), (other, "city,n\ny,2\n")):
+        path.write_text(text)
+        os.utime(path, ns=(10**18, 10**18))
+    link.symlink_to(one)
+    before = states([link])
+    check_unchanged(before)
+    link.unlink()
+    link.symlink_to(other)
+    with pytest.raises(UserError, match="changed while it was read"):
+        check_unchanged(before)
+    before = states([link])
+    other.write_text("city,n\nx,2\n")
+    os.utime(other, ns=(10**18, 10**18))
+    with pytest.raises(UserError, match="changed while it was read"):
+        check_unchanged(before)
 
 
 @pytest.mark.parametrize("old_first", [True, False])

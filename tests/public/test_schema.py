@@ -158,6 +158,16 @@ def test_what_is_added_to_a_base_is_public_only_if_both_files_say_so(tmp_path: P
     assert load_schema(tmp_path / "part.yaml").confirmed_public == ("true" in own and "true" in base)
 
 
+def test_texts_that_readers_of_yaml_take_for_numbers_or_answers_have_quotes():
+    """0099 of a release's schema.yaml was 99 for readers of YAML 1.2, 1e5 a number, and y and n were yes and no."""
+    texts = ["0099", "1e5", "0o17", "1_000", "12:30", "0x1F", ".5", "y", "N", "08"]
+    columns = {t: {"kind": "categorical", "values": [t, "a1", "1st ward"], "other": "0"} for t in texts}
+    written = parse_schema({"columns": columns}, where="x").to_yaml()
+    for text in texts:
+        assert f"  '{text}':\n" in written and f"values: ['{text}', a1, 1st ward]" in written
+    assert written.count("other: '0'") == len(texts)
+
+
 @pytest.mark.parametrize("base", ["part.yaml", "sizes.json", "absent.yaml"])
 def test_a_base_is_a_schema_with_columns_of_its_own(tmp_path: Path, base: str) -> None:
     (tmp_path / "sizes.json").write_text('{"a": 2}')

@@ -5,6 +5,7 @@ Many columns are looked at together: a query of its own for each would take a ta
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,10 @@ from functools import cached_property
 from typing import Any
 
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, text_doubts, totals
+from mechanisms.public.tables.persons import addresses
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm, addresses
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
@@ -22,6 +25,8 @@ MAX_VALUES = 200
 FEWEST_UNITS = 10
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
+#: So many of these tell whether they are numbers at all.
+DOUBTED = 200
 #: So many cells, and so many columns at most, are looked at together.
 BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A day in digits alone, as 20240229; whole numbers are days where a larger share than this can be.
@@ -263,7 +268,7 @@ class Look:
         """
         samples = self._samples.setdefault((which, most), {})
         if index not in samples:
-            columns = self._odd | {index}
+            columns = set(self.columns) if which == ALL else self._odd | {index}
             rows = self._engine.execute(
                 f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
                 SELECT *, TRY_CAST(t AS DOUBLE) AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
@@ -274,6 +279,28 @@ class Look:
             for i, text, n in rows:
                 samples[i][str(text)] = int(n)
         return samples[index]
+
+    @cached_property
+    def _totals(self) -> dict[int, dict[str, int]]:
+        texts: dict[int, dict[str, int]] = {}
+        which = f"regexp_full_match(lower(trim(t)), {literal(TOTALS)})"
+        sql = f"SELECT i, t, sum(n) FROM seen WHERE {which} GROUP BY i, t ORDER BY i, t"
+        for i, text, n in self._engine.execute(sql).fetchall():
+            texts.setdefault(i, {})[str(text)] = int(n)
+        return texts
+
+    def doubts(self, index: int, kind: str | None) -> list[str]:
+        """What a column's texts may mean instead, as sentences.
+
+        Args:
+            kind: as which it is drafted; None: it is left out.
+        """
+        texts, named = self.sample(index), self.source.names[index] == self.unit
+        often = dict(itertools.islice(texts.items(), DOUBTED))
+        found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        found += text_doubts(often) if kind is None else []
+        found += cut_short(texts, self.source.names[index], names=named)
+        return found + [words for words in [totals(self._totals.get(index, {}))] if words]
 
     def shapes(self, index: int) -> dict[str, int]:
         """What the most frequent values look like as numbers, as of `Source.shape`, with how often each occurs.

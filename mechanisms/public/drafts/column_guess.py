@@ -18,18 +18,17 @@ from mechanisms.public.drafts.column_facts import (
     few_units,
 )
 from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.readings import ISO, NO, YES
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.persons import NAME_COLUMN, addresses, may_be_names
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     CURRENCIES,
     ID_NAME,
-    NAME_COLUMN,
     POSTAL_NAME,
     NumberForm,
-    addresses,
     as_moment,
     date_forms,
     day_and_month,
@@ -37,9 +36,9 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     gap_words,
-    may_be_thousands,
     misspelt,
     number_reading,
+    said_thousands,
     share_of,
     spelled_yes_or_no,
 )
@@ -60,6 +59,8 @@ MANY_YEARS = 5
 FEW_IDS = 20
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
+#: So many spellings of yes and of no at first are each other's opposites: ja, nein.
+PAIRED = 8
 FREE = (
     "free text; where a list is wanted, and privacy.unit names the person: "
     "{kind: categorical, values: discover, other: Other}"
@@ -71,9 +72,15 @@ Guess = tuple[FieldDict | None, str]
 
 def guess_column(look: Look, index: int) -> Guess:
     """The declaration of a column (None: leave it out), and the reason in words."""
-    facts = look.facts[index]
     if look.source.types[index] == DURATION:
         return None, "lengths of time: written as seconds, they can be read"
+    fields, words = _guess(look, index, look.facts[index])
+    kind = None if fields is None else str(fields["kind"])
+    return fields, "; ".join([words, *look.doubts(index, kind)])
+
+
+def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
+    """The same, of what can be read."""
     if look.source.names[index] == look.unit:
         return None, "the unit of privacy, which need not be released"
     if not facts.filled:
@@ -122,9 +129,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     shapes = {} if look.source.typed(index) else look.shapes(index)
     if not odd:
-        rows = may_be_thousands(shapes) if facts.plain.wholes < facts.plain.count else 0
-        doubt = f"; {rows:,} rows hold numbers such as 1.234, and hardly any others 1000 or more: they may mean 1234"
-        return _of_numbers(facts.plain, NumberForm(), facts, [], doubt if rows else "", shapes)
+        return _of_numbers(facts.plain, NumberForm(), facts, [], "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
@@ -178,6 +183,9 @@ def _of_numbers(
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
+    if said := said_thousands(reading, shapes):
+        fields.pop("decimals", None)  # who writes it decides
+        doubt += f"; {said}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
 
 
@@ -310,13 +318,16 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
     if values and len(values) <= MAX_VALUES and spelled_yes_or_no(values):
         guess = f"yes and no in {len(values)} spelling{'s' if len(values) > 1 else ''}"
-        return {"kind": "flag", "spellings": "common", "missing": facts.missing}, guess
+        return {"kind": "flag", "spellings": "common", **_own_words(look, index), "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
     if NAME_COLUMN.search(look.source.names[index]):
         return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
     if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
         return None, f"about {facts.distinct:,} distinct texts: names, e-mail addresses or accounts of persons"
+    if names := may_be_names(look.source.names[index], texts):
+        many = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
+        return None, f"{many}; if they are none, list them, or values: discover, other: Other"
     if not values or len(values) > MAX_VALUES:
         return _long_list(look, index, facts)
     counts = look.sample(index)
@@ -339,6 +350,20 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {**fields, "missing": gaps or facts.empty}, words
     words = f"{len(values)} distinct texts; not listed, but other: {rare}; {LIST}{doubt}"
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words
+
+
+def _own_words(look: Look, index: int) -> FieldDict:
+    """Of yes and of no the most frequent spelling, which a release writes; the opposite where there is one of them."""
+    texts = [t.strip() for t in look.sample(index)]
+    yes, no = (next((t for t in texts if t.lower() in words), "") for words in (YES, NO))
+    yes, no = yes or _opposite(no, NO, YES), no or _opposite(yes, YES, NO)
+    return {side: [text] for side, text in (("true", yes), ("false", no)) if text not in {"yes", "no"}}
+
+
+def _opposite(text: str, words: Sequence[str], others: Sequence[str]) -> str:
+    """N of Y, where the lists hold such a pair; else their first word."""
+    other = dict(zip(words[:PAIRED], others[:PAIRED], strict=True)).get(text.lower(), others[0])
+    return other.upper() if text.isupper() else other.capitalize() if text.istitle() else other
 
 
 def _long_list(look: Look, index: int, facts: ColumnFacts) -> Guess:

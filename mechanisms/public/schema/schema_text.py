@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from mechanisms.public.schema.facts_file import within_release
 
 #: The largest schema of a release that is read, in bytes.
 LARGEST = 2**26
+#: Texts that some reader of YAML takes for a number, a time, or yes and no: 0099, 1e5, 0o17, 12:30, y.
+NO_TEXT = re.compile(r"[-+.]*[0-9][0-9a-fA-FoOxX_.,:eE+-]*|[yYnN]")
+ANY_TEXT = re.compile(".*", re.DOTALL)
 
 
 def schema_content(path: Path) -> Mapping[Any, Any]:
@@ -87,10 +90,27 @@ def dump_yaml(value: object, *, quoted: bool = False) -> str:
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """The safe dumper, without aliases."""
+    """The safe dumper, without aliases, and with quotes around texts that other readers take for something else."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        node = super().represent_sequence(tag, sequence, flow_style)
+        _quote(node.value, NO_TEXT)
+        return node
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
+        node = super().represent_mapping(tag, mapping, flow_style)
+        _quote([part for pair in node.value for part in pair], NO_TEXT)
+        return node
+
+
+def _quote(nodes: Sequence[Any], which: re.Pattern[str]) -> None:
+    """Quotes around the texts of that form; set afterwards, since a style of its own breaks a list into lines."""
+    for node in nodes:
+        if node.tag == "tag:yaml.org,2002:str" and which.fullmatch(node.value):
+            node.style = "'"
 
 
 class _Quoting(_Dumper):
@@ -98,9 +118,7 @@ class _Quoting(_Dumper):
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         node = super().represent_sequence(tag, sequence, flow_style)
-        for item in node.value:
-            if item.tag == "tag:yaml.org,2002:str":
-                item.style = "'"
+        _quote(node.value, ANY_TEXT)
         return node
 
 

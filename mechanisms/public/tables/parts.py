@@ -10,8 +10,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables import inspect_file
 
 WILD = frozenset("*?[")
-#: A file, its bytes, and when it was written last (ns).
-State = tuple[Path, int, int]
+#: A path; of the file behind it the device, the number there, its bytes, and when it was written and changed (ns).
+State = tuple[Path, int, int, int, int, int]
 FIX = "parts of one table, of one format and with the same columns in the same order"
 
 
@@ -71,12 +71,13 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
                 state = os.fstat(file.fileno())
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
-        file_states.append((part, state.st_size, state.st_mtime_ns))
+        times = state.st_mtime_ns, state.st_ctime_ns  # who writes a file may set the first back, and not the second
+        file_states.append((part, state.st_dev, state.st_ino, state.st_size, *times))
     return tuple(file_states)
 
 
 def check_unchanged(before: Sequence[State]) -> None:
-    """Nobody wrote the files since: a row that moves while they are read may count twice.
+    """Nobody wrote the files since, nor put others in their place: a row that moves meanwhile may count twice.
 
     Raises:
         UserError: names the first that is another now, or is gone.

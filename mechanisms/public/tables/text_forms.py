@@ -6,6 +6,7 @@ Guesses for a person who looks at a table, from some of its texts with how often
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,6 +41,8 @@ THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
 SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
+#: A number, and the word behind it: 5 kg, 36.9 °C.
+MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+)")
 #: The sign of typesetters, as spreadsheets write it before negative numbers.
 MINUS = "\u2212"
 #: What columns of ids are called.
@@ -51,20 +54,6 @@ ID_NAME = re.compile(
 #: What columns of ids of persons are called.
 PERSON_ID_COLUMN = re.compile(
     r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
-)
-#: What names one person, or one household: e-mail addresses, bank accounts (IBAN), names after a title.
-ADDRESS = re.compile(
-    r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
-    r"|^(Miss|Dr|Prof|Sra?)\.? +[A-Z]|\b(Mr|Mrs|Ms|Herr|Frau|Hr|Fr|Mme|Mlle)\.? +[A-Z]"
-)
-_INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
-#: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
-BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} {_INITIAL}\.")
-#: What columns of names of persons are called.
-NAME_COLUMN = re.compile(
-    r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
-    r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
-    r"|^(landlord|tenant|next of kin)$"
 )
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
@@ -258,8 +247,8 @@ def _unit_of_measure(texts: Texts) -> list[str]:
     """The word behind the numbers, where nearly all that have one have the same: 5 kg, but not 5 kg and 70 g."""
     words: Counter[str] = Counter()
     for text, n in texts.items():
-        if match := re.fullmatch(r"\s*[-+]?\d[\d.,]*\s*([^\W\d_]+)\s*", text):
-            words[match[1]] += n
+        if match := MEASURED.fullmatch(text.strip()):
+            words[match[2]] += n
     most = words.most_common(1)
     return [word for word, n in most if len(word) > 1 and word not in CURRENCIES and n >= SAME_UNIT * words.total()]
 
@@ -341,27 +330,38 @@ def _alike_in_front(text: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
-def may_be_thousands(texts: Texts) -> int:
+def may_be_thousands(texts: Texts, mark: str = ".") -> int:
     """In how many rows numbers such as 1.234 stand, where hardly any others are not whole and below 1000.
 
-    They may mean 1234, and a cell or two that are written otherwise say nothing of them.
+    They may mean 1234 or 1.234, and a cell or two that are written otherwise say nothing of them.
+
+    Args:
+        mark: a comma is certain to part thousands where one number has two of them.
     """
     bare = {t.strip().lstrip("+-"): n for t, n in texts.items() if re.search(r"\d", t)}
-    rows = sum(n for t, n in bare.items() if re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", t))
+    if mark == "," and any(t.count(mark) > 1 for t in bare):
+        return 0
+    rows = sum(n for t, n in bare.items() if re.fullmatch(rf"[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+", t))
     small = sum(n for t, n in bare.items() if re.fullmatch(r"\d{1,3}", t))
-    return rows if small and sum(bare.values()) - rows - small <= HARDLY_ANY * rows else 0
+    return rows if sum(bare.values()) - rows - small <= HARDLY_ANY * rows else 0
 
 
-def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that hold an e-mail address or a bank account, also among other words, or a title before a name.
+def said_thousands(reading: NumberForm, texts: Texts) -> str:
+    """That the numbers which so read may be others, with their mark as the other one; empty where that is certain.
 
-    All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
+    Money is: no price has three decimals.
     """
-    named = [t for t in texts if BY_INITIAL.fullmatch(t.strip())]
-    initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
-    if len(initials) > 1 and 2 * len(named) >= len(texts):
-        return list(texts)
-    return [t for t in texts if ADDRESS.search(t)]
+    mark = reading.dots[0] if reading.dots else reading.decimal
+    bare = {_without(t, reading.signs): n for t, n in texts.items()}
+    money = any(s in CURRENCIES and s != "%" for s in reading.signs)
+    if money or not (rows := may_be_thousands(bare, mark)):
+        return ""
+    few = f"{rows:,} rows hold numbers such as 1{mark}234, and hardly any others 1000 or more: they may mean 1234"
+    fields = (
+        ", ".join(f"{k}: {json.dumps(v)}" for k, v in reading.other_way.fields().items()) or 'no strip, decimal: "."'
+    )
+    own = "1234" if reading.dots else "1.234, and decimals: 3 says that it is right"
+    return f"{few} or 1.234; this reads {own}; else {fields}"
 
 
 def may_be_id(name: str, distinct: int, rows: int) -> bool:

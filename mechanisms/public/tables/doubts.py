@@ -1,0 +1,162 @@
+"""What the texts of a column may mean that no kind of column reads: days in digits, two units, ids cut short. Guesses.
+
+A draft and `check` ask the same, of some of the texts with how often each occurs; nothing here is released.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+
+from mechanisms.public.tables.text_forms import HARDLY_ANY, ID_NAME, MEASURED, NumberForm, Texts, as_moment, share_of
+
+#: How days and times are written in digits alone, as 20240229 is, and in how many of them.
+COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
+COMPACT_FORMS |= {"%Y%m%d%H%M": 12, "%Y%m%d%H%M%S": 14}
+
+_MONTH, _DAY, _YEAR = "(0?[1-9]|1[0-2])", "(0?[1-9]|[12][0-9]|3[01])", "(19|20)[0-9]{2}"
+_TWO = {"m": "(0[1-9]|1[0-2])", "d": "(0[1-9]|[12][0-9]|3[01])", "y": "[0-9]{2}"}
+#: A month of a year; of 10.2020 a program for sheets leaves 10.202.
+MONTHS = re.compile(rf"{_MONTH}[./-](19|20)[0-9]{{1,2}}|{_YEAR}[./-]{_MONTH}")
+#: Days in digits, with zeros in front or without, and days of years of two digits that lost the first zero.
+DAYS = re.compile(f"({_MONTH}{_DAY}|{_DAY}{_MONTH}){_YEAR}")
+SHORT_DAYS = re.compile(
+    f"{_DAY}{_TWO['m']}{_TWO['y']}|{_MONTH}{_TWO['d']}{_TWO['y']}|[0-9]{{1,2}}{_TWO['m']}{_TWO['d']}"
+)
+#: Days of these years are meant.
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+#: Times of the day in digits.
+TIMES = re.compile("([01]?[0-9]|2[0-3])([0-5][0-9])")
+YEARS, SHORT_YEARS = re.compile("(18|19|20)[0-9]{2}"), re.compile("[0-9]{2}")
+#: A number of twelve digits and more, as a program for sheets shows it: many are written alike.
+CUT_SHORT = re.compile(r"[0-9]([.,][0-9]{1,5})?[eE][+]?(1[1-9]|[2-9][0-9])")
+#: What stands in rows of totals.
+TOTALS = (
+    "((grand |sub-?)?totals?|sum|(gesamt|zwischen)?summe|(ins)?gesamt|gesamtergebnis|all|alle|overall|totale|totaal"
+    "|suma|somme|total g[eé]n[eé]ral):?"
+)
+#: What stands behind numbers that tell a place in an order.
+ORDINALS = frozenset(("st", "nd", "rd", "th"))
+#: Texts are of a form where at least this share of the rows is; of two forms where each has more than HARDLY_ANY.
+NEARLY_ALL = 0.95
+#: Of fewer different texts nothing is said; times are of at least so many hours, and of so many minutes.
+FEWEST, FEWEST_PARTS = 20, 3
+#: Two units of bodies: the larger number is so many times the smaller one and so much more, which lies between two.
+SCALES = ((1.8, 32.0, (34, 42), "°C beside °F"), (2.54, 0.0, (15, 85), "inches beside cm"))
+#: Numbers of two units leave so large a part of their range empty between them; how far their middles may be off.
+EMPTY, OFF = 0.2, 0.06
+
+
+def number_doubts(texts: Texts) -> list[str]:
+    """What numbers, or digits, may be instead: sentences, none where nothing is odd.
+
+    Args:
+        texts: without gaps.
+    """
+    bare = {t.strip().removesuffix(".0"): n for t, n in texts.items()}
+    return _in_digits(bare) or _short_years(bare) or _two_scales(bare)
+
+
+def text_doubts(texts: Texts) -> list[str]:
+    """The same of texts that are no numbers as they stand: numbers with several units, months."""
+    units: Counter[str] = Counter()
+    for text, n in texts.items():
+        if (match := MEASURED.fullmatch(text.strip())) and match[2].casefold() not in ORDINALS:
+            units[match[2]] += n
+    usual = [unit for unit, n in units.most_common(3) if n > HARDLY_ANY * units.total()]
+    if len(usual) < 2 or len(texts) < FEWEST or units.total() < NEARLY_ALL * sum(texts.values()):
+        return []
+    few = ", ".join(f"{unit} ({units[unit]:,} rows)" for unit in usual)
+    return [f"numbers in several units, {few}: one unit in the table"]
+
+
+def cut_short(texts: Texts, column: str, *, names: bool) -> list[str]:
+    """That ids are written as 4.55E+11: many of them are one then.
+
+    Args:
+        names: whether the column names units; else its name must say that it holds ids.
+    """
+    rows = sum(n for t, n in texts.items() if CUT_SHORT.fullmatch(t.strip()))
+    if not rows or not (names or ID_NAME.search(column)):
+        return []
+    shown = f"{rows:,} rows hold ids as 4.55E+11, cut short by a program for sheets"
+    return [f"{shown}: different ids are one then; export the table anew, with ids as texts"]
+
+
+def totals(texts: Texts) -> str:
+    """That some rows are sums of others, from their texts; empty where none are."""
+    held = {t: n for t, n in texts.items() if re.fullmatch(TOTALS, t.strip().lower())}
+    few = ", ".join(f"{t!r} ({n:,} times)" for t, n in held.items())
+    return f"{few}: rows of totals? They would count as records: take them out of the table" if few else ""
+
+
+def _share(texts: Texts, form: re.Pattern[str]) -> float:
+    return share_of(texts, lambda t: form.fullmatch(t) is not None)
+
+
+def _in_digits(texts: Texts) -> list[str]:
+    """Months, days or times that are read as numbers."""
+    lengths = {len(t) for t in texts}
+    if _share(texts, MONTHS) >= NEARLY_ALL:
+        return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
+    forms = [form for form, width in COMPACT_FORMS.items() if lengths == {width} and _of_days(texts, form)]
+    if forms:
+        which = " or ".join(f'"{form}"' for form in forms)
+        return [f"nearly all numbers are days or times: kind: date, format: {which}"]
+    days = _share(texts, DAYS) >= NEARLY_ALL
+    if days or (lengths == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
+        asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"
+        return [f"{asked}: write 2024-08-29 in the table; kind: date"]
+    times = [match for t in texts if (match := TIMES.fullmatch(t))]
+    parts = [{match[k] for match in times} for k in (1, 2)] if len(texts) >= FEWEST else [set()]
+    if min(map(len, parts)) >= FEWEST_PARTS and _share(texts, TIMES) >= NEARLY_ALL:
+        asked = "are nearly all numbers times of the day, as 0930 is? Synthetic ones would often be none"
+        return [f"{asked}: write minutes since midnight in the table"]
+    return []
+
+
+def _of_days(texts: Texts, form: str) -> bool:
+    """Whether nearly all texts are days of that form, of years that are meant."""
+    read = {t: m for t in texts if (m := as_moment(t, form))}
+    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR) >= NEARLY_ALL
+
+
+def _short_years(texts: Texts) -> list[str]:
+    """Years of two digits beside those of four: 58 lies far below 1958."""
+    long, short = _share(texts, YEARS), _share(texts, SHORT_YEARS)
+    if not short or long < 0.5 or long + short < NEARLY_ALL:
+        return []
+    rows = sum(n for t, n in texts.items() if SHORT_YEARS.fullmatch(t))
+    return [f"{rows:,} years of two digits, as 58, beside those of four: write four in the table"]
+
+
+def _two_scales(texts: Texts) -> list[str]:
+    """Numbers in two groups far apart, of which one is about the other in another unit: 37.2 beside 98.9."""
+    rows: Counter[float] = Counter()
+    for text, n in texts.items():
+        if (number := NumberForm().number(text)) is not None and math.isfinite(number):
+            rows[number] += n
+    numbers = sorted(rows)
+    if len(numbers) < FEWEST:
+        return []
+    gap, last = max((b - a, a) for a, b in pairwise(numbers))
+    groups = [[x for x in numbers if x <= last], [x for x in numbers if x > last]]
+    held = [sum(rows[x] for x in group) for group in groups]
+    if gap < EMPTY * (numbers[-1] - numbers[0]) or min(held) <= HARDLY_ANY * sum(held) or min(map(len, groups)) < 5:
+        return []
+    low, high = (_middle(group, rows) for group in groups)
+    fits = [
+        words
+        for times, more, (least, most), words in SCALES
+        if least <= low <= most and abs((times * low + more) / high - 1) <= OFF
+    ]
+    about = f"{held[0]:,} numbers about {low:g} and {held[1]:,} about {high:g}"
+    return [f"{about}: {words}? One unit in the table" for words in fits[:1]]
+
+
+def _middle(group: Sequence[float], rows: Mapping[float, int]) -> float:
+    return float(median([x for x in group for _ in range(rows[x])]))

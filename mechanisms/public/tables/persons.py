@@ -1,0 +1,94 @@
+"""What names a person: e-mail addresses and accounts, titles and initials, two words that begin with capitals. Guesses.
+
+Nothing here is released.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+
+#: What names one person, or one household: e-mail addresses, bank accounts (IBAN), names after a title.
+ADDRESS = re.compile(
+    r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
+    r"|^(Miss|Dr|Prof|Sra?)\.? +[A-Z]|\b(Mr|Mrs|Ms|Herr|Frau|Hr|Fr|Mme|Mlle)\.? +[A-Z]"
+)
+_INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
+#: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
+BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} {_INITIAL}\.")
+#: What columns of names of persons are called.
+NAME_COLUMN = re.compile(
+    r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
+    r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
+    r"|^(landlord|tenant|next of kin)$"
+)
+#: What columns of places and things are called, at the end of their name or in front of "of": their words are no names.
+_THINGS = (
+    "city|town|county|state|country|nation|place|location|address|street|road|district|neighbou?rhoods?|borough|region"
+    "|area|suburb|village|parish|stadt|ort|land|kreis|stra(ss|ß)e|station|hospital|clinic|ward|department|dept|school"
+    "|university|college|company|employer|firm|brand|product|model|make|drug|medication|substance|diagnosis|disease"
+    "|condition|procedure|treatment|cause|reason|type|category|class|group|kind|status|race|ethnicity|colou?r|religion"
+    "|language|occupation|profession|job|beruf|title|position|sport|team|league|species|genus|event|payment|method"
+)
+THING_COLUMN = re.compile(rf"(?i)({_THINGS})s?$|^({_THINGS}) of\b")
+#: Words of places and of things, which few names of persons hold.
+COMMON = re.compile(
+    "north|south|east|west|new|old|upper|lower|great|little|big|central|inner|outer|san|santa|santo|los|las|el|la"
+    "|le|les|saint|st|fort|port|lake|mount|river|bay|beach|hill|hills|heights|valley|park|island|islands|city"
+    "|town|village|county|square|street|road|avenue|bridge|harbor|harbour|point|rock|springs|field|grove|garden"
+    "|gardens|center|centre|general|internal|external|intensive|emergency|acute|chronic|primary|secondary|day"
+    "|night|care|unit|room|clinic|ward|surgery|medicine|medical|nursing|hospital|school|university|service"
+    "|services|department|office|station|not|no|none|non|other|unknown|any|all|full|part|high|low|very|more|less"
+    "|partly|fully|never|always|good|bad|hour|time|year|month|week|left|right|black|white|red|blue|green|yellow"
+    "|african|american|asian|native|pacific|indian|european|free|paid|public|private|credit|card|cash|bank|online"
+    "|single|double|married"
+)
+#: Small words inside of names.
+PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
+#: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
+#: this share of those holds a word of places and things, or half of them the same word: Heart Failure, Renal Failure.
+FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
+
+
+def addresses(texts: Collection[str]) -> list[str]:
+    """The texts that hold an e-mail address or a bank account, also among other words, or a title before a name.
+
+    All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
+    """
+    named = [t for t in texts if BY_INITIAL.fullmatch(t.strip())]
+    initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
+    if len(initials) > 1 and 2 * len(named) >= len(texts):
+        return list(texts)
+    return [t for t in texts if ADDRESS.search(t)]
+
+
+def may_be_names(column: str, texts: Collection[str]) -> list[str]:
+    """Those of a column's texts that may be names of persons, as Anna Meier and Meier, Anna are; none where few are.
+
+    Rather too many columns than too few: who leaves out the wards Brown and Green loses a column, and no secret.
+    """
+    words = {t: found for t in texts if (found := _words_of_name(t))}
+    if len(words) < FEWEST or len(words) < MOSTLY * len(texts) or THING_COLUMN.search(column):
+        return []
+    if sum(any(map(COMMON.fullmatch, found)) for found in words.values()) >= HARDLY * len(words):
+        return []
+    ((_, same),) = Counter(word for found in words.values() for word in {*found}).most_common(1)
+    return [] if 2 * same >= len(words) else list(words)
+
+
+def _words_of_name(text: str) -> list[str]:
+    """The two or three words of what may be a name, in small letters; empty where it is none."""
+    parts = [p.split() for p in text.strip().split(",")]
+    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w)]
+    if len(parts) > 2 or not all(parts) or not 2 <= len(words) <= 3:
+        return []
+    capitals = all(w.isupper() and len(w) > 2 for w in words)  # HARTFORD, CT is none
+    return [w.casefold() for w in words] if all(_capitalised(w, capitals) for w in words) else []
+
+
+def _capitalised(word: str, capitals: bool) -> bool:
+    """Whether a word begins with a capital and ends without, or has capitals alone where all have; or is an initial."""
+    if re.fullmatch(r"[^\W\d_]\.?", word):
+        return word[0].isupper()
+    return re.sub("['’-]", "", word).isalpha() and word[0].isupper() and (capitals or word[-1].islower())

@@ -1,0 +1,189 @@
+"""Columns that were read in one way, mean another, and were called ok: draft and `check` ask about each."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+from mechanisms.public.tables.doubts import number_doubts
+from mechanisms.public.tables.persons import may_be_names
+from mechanisms.public.tables.text_forms import may_be_thousands
+from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.looks import checked, drafted
+
+pytestmark = pytest.mark.usefixtures("folder")
+N = 600
+
+
+def made(cell, seed=1):
+    """N cells."""
+    rng = random.Random(seed)
+    return [cell(rng, i) for i in range(N)]
+
+
+def days(form):
+    """Days of two years, as a function of one writes them."""
+    return made(lambda rng, _: form(pd.Timestamp("2023-01-01") + pd.Timedelta(days=rng.randrange(700))))
+
+
+def said(capsys, cells, name):
+    """The words of a draft about a column, and of `check` under it."""
+    text = drafted(cells)[1]
+    guess = text.split(f"\n  {name}:")[0].splitlines()[-1]
+    look = checked(capsys, cells)
+    return guess, " ".join([*look["columns"][name]["hints"], *look["hints"]])
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (made(lambda r, _: f"{r.randrange(1, 10)}.{r.randrange(100, 1000)}"), "they may mean 1234 or 1.234"),
+        (days(lambda d: f"{d.month}{d.day:02}{d.year}"), "days without a zero in front, as 8292024"),
+        (days(lambda d: f"{d.day}{d.month:02}{d.year}"), "days without a zero in front, as 8292024"),
+        (days(lambda d: f"{d.month}{d.day}{d.year}"), "days without a zero in front, as 8292024"),
+        (days(lambda d: f"{d.day}{d.month:02}{d.year % 100}"), "days without a zero in front, as 70524"),
+        (days(lambda d: f"{d.month}.{d.year}"), "are months, as 5.2021"),
+        (days(lambda d: f"{d.year}.{d.month:02}"), "are months, as 5.2021"),
+        (made(lambda r, i: str(r.randrange(30, 100) + 1900 * (i % 4 > 0))), "years of two digits, as 58"),
+        (made(lambda r, i: f"{r.uniform(36, 40):.1f}" if i % 3 else f"{r.uniform(97, 104):.1f}"), "°C beside °F?"),
+        (made(lambda r, i: f"{r.uniform(150, 200):.0f}" if i % 3 else f"{r.uniform(59, 79):.0f}"), "inches beside cm?"),
+    ],
+)
+def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_by_check(cells, words, capsys):
+    guess, look = said(capsys, {"x": cells}, "x")
+    assert words in guess and words in look, (guess, look)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        made(lambda r, _: str(r.randrange(1_000_000, 32_000_000))),  # sums of money
+        made(lambda r, _: str(r.randrange(10_000, 400_000))),
+        made(lambda r, _: f"{r.uniform(1, 13):.4f}"),
+        made(lambda r, _: f"{r.uniform(0, 2):.3f}"),  # 0.123 has no thousands
+        made(lambda r, _: str(r.randrange(1900, 2024))),
+        made(lambda r, _: str(r.randrange(0, 100))),
+        made(lambda r, _: str(r.randrange(100, 2400))),
+        made(lambda r, i: f"{r.gauss(20, 2) if i % 3 else r.gauss(70, 5):.1f}"),  # two ages of visitors
+    ],
+)
+def test_plain_numbers_are_asked_nothing(cells):
+    assert number_doubts(Counter(cells)) == [] and not may_be_thousands(Counter(cells))
+
+
+def test_times_in_digits_with_a_zero_in_front_and_numbers_of_two_units_are_left_out_with_the_reason(capsys):
+    cells = {
+        "n": made(lambda r, _: r.randrange(9)),
+        "at": made(lambda r, _: f"{r.randrange(24):02}{r.randrange(60):02}"),
+        "degrees": made(lambda r, i: f"{r.uniform(36, 40):.1f} °C" if i % 3 else f"{r.uniform(97, 104):.1f} °F"),
+        "weight": made(lambda r, i: f"{r.uniform(50, 110):.1f}kg" if i % 3 else f"{r.uniform(110, 240):.1f}lb"),
+    }
+    _, text = drafted(cells)
+    lines = {line.split('"')[1]: line for line in text.splitlines() if line.startswith('  - "')}
+    assert "times of the day, as 0930 is?" in lines["at"]
+    assert "in several units, °C (400 rows), °F (200 rows): one unit" in lines["degrees"]
+    assert "kg" in lines["weight"] and "in several units" in lines["weight"]
+    same = {"degrees": made(lambda r, _: f"{r.uniform(36, 40):.1f} °C")}
+    assert drafted(same)[0]["degrees"]["strip"] == ["°C"]
+    cells["at"] = made(lambda r, _: f"{r.randrange(24):02}{r.randrange(60):02}")
+    look = checked(capsys, {"at": cells["at"]}, "at: {kind: zip, digits: 4}")["columns"]["at"]
+    assert look["status"] == "warning" and "times of the day" in look["hints"][0]
+
+
+def test_thousands_are_decided_by_who_declares_three_decimals_and_by_money(capsys):
+    """All cells as 2.345: the draft said nothing, and `check` called it ok."""
+    cells = {"x": made(lambda r, _: f"{r.randrange(1, 10)}.{r.randrange(100, 1000)}")}
+    cells |= {"y": [c.replace(".", ",") for c in cells["x"]], "fee": ["$" + c.replace(".", ",") for c in cells["x"]]}
+    columns, text = drafted(cells)
+    assert "decimals" not in columns["x"] and text.count("they may mean 1234 or 1.234") == 2
+    assert columns["fee"]["strip"] == ["$", ","], "no price has three decimals"
+    declared = "x: {kind: float, min: 0, max: 10, bins: {count: 5}, decimals: 3}"
+    assert checked(capsys, cells, declared)["columns"]["x"]["status"] == "ok"
+
+
+def test_years_of_two_digits_that_are_clipped_are_counted_and_the_cure_is_named(capsys):
+    """'58' under min: 1920 was born in 1920."""
+    cells = {"born": made(lambda r, i: str(r.randrange(30, 100) + 1900 * (i % 8 > 0)))}
+    look = checked(capsys, cells, "born: {kind: integer, min: 1920, max: 2010}")["columns"]["born"]
+    assert look["lost"] == N // 8 and "75 years of two digits, as 58" in look["hints"][0]
+
+
+STAFF = [f"{a} {b}" for a in ("Anna", "Paul", "Omar") for b in ("Meier", "O'Brien", "van der Berg", "Özdemir", "Weiß")]
+CITIES = "New York|Los Angeles|San Jose|Fort Worth|Las Vegas|San Diego|El Paso|Long Beach|Saint Paul".split("|")  # noqa: SIM905
+WARDS = ["Intensive Care", "Emergency Room", "General Surgery", "Internal Medicine", "Day Clinic", "Labor Ward"]
+
+
+@pytest.mark.parametrize("write", [str, lambda t: ", ".join(reversed(t.split(" ", 1))), str.upper])
+def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_listed(write, capsys):
+    """Nurses with many records each were listed, called ok, and released as they are."""
+    cells = {"nurse": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
+    columns, text = drafted(cells)
+    assert set(columns) == {"ward", "place"} and "Meier" not in text
+    assert "15 of 15 texts may be names of persons" in text and "values: discover" in text
+    declared = f"nurse: {{kind: categorical, values: {json.dumps([write(t) for t in STAFF])}}}"
+    look = checked(capsys, cells, declared)["columns"]["nurse"]
+    assert look["status"] == "warning" and "15 of the 15 listed texts hold names" in look["hints"][0]
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        ("city", ["Baden Baden", "Monte Carlo", "Abu Dhabi", "Tel Aviv", "Kuala Lumpur"]),
+        ("finding", ["Heart Failure", "Renal Failure", "Liver Failure", "Atrial Flutter", "Septic Shock"]),
+        ("x", ["Heart failure", "Renal colic", "Liver abscess", "Atrial flutter", "Septic shock"]),
+        ("x", ["Anna Meier", "Paul Weber", "Heart failure", "none", "Omar Koch", "Stroke", "other"]),
+        ("x", STAFF[:4]),
+        ("x", ["HARTFORD, CT", "BOSTON, MA", "ALBANY, NY", "DENVER, CO", "AUSTIN, TX"]),
+    ],
+)
+def test_places_things_and_few_texts_are_no_names(column, texts):
+    assert may_be_names(column, texts) == []
+
+
+def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
+    """4.55E+11 of eight persons was one unit, whose records were bounded together."""
+    cells = {"patient_id": made(lambda r, _: f"{4.5 + 0.01 * r.randrange(30):.2f}E+11"), "sex": ["f", "m"] * 300}
+    _, text = drafted(cells)
+    assert "600 rows hold ids as 4.55E+11, cut short by a program for sheets" in text
+    look = checked(capsys, cells, "sex: {kind: categorical, values: [f, m]}", "privacy.unit=patient_id")
+    assert any("unit 'patient_id': 600 rows hold ids as 4.55E+11" in line for line in look["hints"]), look
+
+
+@pytest.mark.parametrize("word", ["Summe", "Total", "Gesamt", "All", "Grand total:"])
+def test_rows_of_totals_are_asked_about_in_any_column(word, capsys):
+    cells = {
+        "month": made(lambda r, i: word if i == 7 else r.choice(["Jan", "Feb"])),
+        "n": made(lambda r, _: r.randrange(9)),
+    }
+    _, text = drafted(cells)
+    assert f"{word!r} (1 times): rows of totals?" in text
+    look = checked(capsys, cells, "n: {kind: integer, min: 0, max: 9}")
+    assert [line for line in look["hints"] if line.startswith(f"column 'month': {word!r} (1 times): rows of totals?")]
+
+
+def test_answers_come_back_in_the_words_of_the_table(capsys):
+    """Y and N came back as yes and no."""
+    cells = {"a": ["Y", "N", "y"] * 200, "b": ["Ja", "Nein"] * 300, "c": ["yes", "no"] * 300, "d": ["Y", ""] * 300}
+    cells["d"][1] = "NO"
+    columns, _ = drafted(cells)
+    words = {n: (c.get("true", ["yes"])[0], c.get("false", ["no"])[0]) for n, c in columns.items()}
+    assert words == {"a": ("Y", "N"), "b": ("Ja", "Nein"), "c": ("yes", "no"), "d": ("Y", "NO")}
+    assert command("run", "data=table", "data.path=t.csv", "data.schema=s.yaml", "privacy.epsilon=100", *FAST) == 0
+    rows = pd.read_csv("out/release/synthetic.csv", keep_default_na=False)
+    assert set(rows["a"]) == {"Y", "N"} and set(rows["b"]) == {"Ja", "Nein"} and set(rows["c"]) == {"yes", "no"}
+    common = ", ".join(f"{n}: {{kind: flag, spellings: common}}" for n in "abc")
+    look = checked(capsys, cells, common)["columns"]
+    assert """'Y' as 'yes', 'N' as 'no': "true": ["Y"], "false": ["N"]""" in look["a"]["hints"][0]
+    assert not look["c"]["hints"] and look["a"]["status"] == "ok"
+
+
+FAST = ["synthesis=independent", "selection=oneway", "evaluation.enabled=false", "hydra.run.dir=out"]
+
+
+def test_no_rows_are_refused_before_anything_is_spent(town, capsys):
+    assert command("run", *TOWN, *FAST, "synthesis.rows=0") == 1
+    assert "synthesis.rows: got 0" in capsys.readouterr().err and not (town / "out").exists()
