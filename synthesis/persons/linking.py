@@ -106,7 +106,7 @@ class _World:
         codes = [self.table.column(name).astype(np.int32) for name in sheet.columns]
         fixed = [self.constants[self.unit.constant.index(name)] for name in sheet.constants]
         return Persons(
-            np.array(codes, np.int32).reshape(len(codes), members.size),
+            np.asfortranarray(np.array(codes, np.int32).reshape(len(codes), members.size)),
             times,
             np.array(fixed, np.int32).reshape(len(fixed), self.starts.size - 1),
             members,

@@ -88,7 +88,8 @@ def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
 @compiled
 def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool, times: bool) -> float:
     """Two records exchange slots, times or both, if the cost falls by it."""
-    one, other = links.owners[links.places[a]], links.owners[links.places[b]]
+    low, low_other = links.places[a], links.places[b]
+    one, other = links.owners[low], links.owners[low_other]
     keep(links, room, 0, one)
     if other != one:
         keep(links, room, 1, other)
@@ -96,7 +97,7 @@ def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool,
         swap_slots(links, a, b)
     if times:
         swap_times(links, a, b)
-    rise = settled(wanted, links, room, one, other)
+    rise = settled(wanted, links, room, one, other, low, low_other, 1)
     if rise == 0.0 and times:
         swap_times(links, a, b)
     return rise
@@ -122,7 +123,7 @@ def _swap_tails(wanted: Wanted, links: Links, room: Room, slot: int, aims: Aims,
         keep(links, room, 1, other)
         for k in range(length):
             swap_slots(links, links.members[slot + k], links.members[place + k])
-        return settled(wanted, links, room, one, other)
+        return settled(wanted, links, room, one, other, slot, place, length)
     return 0.0
 
 
@@ -178,7 +179,7 @@ def _swapped_constant(wanted: Wanted, links: Links, room: Room, state: NDArray[n
     links.constants[constant, one], links.constants[constant, other] = its, mine
     keep(links, room, 0, one)
     keep(links, room, 1, other)
-    rise = settled(wanted, links, room, one, other)
+    rise = settled(wanted, links, room, one, other, links.starts[one], links.starts[other], 1 << 30)
     if rise == 0.0:
         links.constants[constant, one], links.constants[constant, other] = mine, its
     return rise
