@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.persons.features import Kind, difference_starts
+from mechanisms.public.persons.features import Kind
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.questions import person_questions
 from mechanisms.public.persons.tally import WHOLE, Ints, Persons, Sheet, by_question, sheet_of, tally
@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
 from synthesis.persons.arrangement import Codes, Links, Room, Wanted, cost_of, links_of
-from synthesis.persons.opening import deal, draw, drawn_constants, tokens_of_slots
+from synthesis.persons.opening import deal, draw, drawn_constants, gap_edges, tokens_of_slots
 from synthesis.persons.swaps import Aims, sweep
 from synthesis.persons.targets import Asked, Target, answered, persons_by_size, targets_of
 
@@ -196,7 +196,7 @@ def _gaps(targets: Sequence[Target], time: Column | None, rng: np.random.Generat
     if target is None or time is None or not target.wanted.sum() > 0:
         return np.zeros(0, np.int64)
     cells = target.wanted.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]
-    edges = np.array([*difference_starts(time), difference_starts(time)[-1] + 1])
+    edges = gap_edges(time).astype(np.int64)
     cell = rng.choice(cells.size, GAPS, p=cells / cells.sum())
     return np.asarray(edges[cell] + (rng.random(GAPS) * (edges[cell + 1] - edges[cell])).astype(np.int64))
 

@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.features import Kind, resolution
+from mechanisms.public.persons.features import Kind, difference_starts, resolution
 from mechanisms.public.persons.features import times_of as whole_times
 from mechanisms.public.persons.tally import Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.persons.arrangement import Codes
 from synthesis.persons.swaps import below
-from synthesis.persons.targets import Asked, Target, spike_and_slab
+from synthesis.persons.targets import Asked, Target, smoothed
 from synthesis.rounding import codes_of
 
 #: Among so many records of a bin the nearest in level is taken.
 LOOKED_AT = 24
+#: So many walks are drawn for each person.
+WALKS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ def drawn_constants(
                 sums.append(one.values.sum(axis=axes))
                 weights.append(size / max(one.stddev**2 * one.values.size, 1e-12))
         margin = np.average(sums, axis=0, weights=weights)
-        drawn[row] = codes_of(spike_and_slab(margin, float(np.sum(weights)) ** -0.5), persons, rng)
+        drawn[row] = codes_of(smoothed(margin, (0,), float(np.sum(weights) / size) ** -0.5), persons, rng)
     return drawn
 
 
@@ -132,8 +134,38 @@ def _planned(
         edges = np.array([*span.asked.question.features[1].groups, longest + 1], np.float64)
         cell = np.minimum(_cells(span, groups, rng), edges.size - 2)
         length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
-    place = np.arange(records) - starts[owners]
-    return np.asarray(begin[owners] + length[owners] * place / np.maximum(sizes[owners] - 1, 1))
+    return np.asarray(begin[owners] + _walk(targets, starts, groups, owners, length, rng))
+
+
+def gap_edges(column: Column) -> Values:
+    """Where each cell of a difference begins, and where the last one ends."""
+    starts = difference_starts(column)
+    return np.array([*starts, max((column.high - column.low) / resolution(column), starts[-1]) + 1], np.float64)
+
+
+def _walk(targets: Sequence[Target], starts: Ints, groups: Ints, owners: Ints, length: Values, rng: np.random.Generator) -> Values:
+    """Time since the first for each slot: of several walks by wanted gaps the one that ends nearest to the span."""
+    records, place = owners.size, np.arange(owners.size) - starts[owners]
+    even = length[owners] * place / np.maximum(np.diff(starts)[owners] - 1, 1)
+    target = next((t for t in targets if Kind.GAP in t.asked.kinds()), None)
+    if target is None:
+        return np.asarray(even)
+    edges = gap_edges(target.asked.columns[target.asked.question.features[-1].column])
+    shape = target.asked.values.shape
+    rows = target.wanted.reshape(shape[0], -1, shape[-1]).sum(axis=1)[:, :-1]
+    best, off = even, np.full(length.size, np.inf)
+    for _ in range(WALKS):
+        cell = np.zeros(records, np.int64)
+        for group in range(shape[0]):
+            inside = np.flatnonzero((groups[owners] == group) & (place > 0))
+            cell[inside] = codes_of(rows[group], inside.size, rng)
+        steps = np.floor(edges[cell] + rng.random(records) * (edges[cell + 1] - edges[cell])) * (place > 0)
+        walked = np.cumsum(steps)
+        walked -= walked[starts[:-1]][owners]
+        away = np.abs(walked[starts[1:] - 1] - length)
+        better = away < off
+        best, off = np.where(better[owners], walked, best), np.where(better, away, off)
+    return np.asarray(best)
 
 
 def tokens_of_slots(planned: Values, starts: Ints, known: int, rng: np.random.Generator) -> Ints:

@@ -147,9 +147,9 @@ def _to_wanted_time(
 
 
 @compiled
-def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64]) -> float:
-    """One proposal; returns by how much the cost rises: below 0 if it is taken, else 0."""
-    slot, kind = below(state, len(links.members)), below(state, 64)
+def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64], kind: int) -> float:
+    """One proposal of a kind below 64; returns by how much the cost rises: below 0 if it is taken, else 0."""
+    slot = below(state, len(links.members))
     a, near = links.members[slot], _neighbour(links, slot, state)
     if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
         aim = below(state, len(aims.columns)) if below(state, 2) else 0
@@ -198,7 +198,7 @@ def sweep(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[n
     rise = 0.0
     if known:
         for _ in range(len(links.members)):
-            rise += _proposed(wanted, links, room, aims, state)
+            rise += _proposed(wanted, links, room, aims, state, below(state, 64))
     for _ in range(len(links.constants) * (len(links.starts) - 1)):
         rise += _swapped_constant(wanted, links, room, state)
     return -rise
