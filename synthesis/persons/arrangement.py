@@ -213,7 +213,9 @@ def swap_slots(links: Links, a: int, b: int) -> None:
 
 
 @compiled
-def _recounted(wanted: Wanted, links: Links, room: Room, person: int, low: int, high: int, kept: int) -> tuple[float, int]:
+def _recounted(
+    wanted: Wanted, links: Links, room: Room, person: int, low: int, high: int, kept: int
+) -> tuple[float, int]:
     """Count a changed person anew; returns by how much the cost rises, and how many changes are remembered by then.
 
     Args:

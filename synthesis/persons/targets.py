@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -272,7 +272,43 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
             continue
         wanted = _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
         targets.append(Target(one, wanted.ravel(), np.full(wanted.size, one.stddev**2), signal))
+    for span in (t for t in targets if t.asked.kinds() == (Kind.RECORDS, Kind.SPAN)):
+        targets = [
+            _within_spans(t, span, by_size) if Kind.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
+        ]
     return targets
+
+
+def _within_spans(gaps: Target, spans: Target, by_size: Ints) -> Target:
+    """Gaps that fit in the spans: no more persons have a long one than a long span, and the mean gap fills the span."""
+    feature = spans.asked.question.features[1]
+    if gaps.asked.question.features[-1].column != feature.column:
+        return gaps
+    sizes, numbers = np.array(spans.asked.question.features[0].groups), np.arange(1, by_size.size + 1)
+    starts = np.array(feature.groups, np.float64)
+    middles = (starts + np.append(starts[1:] - 1, starts[-1])) / 2
+    rows = gaps.wanted.reshape(gaps.asked.values.shape).copy()
+    for group in range(len(rows)):
+        persons = by_size[sizes == group].sum()
+        span = spans.wanted.reshape(spans.asked.values.shape)[group, :-1]
+        if persons == 0 or not rows[group].sum() > 0 or not span.sum() > 0:
+            continue
+        inverse = (by_size[sizes == group] / np.maximum(numbers[sizes == group] - 1, 1)).sum() / persons
+        mean = float(span @ middles / span.sum() * inverse)
+        own = rows[group][..., :-1]
+        total = own.sum()
+        tails = np.cumsum(own.reshape(-1, starts.size).sum(axis=0)[::-1])[::-1]
+        capped = np.minimum(tails, np.cumsum(span[::-1])[::-1] * total / span.sum())
+        capped = np.diff(np.append(capped, 0.0)[::-1])[::-1]
+        own *= np.maximum(capped, 0.0) / np.maximum(tails - np.append(tails[1:], 0.0), 1e-12)
+        low, high = 0.0, 10.0
+        for _ in range(50):
+            tilt = np.exp(-(low + high) / 2 * middles)
+            above = float((own * tilt * middles).sum()) > mean * float((own * tilt).sum())
+            low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
+        own *= np.exp(-low * middles)
+        own *= total / max(own.sum(), 1e-12)
+    return replace(gaps, wanted=rows.ravel())
 
 
 def _signal(asked: Asked, base: Values) -> float:
@@ -306,7 +342,11 @@ def _one_row(asked: Asked, base: Values, by_size: Ints) -> Values:
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
     start, floor = _onto(base, total), total / base.size / 100
-    means = [np.maximum(start * (1 - a) + a * _neighbours(asked.values, _lines(asked), w), floor) for a in PARTS for w in WIDTHS]
+    means = [
+        np.maximum(start * (1 - a) + a * _neighbours(asked.values, _lines(asked), w), floor)
+        for a in PARTS
+        for w in WIDTHS
+    ]
     return _onto(np.where(asked.possible, likeliest(asked.values, asked.stddev, means), 0.0), total)
 
 
@@ -326,7 +366,9 @@ def _by_rows(asked: Asked, by_size: Ints) -> Values:
     for group in np.flatnonzero(several):
         beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
         if beside:
-            near[group] = np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
+            near[group] = (
+                np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
+            )
     means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
     wanted = np.zeros_like(rows)
     wanted[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
