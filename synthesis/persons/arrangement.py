@@ -253,7 +253,7 @@ def settled(
     if in_order(links, one) or one == other:
         start, stop = links.starts[one], links.starts[one + 1]
     rise, kept = _recounted(wanted, links, room, one, start, stop, 0)
-    if other != one:
+    if other != one and rise < 0:  # who does not gain by a change looks for another
         start, stop = low_other, low_other + length
         if in_order(links, other):
             start, stop = links.starts[other], links.starts[other + 1]
