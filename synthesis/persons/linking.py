@@ -209,7 +209,7 @@ def _wanted(targets: Sequence[Target], sheet: Sheet, world: _World, sizes: Ints)
     cells, weights = [np.zeros(0)], [np.zeros(0)]
     groups = _groups(targets, sizes)
     for target in targets:
-        weight = 1 / (target.variance / 4 + 1 + target.wanted / 1000)
+        weight = 1 / (np.maximum(target.variance, target.asked.stddev**2 / 8) / 4 + 1 + target.wanted / 200)
         if target.asked.by_size:
             rows = target.asked.values.shape[0]
             mean = np.bincount(groups, sizes, rows) / np.maximum(np.bincount(groups, minlength=rows), 1)

@@ -202,8 +202,8 @@ def _whole(values: Values, records: int) -> Ints:
     return np.asarray(counts, np.int64)
 
 
-def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> Values:
-    """Posterior means of cells seen through Gaussian noise, under the likeliest of several priors; none is below 0.
+def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[Values, Values]:
+    """Posterior means and variances of cells seen through Gaussian noise, under the likeliest of several priors; none is below 0.
 
     A cell is exponential, with a multiple of its prior mean; the shares of the multiples are fitted by EM.
 
@@ -211,8 +211,8 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> Values:
         means: candidates, each with one prior mean per cell.
     """
     if stddev <= 0 or not values.size:
-        return np.maximum(values, 0.0)
-    scaled, found, best = values.ravel() / stddev, values.ravel(), -np.inf
+        return np.maximum(values, 0.0), np.zeros(values.shape)
+    scaled, best, found, squares = values.ravel() / stddev, -np.inf, values.ravel(), values.ravel()
     for mean in means:
         rates = 1 / np.maximum(np.outer(MULTIPLES, mean.ravel() / stddev), SPIKE)
         tails = log_ndtr(scaled - rates)
@@ -227,8 +227,11 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> Values:
         if likelihood > best:
             moved = scaled - rates
             inside = moved + np.exp(-0.5 * moved**2 - 0.5 * math.log(2 * math.pi) - tails)
-            best, found = likelihood, (parts * np.maximum(inside, 0.0)).sum(axis=0) / parts.sum(axis=0) * stddev
-    return np.asarray(found.reshape(values.shape))
+            inside = np.maximum(inside, 0.0)
+            best, found = likelihood, (parts * inside).sum(axis=0) / parts.sum(axis=0)
+            squares = (parts * np.maximum(1 + moved * inside, 0.0)).sum(axis=0) / parts.sum(axis=0)
+    variances = np.maximum(squares - found**2, 0.0) * stddev**2
+    return (found * stddev).reshape(values.shape), variances.reshape(values.shape)
 
 
 def smoothed(values: Values, lines: Sequence[int], stddev: float) -> Values:
@@ -243,7 +246,7 @@ def smoothed(values: Values, lines: Sequence[int], stddev: float) -> Values:
     for width in WIDTHS:
         near = _neighbours(values, lines, width)
         means += [np.maximum(near, flat / 10), np.maximum(near, flat / 100)]
-    return likeliest(values, stddev, means)
+    return likeliest(values, stddev, means)[0]
 
 
 def _neighbours(values: Values, lines: Sequence[int], width: float) -> Values:
@@ -270,8 +273,10 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         signal = _signal(one, start.reshape(one.values.shape))
         if one.kinds() == (Kind.RECORDS,) or signal < SIGNAL:
             continue
-        wanted = _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
-        targets.append(Target(one, wanted.ravel(), np.full(wanted.size, one.stddev**2), signal))
+        wanted, variance = (
+            _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
+        )
+        targets.append(Target(one, wanted.ravel(), variance.ravel(), signal))
     for span in (t for t in targets if t.asked.kinds() == (Kind.RECORDS, Kind.SPAN)):
         targets = [
             _within_spans(t, span, by_size) if Kind.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
@@ -338,7 +343,7 @@ def _lines(asked: Asked) -> list[int]:
     return lines
 
 
-def _one_row(asked: Asked, base: Values, by_size: Ints) -> Values:
+def _one_row(asked: Asked, base: Values, by_size: Ints) -> tuple[Values, Values]:
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
     start, floor = _onto(base, total), total / base.size / 100
@@ -347,10 +352,11 @@ def _one_row(asked: Asked, base: Values, by_size: Ints) -> Values:
         for a in PARTS
         for w in WIDTHS
     ]
-    return _onto(np.where(asked.possible, likeliest(asked.values, asked.stddev, means), 0.0), total)
+    found, variance = likeliest(asked.values, asked.stddev, means)
+    return _onto(np.where(asked.possible, found, 0.0), total), variance
 
 
-def _by_rows(asked: Asked, by_size: Ints) -> Values:
+def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
     """A question by groups of sizes: what all rows have in common first, then each row near it and near its neighbours."""
     groups = np.array(asked.question.features[0].groups)
     values = np.where(asked.possible, asked.values, 0.0)
@@ -358,7 +364,7 @@ def _by_rows(asked: Asked, by_size: Ints) -> Values:
     totals = np.bincount(groups, by_size.astype(np.float64))
     several = open_cells.sum(axis=1) > 1
     if not several.any():
-        return np.where(open_cells, totals[:, None], 0.0)
+        return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
     pooled = smoothed(values[several].sum(axis=0), _lines(asked), asked.stddev * math.sqrt(several.sum())).ravel()
     common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
     share = rows / np.maximum(totals, 1.0)[:, None]
@@ -370,6 +376,9 @@ def _by_rows(asked: Asked, by_size: Ints) -> Values:
                 np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
             )
     means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
-    wanted = np.zeros_like(rows)
-    wanted[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
-    return np.array([_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)])
+    wanted, variance = np.zeros_like(rows), np.zeros_like(rows)
+    wanted[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
+    rows = np.array(
+        [_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)]
+    )
+    return rows, variance
