@@ -14,6 +14,8 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 #: Room for the distinct codes of a person.
 DISTINCT_ROOM = 64
+#: A change that lowers the cost by less is none: sums of floats are exact to about so much.
+LEAST = 1e-9
 
 
 class Wanted(NamedTuple):
@@ -67,14 +69,16 @@ class Room(NamedTuple):
     """Entries of a person, and what two persons were before a change.
 
     Attributes:
-        cells: (most entries,) of the person counted last; `seen` room for its distinct codes.
-        weights, old_cells: (2, most entries); old_members: (2, most records).
+        entries, cells, weights: (most entries,) of the person counted last; `seen` room for its distinct codes.
+        old: (3, 2 × most entries) entry, cell and weight before each change.
+        old_members: (2, most records).
     """
 
+    entries: Ints
     cells: Ints
     weights: Ints
     seen: Ints
-    old_cells: Ints
+    old: Ints
     old_members: Ints
 
 
@@ -102,14 +106,19 @@ def _entries(questions: Ints, features: Ints, starts: Ints) -> Ints:
 
 
 @compiled
+def _weighed(wanted: Wanted, links: Links, room: Room, person: int, low: int, high: int) -> int:
+    return weigh_person(
+        room.entries, room.cells, room.weights, wanted.questions, wanted.features, wanted.groups, wanted.codes,
+        links.times, links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
+        low, high,
+    )  # fmt: skip
+
+
+@compiled
 def _write_cells(wanted: Wanted, links: Links, room: Room) -> None:
     for person in range(len(links.starts) - 1):
-        written = weigh_person(
-            room.cells, room.weights[0], wanted.questions, wanted.features, wanted.groups, wanted.codes, links.times,
-            links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
-        )  # fmt: skip
-        for k in range(written):
-            links.cells[links.begins[person] + k] = room.cells[k]
+        for k in range(_weighed(wanted, links, room, person, links.starts[person], links.starts[person + 1])):
+            links.cells[links.begins[person] + room.entries[k]] = room.cells[k]
 
 
 def links_of(persons: Persons, tokens: Ints, sheet: Sheet, wanted: Wanted) -> tuple[Links, Room]:
@@ -130,10 +139,10 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, wanted: Wanted) -> tu
         persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
         np.zeros(int(begins[-1]), np.int32), begins, tally(persons, sheet),
     )  # fmt: skip
+    empty = (np.zeros(entries, np.int64) for _ in range(3))
     room = Room(
-        np.zeros(entries, np.int64), np.zeros((2, entries), np.int64), np.zeros(DISTINCT_ROOM, np.int64),
-        np.zeros((2, entries), np.int64), np.zeros((2, most), np.int64),
-    )  # fmt: skip
+        *empty, np.zeros(DISTINCT_ROOM, np.int64), np.zeros((3, 2 * entries), np.int64), np.zeros((2, most), np.int64)
+    )
     _write_cells(wanted, links, room)
     return links, room
 
@@ -160,14 +169,16 @@ def put_back(links: Links, room: Room, side: int, person: int) -> None:
     """Give a person its records again, in the order remembered."""
     start = links.starts[person]
     for i in range(start, links.starts[person + 1]):
-        links.members[i] = room.old_members[side, i - start]
-        links.places[links.members[i]] = i
+        record = room.old_members[side, i - start]
+        if links.members[i] != record:
+            links.members[i] = record
+            links.places[record] = i
 
 
 @compiled
-def in_order(links: Links, person: int) -> None:
-    """Sort a person's records by time, none last; equal ones keep their order."""
-    start, stop = links.starts[person], links.starts[person + 1]
+def in_order(links: Links, person: int) -> bool:
+    """Sort a person's records by time, none last; equal ones keep their order. Returns whether any moved."""
+    start, stop, moved = links.starts[person], links.starts[person + 1], False
     for i in range(start + 1, stop):
         record, place = links.members[i], i
         time = links.times[record]
@@ -178,8 +189,11 @@ def in_order(links: Links, person: int) -> None:
             links.members[place] = links.members[place - 1]
             links.places[links.members[place]] = place
             place -= 1
-        links.members[place] = record
-        links.places[record] = place
+        if place != i:
+            moved = True
+            links.members[place] = record
+            links.places[record] = place
+    return moved
 
 
 @compiled
@@ -199,63 +213,60 @@ def swap_slots(links: Links, a: int, b: int) -> None:
 
 
 @compiled
-def _step(wanted: Wanted, links: Links, cell: int, weight: int) -> float:
-    """Add a weight to a cell; returns by how much the cost rises."""
-    gap = links.counts[cell] - wanted.targets[cell]
-    links.counts[cell] += weight
-    return wanted.weights[cell] * weight * (2.0 * gap + weight)
+def _recounted(
+    wanted: Wanted, links: Links, room: Room, person: int, low: int, high: int, kept: int
+) -> tuple[float, int]:
+    """Count a changed person anew; returns by how much the cost rises, and how many changes are remembered by then.
 
-
-@compiled
-def recount(wanted: Wanted, links: Links, room: Room, side: int, person: int) -> float:
-    """Count a changed person anew, and remember the cells before; returns by how much the cost rises."""
-    written = weigh_person(
-        room.cells, room.weights[side], wanted.questions, wanted.features, wanted.groups, wanted.codes, links.times,
-        links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
-    )  # fmt: skip
+    Args:
+        low, high: which slots changed, `high` left out.
+        kept: how many changes of another person are remembered.
+    """
     rise, begin = 0.0, links.begins[person]
-    for k in range(written):
-        before, after = links.cells[begin + k], room.cells[k]
-        room.old_cells[side, k] = before
-        if before != after:
-            rise += _step(wanted, links, before, -room.weights[side, k])
-            rise += _step(wanted, links, after, room.weights[side, k])
-            links.cells[begin + k] = after
-    return rise
+    for k in range(_weighed(wanted, links, room, person, low - 1, high)):
+        entry = begin + room.entries[k]
+        before, after, weight = links.cells[entry], room.cells[k], room.weights[k]
+        if before == after:
+            continue
+        rise += wanted.weights[before] * weight * (weight - 2.0 * (links.counts[before] - wanted.targets[before]))
+        links.counts[before] -= weight
+        rise += wanted.weights[after] * weight * (weight + 2.0 * (links.counts[after] - wanted.targets[after]))
+        links.counts[after] += weight
+        links.cells[entry] = after
+        room.old[0, kept], room.old[1, kept], room.old[2, kept] = entry, before, weight
+        kept += 1
+    return rise, kept
 
 
 @compiled
-def _uncount(links: Links, room: Room, side: int, person: int) -> None:
-    """Take a recount back; the weights are those of a person of as many records."""
-    begin = links.begins[person]
-    for k in range(links.begins[person + 1] - begin):
-        before, after = room.old_cells[side, k], links.cells[begin + k]
-        if before != after:
-            links.counts[after] -= room.weights[side, k]
-            links.counts[before] += room.weights[side, k]
-            links.cells[begin + k] = before
-
-
-#: A change that lowers the cost by less is none: sums of floats are exact to about so much.
-LEAST = 1e-9
-
-
-@compiled
-def settled(wanted: Wanted, links: Links, room: Room, one: int, other: int) -> float:
+def settled(
+    wanted: Wanted, links: Links, room: Room, one: int, other: int, low: int, low_other: int, length: int
+) -> float:
     """Count two changed persons (or one twice) anew, and keep the change if the cost falls; returns by how much it rose.
+
+    Args:
+        low, low_other: the first slot of each that changed; `length` how many did.
 
     Edge cases: 0.0 where it did not fall, and the persons have again the records that `keep` remembers.
     """
-    in_order(links, one)
-    rise = recount(wanted, links, room, 0, one)
-    if other != one:
-        in_order(links, other)
-        rise += recount(wanted, links, room, 1, other)
+    start, stop = low, low + length
+    if in_order(links, one) or one == other:
+        start, stop = links.starts[one], links.starts[one + 1]
+    rise, kept = _recounted(wanted, links, room, one, start, stop, 0)
+    if other != one and rise < 0:  # who does not gain by a change looks for another
+        start, stop = low_other, low_other + length
+        if in_order(links, other):
+            start, stop = links.starts[other], links.starts[other + 1]
+        more, kept = _recounted(wanted, links, room, other, start, stop, kept)
+        rise += more
     if rise < -LEAST:
         return rise
-    _uncount(links, room, 0, one)
+    for k in range(kept):
+        entry, before, weight = room.old[0, k], room.old[1, k], room.old[2, k]
+        links.counts[links.cells[entry]] -= weight
+        links.counts[before] += weight
+        links.cells[entry] = before
     put_back(links, room, 0, one)
     if other != one:
-        _uncount(links, room, 1, other)
         put_back(links, room, 1, other)
     return 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.persons.features import Kind, difference_starts
+from mechanisms.public.persons.features import Kind
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.questions import person_questions
 from mechanisms.public.persons.tally import WHOLE, Ints, Persons, Sheet, by_question, sheet_of, tally
@@ -17,7 +17,15 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
 from synthesis.persons.arrangement import Codes, Links, Room, Wanted, cost_of, links_of
-from synthesis.persons.opening import deal, draw, drawn_constants, tokens_of_slots
+from synthesis.persons.opening import (
+    deal,
+    drawn_constants,
+    drawn_levels,
+    gap_edges,
+    planned_times,
+    stays,
+    tokens_of_slots,
+)
 from synthesis.persons.swaps import Aims, sweep
 from synthesis.persons.targets import Asked, Target, answered, persons_by_size, targets_of
 
@@ -25,6 +33,8 @@ from synthesis.persons.targets import Asked, Target, answered, persons_by_size, 
 SWEEPS = 40
 #: The rest of the sweeps is left out when one lowers the cost by less than this share.
 SETTLED = 1e-4
+#: Levels that correlate less are drawn each for itself.
+LEAST_CORRELATION = 0.2
 #: Gaps that are looked for are drawn so often.
 GAPS = 4096
 
@@ -106,7 +116,7 @@ class _World:
         codes = [self.table.column(name).astype(np.int32) for name in sheet.columns]
         fixed = [self.constants[self.unit.constant.index(name)] for name in sheet.constants]
         return Persons(
-            np.array(codes, np.int32).reshape(len(codes), members.size),
+            np.asfortranarray(np.array(codes, np.int32).reshape(len(codes), members.size)),
             times,
             np.array(fixed, np.int32).reshape(len(fixed), self.starts.size - 1),
             members,
@@ -138,23 +148,22 @@ def _opened(
     bin_begins = np.searchsorted(world.bins[world.token_rows], np.arange(widest + 2)).astype(np.int64)
     same = [t.asked.question.features[1].column for t in targets if Kind.SAME in t.asked.kinds()]
     means = sorted((t for t in targets if Kind.MEAN in t.asked.kinds()), key=lambda t: -t.signal)
-    likes = list(dict.fromkeys([*same, *(t.asked.question.features[1].column for t in means)]))
-    leading = (same[0] if same else "", means[0].asked.question.features[1].column if means else "")
+    level_names = [t.asked.question.features[1].column for t in means]
+    likes = list(dict.fromkeys([*same, *level_names]))
     groups = _groups(targets, sizes)
-    level = world.table.column(leading[1]).astype(np.float64) if leading[1] else np.zeros(records)
-    codes = columns[leading[1]].value_codes if leading[1] else 1
-    drawn = draw(targets, world.starts, groups, time, codes, leading, rng)
-    tokens = tokens_of_slots(drawn.planned, world.starts, known, rng)
+    levels = _levels(world, [columns[name] for name in level_names])
+    tokens = tokens_of_slots(planned_times(targets, world.starts, groups, time, rng), world.starts, known, rng)
     slot_of_token = np.empty(records, np.int64)
     slot_of_token[tokens] = np.arange(records)
     sheet = sheet_of([t.asked.question for t in targets])
     wanted = _wanted(targets, sheet, world, sizes)
     stay = world.table.column(same[0]).astype(np.int32) if same else np.zeros(records, np.int32)
+    staying = stays(targets, same[0] if same else "", token_times[tokens], world.starts, groups, rng)
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
     owners = np.repeat(np.arange(sizes.size), sizes)
     deal(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
-        level, drawn.stays, drawn.levels, state,
+        levels, staying, drawn_levels(means, groups, _signs(levels), rng), state,
     )  # fmt: skip
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]
@@ -168,6 +177,27 @@ def _opened(
     )
 
 
+def _levels(world: _World, columns: Sequence[Column]) -> NDArray[np.float64]:
+    """(records, columns) codes of values as parts of them all; 2 for none, which is far from every value."""
+    levels = np.full((world.times.size, len(columns)), 2.0)
+    for row, column in enumerate(columns):
+        codes = world.table.column(column.name)
+        levels[:, row] = np.where(codes < column.value_codes, (codes + 0.5) / column.value_codes, 2.0)
+    return levels
+
+
+def _signs(levels: NDArray[np.float64]) -> list[float]:
+    """Of each level's correlation with the first one: 1, −1, or 0 below LEAST_CORRELATION."""
+    signs = []
+    for column in levels.T:
+        valued = (column < 2) & (levels[:, 0] < 2)
+        one, other = levels[valued, 0], column[valued]
+        spread = one.std() * other.std() if one.size else 0.0
+        correlation = float(np.mean((one - one.mean()) * (other - other.mean())) / spread) if spread > 0 else 0.0
+        signs.append(float(np.sign(correlation)) if abs(correlation) >= LEAST_CORRELATION else 0.0)
+    return signs
+
+
 def _groups(targets: Sequence[Target], sizes: Ints) -> Ints:
     """The group of each person's size, as the questions have it."""
     by_size = next((t.asked.question.features[0] for t in targets if t.asked.by_size), None)
@@ -179,7 +209,7 @@ def _wanted(targets: Sequence[Target], sheet: Sheet, world: _World, sizes: Ints)
     cells, weights = [np.zeros(0)], [np.zeros(0)]
     groups = _groups(targets, sizes)
     for target in targets:
-        weight = 1 / (target.variance / 4 + 1 + target.wanted / 10)
+        weight = 1 / (np.maximum(target.variance, target.asked.stddev**2 / 8) / 4 + 1 + target.wanted / 200)
         if target.asked.by_size:
             rows = target.asked.values.shape[0]
             mean = np.bincount(groups, sizes, rows) / np.maximum(np.bincount(groups, minlength=rows), 1)
@@ -196,7 +226,7 @@ def _gaps(targets: Sequence[Target], time: Column | None, rng: np.random.Generat
     if target is None or time is None or not target.wanted.sum() > 0:
         return np.zeros(0, np.int64)
     cells = target.wanted.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]
-    edges = np.array([*difference_starts(time), difference_starts(time)[-1] + 1])
+    edges = gap_edges(time).astype(np.int64)
     cell = rng.choice(cells.size, GAPS, p=cells / cells.sum())
     return np.asarray(edges[cell] + (rng.random(GAPS) * (edges[cell + 1] - edges[cell])).astype(np.int64))
 

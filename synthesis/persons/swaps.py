@@ -88,7 +88,8 @@ def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
 @compiled
 def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool, times: bool) -> float:
     """Two records exchange slots, times or both, if the cost falls by it."""
-    one, other = links.owners[links.places[a]], links.owners[links.places[b]]
+    low, low_other = links.places[a], links.places[b]
+    one, other = links.owners[low], links.owners[low_other]
     keep(links, room, 0, one)
     if other != one:
         keep(links, room, 1, other)
@@ -96,7 +97,7 @@ def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool,
         swap_slots(links, a, b)
     if times:
         swap_times(links, a, b)
-    rise = settled(wanted, links, room, one, other)
+    rise = settled(wanted, links, room, one, other, low, low_other, 1)
     if rise == 0.0 and times:
         swap_times(links, a, b)
     return rise
@@ -122,7 +123,7 @@ def _swap_tails(wanted: Wanted, links: Links, room: Room, slot: int, aims: Aims,
         keep(links, room, 1, other)
         for k in range(length):
             swap_slots(links, links.members[slot + k], links.members[place + k])
-        return settled(wanted, links, room, one, other)
+        return settled(wanted, links, room, one, other, slot, place, length)
     return 0.0
 
 
@@ -146,9 +147,9 @@ def _to_wanted_time(
 
 
 @compiled
-def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64]) -> float:
-    """One proposal; returns by how much the cost rises: below 0 if it is taken, else 0."""
-    slot, kind = below(state, len(links.members)), below(state, 64)
+def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64], kind: int) -> float:
+    """One proposal of a kind below 64; returns by how much the cost rises: below 0 if it is taken, else 0."""
+    slot = below(state, len(links.members))
     a, near = links.members[slot], _neighbour(links, slot, state)
     if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
         aim = below(state, len(aims.columns)) if below(state, 2) else 0
@@ -178,7 +179,7 @@ def _swapped_constant(wanted: Wanted, links: Links, room: Room, state: NDArray[n
     links.constants[constant, one], links.constants[constant, other] = its, mine
     keep(links, room, 0, one)
     keep(links, room, 1, other)
-    rise = settled(wanted, links, room, one, other)
+    rise = settled(wanted, links, room, one, other, links.starts[one], links.starts[other], 1 << 30)
     if rise == 0.0:
         links.constants[constant, one], links.constants[constant, other] = mine, its
     return rise
@@ -197,7 +198,7 @@ def sweep(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[n
     rise = 0.0
     if known:
         for _ in range(len(links.members)):
-            rise += _proposed(wanted, links, room, aims, state)
+            rise += _proposed(wanted, links, room, aims, state, below(state, 64))
     for _ in range(len(links.constants) * (len(links.starts) - 1)):
         rise += _swapped_constant(wanted, links, room, state)
     return -rise

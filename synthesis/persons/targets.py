@@ -1,20 +1,19 @@
 """From noisy answers about persons to wanted counts: sizes first, then rows that sum to them, none below 0.
 
-Sources: shrinkage toward a common row is James & Stein 1961 (positive part); a spike at 0 beside an exponential slab,
-fitted by marginal likelihood, is empirical Bayes as of Johnstone & Silverman 2004.
+Source: prior means that the answers themselves make likeliest are empirical Bayes (Robbins 1956; Efron 2010).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.features import Kind
+from mechanisms.public.persons.features import Kind, is_ordered
 from mechanisms.public.persons.questions import PersonQuestion, by_label
 from mechanisms.public.persons.tally import Ints
 from mechanisms.public.release import NoisyMarginal
@@ -22,9 +21,12 @@ from mechanisms.public.schema.column import Column
 
 #: An answer tells nothing where its distance from the arrangement without it stays below so many standard deviations.
 SIGNAL = 2.0
-#: The spike's share and the slab's mean (in σ) are taken from these.
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
-MEANS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0, 2048.0)
+#: Widths of the neighbourhoods that a cell's prior mean is taken from, in cells.
+WIDTHS = (0.7, 1.5, 3.0)
+#: Multiples of a prior mean that a cell may have; the least prior mean, in σ, stands for none; steps of EM.
+MULTIPLES, SPIKE, STEPS = (0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0), 0.01, 40
+#: Parts of a prior mean that neighbours make up.
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +37,14 @@ class Asked:
         values: the noisy answers, in persons, in the shape of the question.
         stddev: of the noise of each.
         possible: which cells a person can be in.
+        columns: of the schema, by name.
     """
 
     question: PersonQuestion
     values: Values
     stddev: float
     possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    columns: Mapping[str, Column]
 
     def kinds(self) -> tuple[Kind, ...]:
         return tuple(f.kind for f in self.question.features)
@@ -71,7 +75,7 @@ def answered(
         answer = found.get(label)
         if answer is not None and answer.values.size == math.prod(question.shape):
             values = np.asarray(answer.values, np.float64).reshape(question.shape)
-            asked.append(Asked(question, values, answer.stddev, _possible(question, columns)))
+            asked.append(Asked(question, values, answer.stddev, _possible(question, columns), columns))
     return asked
 
 
@@ -198,28 +202,63 @@ def _whole(values: Values, records: int) -> Ints:
     return np.asarray(counts, np.int64)
 
 
-def spike_and_slab(values: Values, stddev: float) -> Values:
-    """Posterior means of cells that are 0 or exponential, seen through Gaussian noise; none is below 0.
+def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[Values, Values]:
+    """Posterior means and variances of cells seen through Gaussian noise, under the likeliest of several priors; none is below 0.
 
-    The share and the mean of those that are not 0 are the likeliest of a grid.
+    A cell is exponential, with a multiple of its prior mean; the shares of the multiples are fitted by EM.
+
+    Args:
+        means: candidates, each with one prior mean per cell.
     """
     if stddev <= 0 or not values.size:
-        return np.maximum(values, 0.0)
-    scaled = values / stddev
-    spike = -0.5 * scaled**2 - 0.5 * math.log(2 * math.pi)
-    best = (-np.inf, 1.0, 1.0)
-    for mean in MEANS:
-        slab = -math.log(mean) - scaled / mean + 0.5 / mean**2 + log_ndtr(scaled - 1 / mean)
-        for share in SHARES:
-            both = np.logaddexp(math.log1p(-share) + spike, math.log(share) + slab) if share < 1 else slab
-            best = max(best, (float(both.sum()), mean, share))
-    _, mean, share = best
-    moved = scaled - 1 / mean
-    slab = -math.log(mean) - scaled / mean + 0.5 / mean**2 + log_ndtr(moved)
-    density = np.exp(-0.5 * moved**2 - 0.5 * math.log(2 * math.pi) - log_ndtr(moved))
-    inside = np.maximum(moved + density, 0.0)
-    odds = 1.0 if share == 1 else 1 / (1 + np.exp(math.log1p(-share) + spike - math.log(share) - slab))
-    return np.asarray(odds * inside * stddev)
+        return np.maximum(values, 0.0), np.zeros(values.shape)
+    scaled, best, found, squares = values.ravel() / stddev, -np.inf, values.ravel(), values.ravel()
+    for mean in means:
+        rates = 1 / np.maximum(np.outer(MULTIPLES, mean.ravel() / stddev), SPIKE)
+        tails = log_ndtr(scaled - rates)
+        logs = np.log(rates) - scaled * rates + 0.5 * rates**2 + tails
+        top = logs.max(axis=0)
+        likelihoods, shares = np.exp(logs - top), np.full((len(MULTIPLES), 1), 1 / len(MULTIPLES))
+        for _ in range(STEPS):
+            parts = shares * likelihoods
+            shares = (parts / parts.sum(axis=0)).mean(axis=1, keepdims=True)
+        parts = shares * likelihoods
+        likelihood = float((np.log(parts.sum(axis=0)) + top).sum())
+        if likelihood > best:
+            moved = scaled - rates
+            inside = moved + np.exp(-0.5 * moved**2 - 0.5 * math.log(2 * math.pi) - tails)
+            inside = np.maximum(inside, 0.0)
+            best, found = likelihood, (parts * inside).sum(axis=0) / parts.sum(axis=0)
+            squares = (parts * np.maximum(1 + moved * inside, 0.0)).sum(axis=0) / parts.sum(axis=0)
+    variances = np.maximum(squares - found**2, 0.0) * stddev**2
+    return (found * stddev).reshape(values.shape), variances.reshape(values.shape)
+
+
+def smoothed(values: Values, lines: Sequence[int], stddev: float) -> Values:
+    """Cells free of noise: each prior mean is a mean of all cells, or of the neighbours along the axes.
+
+    Args:
+        values: of any number of axes.
+        lines: along each axis the first so many cells lie on a line; others have no neighbours.
+    """
+    flat = np.full(values.shape, max(float(values.mean()), 0.0))
+    means = [flat, flat / 4]
+    for width in WIDTHS:
+        near = _neighbours(values, lines, width)
+        means += [np.maximum(near, flat / 10), np.maximum(near, flat / 100)]
+    return likeliest(values, stddev, means)[0]
+
+
+def _neighbours(values: Values, lines: Sequence[int], width: float) -> Values:
+    """Of each cell the mean of the others, by their distance along the axes."""
+    total, count = values, np.ones(values.shape)
+    for axis, line in enumerate(lines):
+        place = np.arange(values.shape[axis])
+        kernel = np.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
+        kernel *= (place[:, None] < line) & (place[None, :] < line)
+        np.fill_diagonal(kernel, 1.0)
+        total, count = (np.moveaxis(np.tensordot(kernel, x, (1, axis)), 0, axis) for x in (total, count))
+    return np.maximum((total - values) / np.maximum(count - 1, 1e-9), 0.0)
 
 
 def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) -> list[Target]:
@@ -234,9 +273,47 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         signal = _signal(one, start.reshape(one.values.shape))
         if one.kinds() == (Kind.RECORDS,) or signal < SIGNAL:
             continue
-        wanted = _by_rows(one, by_size) if one.by_size else _one_row(one, start, by_size)
-        targets.append(Target(one, wanted.ravel(), np.full(wanted.size, one.stddev**2), signal))
+        wanted, variance = (
+            _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
+        )
+        targets.append(Target(one, wanted.ravel(), variance.ravel(), signal))
+    for span in (t for t in targets if t.asked.kinds() == (Kind.RECORDS, Kind.SPAN)):
+        targets = [
+            _within_spans(t, span, by_size) if Kind.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
+        ]
     return targets
+
+
+def _within_spans(gaps: Target, spans: Target, by_size: Ints) -> Target:
+    """Gaps that fit in the spans: no more persons have a long one than a long span, and the mean gap fills the span."""
+    feature = spans.asked.question.features[1]
+    if gaps.asked.question.features[-1].column != feature.column:
+        return gaps
+    sizes, numbers = np.array(spans.asked.question.features[0].groups), np.arange(1, by_size.size + 1)
+    starts = np.array(feature.groups, np.float64)
+    middles = (starts + np.append(starts[1:] - 1, starts[-1])) / 2
+    rows = gaps.wanted.reshape(gaps.asked.values.shape).copy()
+    for group in range(len(rows)):
+        persons = by_size[sizes == group].sum()
+        span = spans.wanted.reshape(spans.asked.values.shape)[group, :-1]
+        if persons == 0 or not rows[group].sum() > 0 or not span.sum() > 0:
+            continue
+        inverse = (by_size[sizes == group] / np.maximum(numbers[sizes == group] - 1, 1)).sum() / persons
+        mean = float(span @ middles / span.sum() * inverse)
+        own = rows[group][..., :-1]
+        total = own.sum()
+        tails = np.cumsum(own.reshape(-1, starts.size).sum(axis=0)[::-1])[::-1]
+        capped = np.minimum(tails, np.cumsum(span[::-1])[::-1] * total / span.sum())
+        capped = np.diff(np.append(capped, 0.0)[::-1])[::-1]
+        own *= np.maximum(capped, 0.0) / np.maximum(tails - np.append(tails[1:], 0.0), 1e-12)
+        low, high = 0.0, 10.0
+        for _ in range(50):
+            tilt = np.exp(-(low + high) / 2 * middles)
+            above = float((own * tilt * middles).sum()) > mean * float((own * tilt).sum())
+            low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
+        own *= np.exp(-low * middles)
+        own *= total / max(own.sum(), 1e-12)
+    return replace(gaps, wanted=rows.ravel())
 
 
 def _signal(asked: Asked, base: Values) -> float:
@@ -251,34 +328,57 @@ def _onto(values: Values, total: float) -> Values:
     return values * (total / values.sum()) if values.sum() > 0 else np.full_like(values, total / max(values.size, 1))
 
 
-def _one_row(asked: Asked, base: Values, by_size: Ints) -> Values:
-    """A question without sizes: shrunk to the base, then free of noise, of the persons that it counts in all."""
+def _lines(asked: Asked) -> list[int]:
+    """Along each axis after that of sizes, how many cells lie on a line."""
+    lines = []
+    for feature in asked.question.features[asked.by_size :]:
+        column = asked.columns.get(feature.column)
+        special = 0 if column is None else column.size - column.value_codes
+        if feature.kind in (Kind.SPAN, Kind.GAP, Kind.MEAN):
+            lines.append(feature.size - 1)
+        elif feature.kind is Kind.DISTINCT:
+            lines.append(feature.size)
+        else:
+            lines.append(feature.size - special if column is not None and is_ordered(column) else 0)
+    return lines
+
+
+def _one_row(asked: Asked, base: Values, by_size: Ints) -> tuple[Values, Values]:
+    """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
-    open_cells, start = asked.possible.ravel(), _onto(base.ravel(), total)
-    values, kept = asked.values.ravel(), start.copy()
-    away = (values - start)[open_cells]
-    factor = max(0.0, 1 - asked.stddev**2 * away.size / max(float(away @ away), 1e-12))
-    kept[open_cells] = spike_and_slab(start[open_cells] + factor * away, factor * asked.stddev)
-    return _onto(np.where(open_cells, kept, 0.0), total)
+    start, floor = _onto(base, total), total / base.size / 100
+    means = [
+        np.maximum(start * (1 - a) + a * _neighbours(asked.values, _lines(asked), w), floor)
+        for a in PARTS
+        for w in WIDTHS
+    ]
+    found, variance = likeliest(asked.values, asked.stddev, means)
+    return _onto(np.where(asked.possible, found, 0.0), total), variance
 
 
-def _by_rows(asked: Asked, by_size: Ints) -> Values:
-    """A question by groups of sizes: each row shrunk to the common one, then free of noise, of its group's persons."""
+def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
+    """A question by groups of sizes: what all rows have in common first, then each row near it and near its neighbours."""
     groups = np.array(asked.question.features[0].groups)
-    rows = asked.values.reshape(groups.max() + 1, -1)
-    open_cells = asked.possible.reshape(rows.shape)
+    values = np.where(asked.possible, asked.values, 0.0)
+    rows, open_cells = values.reshape(groups.max() + 1, -1), asked.possible.reshape(groups.max() + 1, -1)
     totals = np.bincount(groups, by_size.astype(np.float64))
-    shared = open_cells.sum(axis=0) == open_cells.sum(axis=0).max()
     several = open_cells.sum(axis=1) > 1
-    common = np.where(open_cells & several[:, None], rows, 0.0).sum(axis=0)
-    common = np.where(
-        shared | (common > 0), spike_and_slab(common, asked.stddev * math.sqrt(max(several.sum(), 1))), 0.0
+    if not several.any():
+        return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
+    pooled = smoothed(values[several].sum(axis=0), _lines(asked), asked.stddev * math.sqrt(several.sum())).ravel()
+    common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
+    share = rows / np.maximum(totals, 1.0)[:, None]
+    near = np.zeros_like(rows)
+    for group in np.flatnonzero(several):
+        beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
+        if beside:
+            near[group] = (
+                np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
+            )
+    means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
+    wanted, variance = np.zeros_like(rows), np.zeros_like(rows)
+    wanted[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
+    rows = np.array(
+        [_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)]
     )
-    wanted = np.zeros_like(rows)
-    for group in np.flatnonzero(open_cells.any(axis=1)):
-        free = open_cells[group]
-        start = _onto(common[free], totals[group])
-        away = rows[group][free] - start
-        factor = max(0.0, 1 - asked.stddev**2 * max(away.size - 2, 1) / max(float(away @ away), 1e-12))
-        wanted[group, free] = _onto(spike_and_slab(start + factor * away, factor * asked.stddev), totals[group])
-    return wanted
+    return rows, variance

@@ -151,7 +151,8 @@ def _mean_cell(
 
 @compiled
 def _of_person(
-    feature: Ints,
+    features: Ints,
+    f: int,
     groups: Ints,
     codes: NDArray[np.int32],
     times: Ints,
@@ -163,7 +164,7 @@ def _of_person(
     seen: Ints,
 ) -> int:
     """The cell of a feature of a person."""
-    kind, column, first, count, size = feature[0], feature[1], feature[2], feature[3], feature[4]
+    kind, column, first, count, size = features[f, 0], features[f, 1], features[f, 2], features[f, 3], features[f, 4]
     if kind == RECORDS:
         return int(groups[first + min(stop - start, count) - 1])
     if kind == CONSTANT:
@@ -178,9 +179,11 @@ def _of_person(
 
 
 @compiled
-def _of_record(feature: Ints, groups: Ints, codes: NDArray[np.int32], times: Ints, one: int, following: int) -> int:
+def _of_record(
+    features: Ints, f: int, groups: Ints, codes: NDArray[np.int32], times: Ints, one: int, following: int
+) -> int:
     """The cell of a feature of a record and the next one."""
-    kind, column, first, count = feature[0], feature[1], feature[2], feature[3]
+    kind, column, first, count = features[f, 0], features[f, 1], features[f, 2], features[f, 3]
     if kind == VALUE:
         return int(groups[first + codes[column, one]])
     if kind == NEXT:
@@ -192,6 +195,7 @@ def _of_record(feature: Ints, groups: Ints, codes: NDArray[np.int32], times: Int
 
 @compiled
 def weigh_person(
+    entries: Ints,
     cells: Ints,
     weights: Ints,
     questions: Ints,
@@ -205,43 +209,47 @@ def weigh_person(
     stop: int,
     person: int,
     seen: Ints,
+    low: int,
+    high: int,
 ) -> int:
-    """Write the cells that a person adds to, and the weights; returns how many.
+    """Write the entries of a person in the tally, the cell and the weight of each; returns how many were written.
 
-    They stand in the order of the questions, of one the records or steps in their order: persons of equally many
-    records have equally many entries, with the same weights.
+    They are numbered in the order of the questions, those of one question in the order of records or steps: persons of
+    equally many records have equally many entries, with the same weights.
 
     Args:
-        cells, weights: room for at least questions × records.
+        entries, cells, weights: room for at least questions × records.
         start, stop: where the person's records stand in `members`; at least one.
         seen: room for distinct codes.
+        low, high: of entries of records and steps only those whose record stands at these places, `high` left out.
     """
-    records, written = stop - start, 0
+    records, number, written = stop - start, 0, 0
     for q in range(len(questions)):
-        level, low, number, cell = questions[q, 0], questions[q, 1], questions[q, 2], questions[q, 3]
+        level, first, last, cell = questions[q, 0], questions[q, 1], questions[q, 1] + questions[q, 2], questions[q, 3]
         items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
         if items == 0:
             continue
-        moving = 0
-        for f in range(low, low + number):
+        moving = False
+        for f in range(first, last):
             if features[f, 0] <= MEAN:
-                part = _of_person(features[f], groups, codes, times, constants, members, start, stop, person, seen)
+                part = _of_person(features, f, groups, codes, times, constants, members, start, stop, person, seen)
                 cell += part * features[f, 5]
             else:
-                moving += 1
+                moving = True
         weight = WHOLE // items
-        if moving == 0:
-            cells[written], weights[written] = cell, weight * items
-            written += 1
+        if not moving:
+            entries[written], cells[written], weights[written] = number, cell, weight * items
+            written, number = written + 1, number + 1
             continue
-        for i in range(start, start + items):
+        for i in range(max(low, start), min(high, start + items)):
             following = members[i + 1] if i + 1 < stop else members[i]
             own = cell
-            for f in range(low, low + number):
+            for f in range(first, last):
                 if features[f, 0] > MEAN:
-                    own += _of_record(features[f], groups, codes, times, members[i], following) * features[f, 5]
-            cells[written], weights[written] = own, weight
+                    own += _of_record(features, f, groups, codes, times, members[i], following) * features[f, 5]
+            entries[written], cells[written], weights[written] = number + i - start, own, weight
             written += 1
+        number += items
     return written
 
 
@@ -262,13 +270,13 @@ def add_person(
     seen: Ints,
 ) -> None:
     """Add a person's weights to the counts of all questions, or take them away: sign is 1 or −1."""
-    room = len(questions) * (stop - start)
-    cells, weights = np.empty(room, np.int64), np.empty(room, np.int64)
+    room = np.empty((3, len(questions) * (stop - start)), np.int64)
     written = weigh_person(
-        cells, weights, questions, features, groups, codes, times, constants, members, start, stop, person, seen
-    )
+        room[0], room[1], room[2], questions, features, groups, codes, times, constants, members, start, stop, person,
+        seen, start, stop,
+    )  # fmt: skip
     for k in range(written):
-        counts[cells[k]] += sign * weights[k]
+        counts[room[1, k]] += sign * room[2, k]
 
 
 @compiled
