@@ -18,6 +18,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, draw
 from synthesis.consistency.total import default_rows
+from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
 
 
@@ -25,8 +26,18 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     """The schema, with what links rows into persons where it declares a unit and any answer about persons is there."""
     if schema.rules.unit is None or not measurements.persons:
         return schema
-    linked = partial(arranged, answers=measurements.persons, records=default_rows(measurements))
+    records = default_rows(measurements)
+    time = schema.rules.unit.times({c.name: c for c in schema.columns})
+    even = time is not None and _drowned(schema, measurements, time.name, records)
+    linked = partial(arranged, answers=measurements.persons, records=records, even=even)
     return replace(schema, rules=replace(schema.rules, arranged=linked))
+
+
+def _drowned(schema: Schema, measurements: Measurements, name: str, records: int) -> bool:
+    """Whether a column's fine cells hold less than twice their noise on the mean: then they say nothing of times."""
+    fine = schema.fine.get(name)
+    answer = None if fine is None else mean_of(measurements.answers_about((fine.name,)))
+    return answer is not None and records / answer[0].size < 2 * float(np.sqrt(answer[1]))
 
 
 def arranged(
@@ -36,6 +47,7 @@ def arranged(
     *,
     answers: Sequence[NoisyMarginal],
     records: int,
+    even: bool = False,
     progress: Progress | None = None,
 ) -> Owned:
     """The rows of each person together and in order; ids are 1, 2, …; constants are those of the persons.
@@ -43,10 +55,15 @@ def arranged(
     Guarantee: post-processing; costs no privacy.
     Args:
         records: that the answers speak of; of more or fewer rows there are more or fewer persons.
+        even: times are spread evenly inside their bins, whatever the shape of their column.
     """
     unit = schema.rules.unit
     assert unit is not None, "the schema declares a unit"
     computed = {step.target for step in schema.rules.computed}
+    if even:
+        schema = replace(
+            schema, columns=tuple(replace(c, shape=None) if c.name in unit.order[:1] else c for c in schema.columns)
+        )
     columns = [c for c in schema.columns if c.name not in computed]
     time = unit.times({c.name: c for c in columns})
     values = {n: v for name in unit.order if name not in computed for n, v in _drawn(coded, schema, name, rng).items()}
