@@ -378,7 +378,5 @@ def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
     means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
     wanted, variance = np.zeros_like(rows), np.zeros_like(rows)
     wanted[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
-    rows = np.array(
-        [_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)]
-    )
+    rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)])
     return rows, variance
