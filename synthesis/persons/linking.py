@@ -152,7 +152,9 @@ def _opened(
     likes = list(dict.fromkeys([*same, *level_names]))
     groups = _groups(targets, sizes)
     levels = _levels(world, [columns[name] for name in level_names])
-    tokens = tokens_of_slots(planned_times(targets, world.starts, groups, time, rng), world.starts, known, rng)
+    tokens = tokens_of_slots(
+        planned_times(targets, world.starts, groups, time, token_times[:known], rng), world.starts, known, rng
+    )
     slot_of_token = np.empty(records, np.int64)
     slot_of_token[tokens] = np.arange(records)
     sheet = sheet_of([t.asked.question for t in targets])

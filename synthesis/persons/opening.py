@@ -23,6 +23,8 @@ from synthesis.rounding import codes_of
 Flags = NDArray[np.bool_]
 #: Among so many records of a bin the nearest in level is taken.
 LOOKED_AT = 24
+#: First times are corrected so often.
+CORRECTIONS = 8
 #: So many walks are drawn for each person.
 WALKS = 8
 
@@ -89,7 +91,10 @@ def drawn_levels(means: Sequence[Target], groups: Ints, signs: Sequence[float], 
     levels = np.full((groups.size, len(means)), np.nan)
     rank = rng.random(groups.size)
     for row, (target, sign) in enumerate(zip(means, signs, strict=True)):
-        cell, last = _cells(target, groups, rng), target.asked.values.shape[1] - 1
+        cell, last = (
+            _cells(target.wanted.reshape(target.asked.values.shape), groups, rng),
+            target.asked.values.shape[1] - 1,
+        )
         order = rank * sign if sign else rng.random(groups.size)
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
@@ -99,36 +104,68 @@ def drawn_levels(means: Sequence[Target], groups: Ints, signs: Sequence[float], 
     return levels
 
 
-def _cells(target: Target, groups: Ints, rng: np.random.Generator) -> Ints:
-    """For each person a cell of its group's row."""
-    rows, cells = target.wanted.reshape(target.asked.values.shape[0], -1), np.zeros(groups.size, np.int64)
-    for group in range(len(rows)):
+def _cells(wanted: Values, groups: Ints, rng: np.random.Generator) -> Ints:
+    """For each person a cell of its group's row of the wanted counts."""
+    cells = np.zeros(groups.size, np.int64)
+    for group in np.unique(groups):
         inside = np.flatnonzero(groups == group)
-        cells[inside] = codes_of(rows[group], inside.size, rng)
+        cells[inside] = codes_of(wanted[group], inside.size, rng)
     return cells
 
 
 def planned_times(
-    targets: Sequence[Target], starts: Ints, groups: Ints, time: Column | None, rng: np.random.Generator
+    targets: Sequence[Target], starts: Ints, groups: Ints, time: Column | None, known: Ints, rng: np.random.Generator
 ) -> Values:
-    """A time for each slot: from the first on, at even distances up to the span."""
+    """A time for each slot: a first one, and steps from it up to the span, so that as many fall in each bin as there are.
+
+    Args:
+        known: the times of the records that have one.
+    """
     sizes, records = np.diff(starts), int(starts[-1])
     owners = np.repeat(np.arange(sizes.size), sizes)
     first, span = target_of(targets, Kind.RECORDS, Kind.FIRST), target_of(targets, Kind.RECORDS, Kind.SPAN)
-    if time is None or (first is None and span is None):
+    if time is None or known.size == 0 or (first is None and span is None):
         return np.asarray(rng.random(records))
     low, high = (whole_times(b, time).astype(np.float64) for b in bin_bounds(time))
     longest = (time.high - time.low) / resolution(time)
-    begin = rng.random(sizes.size) * longest
-    if first is not None:
-        cell = np.minimum(_cells(first, groups, rng), low.size - 1)
-        begin = low[cell] + rng.random(sizes.size) * (high[cell] - low[cell] + 1)
     length = rng.random(sizes.size) * longest
     if span is not None:
         edges = np.array([*span.asked.question.features[1].groups, longest + 1], np.float64)
-        cell = np.minimum(_cells(span, groups, rng), edges.size - 2)
+        cell = np.minimum(_cells(span.wanted.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
         length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
-    return np.asarray(begin[owners] + _walk(targets, starts, groups, owners, length, rng))
+    walked = _walk(targets, starts, groups, owners, length, rng)
+    rows = np.ones((int(groups.max(initial=0)) + 1, low.size))
+    if first is not None:
+        rows = first.wanted.reshape(first.asked.values.shape)[:, : low.size] + known.size / records / rows.size
+    there = np.bincount(_bins(known, low), minlength=low.size) / known.size
+    return _begun(rows, groups, owners, walked, low, high, there, rng)
+
+
+def _bins(times: Values | Ints, low: Values) -> Ints:
+    """The bin of each time, from the bins' first times."""
+    return np.asarray(np.clip(np.searchsorted(low, times, side="right") - 1, 0, low.size - 1))
+
+
+def _begun(
+    rows: Values, groups: Ints, owners: Ints, walked: Values, low: Values, high: Values, there: Values,
+    rng: np.random.Generator,
+) -> Values:  # fmt: skip
+    """Walks from first times whose shares are corrected, step by step, for bins that have too many records or too few.
+
+    Source: each correction is one of Richardson 1972 and Lucy 1974, from the noisy first times on.
+    """
+    inside = rng.random(groups.size)
+    for _ in range(CORRECTIONS + 1):
+        cell = _cells(rows, groups, rng)
+        planned = (low[cell] + inside * (high[cell] - low[cell] + 1))[owners] + walked
+        bins = _bins(planned, low)
+        share = np.bincount(bins, minlength=low.size) / owners.size
+        ratio = there / np.maximum(share, 0.5 / owners.size)
+        wanted = np.bincount(owners, ratio[bins], groups.size) / np.bincount(owners, minlength=groups.size)
+        persons = np.bincount(groups * low.size + cell, minlength=rows.size)
+        factor = np.bincount(groups * low.size + cell, wanted, rows.size) / np.maximum(persons, 1)
+        rows = rows * np.where(persons > 0, factor, 1.0).reshape(rows.shape)
+    return np.asarray(planned)
 
 
 def gap_edges(column: Column) -> Values:

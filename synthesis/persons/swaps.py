@@ -78,6 +78,31 @@ def _like(wanted: Wanted, aims: Aims, aim: int, time_bin: int, record: int, stat
 
 
 @compiled
+def _stays(wanted: Wanted, links: Links, aims: Aims, aim: int, record: int) -> bool:
+    """Whether a record has the code of the one before or after it."""
+    slot, column = links.places[record], aims.columns[aim]
+    person, code = links.owners[slot], wanted.codes[column, record]
+    if slot > links.starts[person] and wanted.codes[column, links.members[slot - 1]] == code:
+        return True
+    return slot + 1 < links.starts[person + 1] and wanted.codes[column, links.members[slot + 1]] == code
+
+
+@compiled
+def _free(
+    wanted: Wanted, links: Links, aims: Aims, aim: int, time_bin: int, near: int, a: int, state: NDArray[np.uint64]
+) -> int:
+    """A record like a neighbour of another one: if that would be new there, one that is unlike its own, if it is found."""
+    found = _like(wanted, aims, aim, time_bin, near, state)
+    if found < 0 or _stays(wanted, links, aims, aim, a):
+        return found
+    for _ in range(TRIES):
+        if not _stays(wanted, links, aims, aim, found):
+            break
+        found = _like(wanted, aims, aim, time_bin, near, state)
+    return found
+
+
+@compiled
 def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
     """A token of a time, or the first later one."""
     low = np.searchsorted(aims.token_times[: aims.known], time, side="left")
@@ -154,7 +179,7 @@ def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArr
     if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
         aim = below(state, len(aims.columns)) if below(state, 2) else 0
         time_bin = aims.bins[a] if kind < ALIKE else aims.bins[links.members[near]]
-        b = _like(wanted, aims, aim, time_bin, links.members[near], state)
+        b = _free(wanted, links, aims, aim, time_bin, links.members[near], a, state)
         if b < 0 or a == b:
             return 0.0
         same = aims.bins[a] == aims.bins[b]
