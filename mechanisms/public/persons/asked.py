@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mechanisms.public.persons.features import Kind
 from mechanisms.public.persons.questions import PersonQuestion, person_questions
 from mechanisms.public.schema.table_schema import Schema
 
@@ -11,6 +12,9 @@ from mechanisms.public.schema.table_schema import Schema
 MOST_SHARE, LEAST_SHARE = 0.15, 0.05
 #: ε from which on the part falls, as 1/ε.
 FALLS_FROM = 2.0
+#: The weight of how many records persons have, and of what stays from one to the next; of values beside the next one
+#: and of the number of distinct ones, which the others nearly tell.
+SKELETON, DETAIL = 2.0, 0.25
 
 
 def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
@@ -23,11 +27,20 @@ def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
 
 
 def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsilon: float) -> list[PersonQuestion]:
-    """The questions, each with the same part of the budget.
+    """The questions, each with its part of the budget.
 
     Args:
         share: of all of them together; None: 0.15 up to ε = 2, then less, down to 0.05: where the records' own answers
             are precise, a person's are more so.
     """
     whole = min(MOST_SHARE, max(LEAST_SHARE, MOST_SHARE * FALLS_FROM / epsilon)) if share is None else share
-    return [replace(q, share=whole / len(questions)) for q in questions]
+    weights = [weight_of(q) for q in questions]
+    return [replace(q, share=whole * w / sum(weights)) for q, w in zip(questions, weights, strict=True)]
+
+
+def weight_of(question: PersonQuestion) -> float:
+    """A question's part, relative to that of another: more for what all persons hang on, less for many cells."""
+    kinds = {f.kind for f in question.features}
+    if kinds & {Kind.SAME, Kind.GAP} or kinds == {Kind.RECORDS}:
+        return SKELETON
+    return DETAIL if Kind.NEXT in kinds or Kind.DISTINCT in kinds else 1.0
