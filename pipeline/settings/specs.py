@@ -123,6 +123,10 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
     """
     if unit is None:
         return replace(privacy, unit=data.unit if privacy.unit is None else privacy.unit)
+    if unit.column == RECORD:
+        fix = "another name for the column, in the table and in the schema"
+        problem = f"the schema says unit: {{column: {RECORD}}}, which means one row"
+        raise UserError(problem, where="privacy.unit", fix=fix)
     if privacy.max_records == WORD:
         fix = f"declare it: records: {{max: C}} in the schema, which says {unit.max_records:,}; max_records={WORD} "
         fix += "needs a schema without unit"

@@ -111,6 +111,12 @@ def test_a_contradiction_is_refused_and_names_both_places(clinic, settings, said
     assert said in refusal(*settings)
 
 
+def test_a_column_that_is_called_as_one_row_is_no_unit(clinic):
+    Path("stays.yaml").write_text(SCHEMA + UNIT.replace("patient", "record"))
+    for settings in ([], ["privacy.unit=record"]):
+        assert "privacy.unit: the schema says unit: {column: record}, which means one row" in refusal(*settings)
+
+
 @pytest.mark.parametrize("setting", ["privacy.unit=record", "privacy.max_records=4"])
 @pytest.mark.parametrize("name", ["plan", "run", "rehearse"])
 def test_a_contradiction_is_refused_by_every_command_before_any_charge(clinic, name, setting):

@@ -15,6 +15,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.table_rules import RULES
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import TOP, Schema, parse_schema
+from mechanisms.public.tables.decode import draw, with_constants
 
 COLUMNS: dict[str, Any] = {
     "sex": {"kind": "categorical", "values": ["f", "m"]},
@@ -59,6 +60,21 @@ def test_constants_are_not_measured_with_the_records_and_come_back_as_columns() 
     back = undo(measured, schema.engineering, rng)
     assert back.domain == schema.domain and (np.asarray(back.column("born")) == 0).all()
     assert all(np.array_equal(back.column(n), rows.column(n)) for n in schema.measured.names)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 60])
+def test_a_constant_is_one_value_of_its_bin_per_unit(rows: int) -> None:
+    wide = COLUMNS | {n: {"kind": "integer", "min": 0, "max": 999, "bins": {"count": 2}} for n in ("born", "age")}
+    schema, rng, ids = facts(wide), np.random.default_rng(0), np.arange(rows) // 3
+    codes = {a.name: rng.integers(0, min(a.size, 2), rows).astype(np.uint8) for a in schema.domain.attributes}
+    codes["born"] = (ids % 2).astype(np.uint8)
+    drawn = [draw(codes[c.name], c, rng) for c in schema.columns]
+    made = dict(zip(schema.domain.names, with_constants(drawn, schema, ids), strict=True))
+    before = dict(zip(schema.domain.names, drawn, strict=True))
+    assert np.array_equal(made["born"].values, before["born"].values[ids * 3] if rows else before["born"].values)
+    assert np.array_equal(made["born"].values >= 500, ids % 2 == 1)
+    assert all(np.array_equal(made[n].values, before[n].values) for n in ("age", "admitted", "ward"))
+    assert rows < 60 or len(np.unique(made["born"].values)) > 10
 
 
 def test_constants_get_no_fine_cells_and_orders_keep_their_bins() -> None:

@@ -168,6 +168,8 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     """
     coded, ids = rows.coded, rows.ids
     drawn = [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
+    if ids is not None and schema.rules.unit is not None:
+        drawn = with_constants(drawn, schema, ids[start:stop])
     for group in schema.rules.ordered:
         places = [schema.domain.index(n) for n in group.columns]
         absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
@@ -186,6 +188,19 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
         keys += [special, drawn[schema.domain.index(name)].values]
     order = np.lexsort(keys[::-1])
     return [_reordered(d, order) for d in drawn]
+
+
+def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) -> list[Drawn]:
+    """The decoded columns with one value per unit of those that are constant in it, where a bin has several.
+
+    Args:
+        drawn: in the order of the schema's columns.
+        ids: of each row's unit, whose rows stand together.
+    """
+    constant = () if schema.rules.unit is None else schema.rules.unit.constant
+    begins = np.append(True, ids[1:] != ids[:-1])[: len(ids)]
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(ids)), 0))
+    return [_reordered(d, first) if c.name in constant else d for d, c in zip(drawn, schema.columns, strict=True)]
 
 
 def with_computed(drawn: Sequence[Drawn], schema: Schema) -> list[Drawn]:
