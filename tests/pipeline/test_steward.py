@@ -126,7 +126,7 @@ def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     assert synthetic["admission_date"].str.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}").all()
     assert (synthetic["admission_date"].str[:7] == "2022-01").mean() < 0.1, "no pile at the first value"
     assert (synthetic["total_charges"] == "").mean() < 0.15
-    assert set(synthetic["emergency"]) <= {"yes", "no"}
+    assert set(synthetic["emergency"]) <= {"Yes", "No"}, "the most frequent spelling of the table, and its opposite"
     assert synthetic["paid"].str.fullmatch("[0-9]+(,[0-9]{1,2})?").all()
     codes = dict(zip(WARDS, [f"W0{i}" for i in range(1, 8)], strict=True))
     assert (synthetic["ward_code"] == synthetic["ward"].map(codes)).all()

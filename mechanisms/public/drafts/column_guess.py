@@ -353,11 +353,14 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
 
 
 def _own_words(look: Look, index: int) -> FieldDict:
-    """Of yes and of no the most frequent spelling, which a release writes; the opposite where there is one of them."""
+    """Of yes and of no the most frequent spelling, and its opposite, which a release writes."""
     texts = [t.strip() for t in look.sample(index)]
-    yes, no = (next((t for t in texts if t.lower() in words), "") for words in (YES, NO))
-    yes, no = yes or _opposite(no, NO, YES), no or _opposite(yes, YES, NO)
-    return {side: [text] for side, text in (("true", yes), ("false", no)) if text not in {"yes", "no"}}
+    sides = (YES, NO) if texts[0].lower() in YES else (NO, YES)
+    own, other = texts[0], _opposite(texts[0], *sides)
+    if other not in texts:
+        other = next((t for t in texts if t.lower() in sides[1]), other)
+    words = {"true": own, "false": other} if sides[0] is YES else {"true": other, "false": own}
+    return {side: [text] for side, text in words.items() if text not in {"yes", "no"}}
 
 
 def _opposite(text: str, words: Sequence[str], others: Sequence[str]) -> str:

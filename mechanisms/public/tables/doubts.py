@@ -43,7 +43,8 @@ TOTALS = (
 ORDINALS = frozenset(("st", "nd", "rd", "th"))
 #: Texts are of a form where at least this share of the rows is; of two forms where each has more than HARDLY_ANY.
 NEARLY_ALL = 0.95
-#: Of fewer different texts nothing is said; times are of at least so many hours, and of so many minutes.
+#: Of fewer different texts nothing is said, and no word of fewer rows is told; times are of at least so many hours, and
+#: of so many minutes.
 FEWEST, FEWEST_PARTS = 20, 3
 #: Two units of bodies: the larger number is so many times the smaller one and so much more, which lies between two.
 SCALES = ((1.8, 32.0, (34, 42), "°C beside °F"), (2.54, 0.0, (15, 85), "inches beside cm"))
@@ -62,12 +63,12 @@ def number_doubts(texts: Texts) -> list[str]:
 
 
 def text_doubts(texts: Texts) -> list[str]:
-    """The same of texts that are no numbers as they stand: numbers with several units, months."""
+    """The same of texts that are no numbers as they stand: numbers with several units."""
     units: Counter[str] = Counter()
     for text, n in texts.items():
         if (match := MEASURED.fullmatch(text.strip())) and match[2].casefold() not in ORDINALS:
             units[match[2]] += n
-    usual = [unit for unit, n in units.most_common(3) if n > HARDLY_ANY * units.total()]
+    usual = [unit for unit, n in units.most_common(3) if n >= max(FEWEST, HARDLY_ANY * units.total())]
     if len(usual) < 2 or len(texts) < FEWEST or units.total() < NEARLY_ALL * sum(texts.values()):
         return []
     few = ", ".join(f"{unit} ({units[unit]:,} rows)" for unit in usual)
@@ -154,7 +155,7 @@ def _two_scales(texts: Texts) -> list[str]:
         for times, more, (least, most), words in SCALES
         if least <= low <= most and abs((times * low + more) / high - 1) <= OFF
     ]
-    about = f"{held[0]:,} numbers about {low:g} and {held[1]:,} about {high:g}"
+    about = f"{held[0]:,} numbers about {low:.3g} and {held[1]:,} about {high:.3g}"
     return [f"{about}: {words}? One unit in the table" for words in fits[:1]]
 
 

@@ -80,7 +80,7 @@ def may_be_names(column: str, texts: Collection[str]) -> list[str]:
 def _words_of_name(text: str) -> list[str]:
     """The two or three words of what may be a name, in small letters; empty where it is none."""
     parts = [p.split() for p in text.strip().split(",")]
-    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w)]
+    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w.lower() if text.isupper() else w)]
     if len(parts) > 2 or not all(parts) or not 2 <= len(words) <= 3:
         return []
     capitals = all(w.isupper() and len(w) > 2 for w in words)  # HARTFORD, CT is none
