@@ -111,6 +111,16 @@ def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
 
 
 @compiled
+def _at_gap(links: Links, record: int, gap: int) -> bool:
+    """Whether so much time lies between a record and the one before or after it."""
+    slot, time = links.places[record], links.times[record]
+    person = links.owners[slot]
+    if slot > links.starts[person] and time - links.times[links.members[slot - 1]] == gap:
+        return True
+    return slot + 1 < links.starts[person + 1] and links.times[links.members[slot + 1]] - time == gap
+
+
+@compiled
 def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool, times: bool) -> float:
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
@@ -161,8 +171,14 @@ def _to_wanted_time(
     if anchor < 0 or len(aims.gaps) == 0:
         return 0.0
     gap = aims.gaps[below(state, len(aims.gaps))]
-    token = _token_at(aims, anchor + gap if slot > near else anchor - gap, state)
-    b = links.holders[token]
+    time = anchor + gap if slot > near else anchor - gap
+    if links.times[a] == time:
+        return 0.0
+    b = links.holders[_token_at(aims, time, state)]
+    for _ in range(TRIES):
+        if not _at_gap(links, b, gap):
+            break
+        b = links.holders[_token_at(aims, time, state)]
     if aims.bins[b] == aims.bins[a]:
         return 0.0 if a == b else _swap(wanted, links, room, a, b, False, True)
     if len(aims.columns) > 0:
