@@ -63,17 +63,16 @@ def the_next_record_is_another_person_s(original: Any) -> Any:
 
 
 @mutant("replay add_remove persons", "constants of persons")
-def a_constant_filled_by_what_most_persons_have(original: Any) -> Any:
-    """Where a person's records contradict each other, all others decide."""
+def a_constant_filled_down_from_the_person_before(original: Any) -> Any:
+    """Where a person's records contradict each other, the value of the last one who is sure is carried on."""
 
     def constants(plain: Any, schema: Any, sheet: Any, members: Any, starts: Any, key: bytes) -> Any:
         chosen = original(plain, schema, sheet, members, starts, key)
         for place, name in enumerate(sheet.constants):
             codes = np.asarray(plain.column(name))[members].astype(np.int64)
-            usual = np.bincount(codes, minlength=1).argmax() if codes.size else 0
             for i, (start, stop) in enumerate(pairwise(starts)):
-                if codes[start:stop].min() != codes[start:stop].max():
-                    chosen[place, i] = usual
+                if i and codes[start:stop].min() != codes[start:stop].max():
+                    chosen[place, i] = chosen[place, i - 1]
         return chosen
 
     return constants
