@@ -116,7 +116,7 @@ def difference(kind: Kind, column: Column) -> Feature:
 
 
 def resolution(column: Column) -> float:
-    """The unit in which times of an order's column are counted: a whole number, a day, an hour, or a part of the range."""
+    """The unit in which times are counted: a whole number, a day, an hour, or a thousandth of the range."""
     if column.kind == "float":
         return (column.high - column.low) / 1000 or 1.0
     return float(HOUR) if column.kind == "datetime" else 1.0

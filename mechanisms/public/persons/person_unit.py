@@ -1,4 +1,4 @@
-"""The unit that a schema declares: whose records belong together, what is constant in them, and in which order they are.
+"""The unit that a schema declares: whose records belong together, what is constant in them, and their order.
 
 All of it is a public fact, part of the released schema.
 """

@@ -71,7 +71,10 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
         dict.fromkeys(f.column for f in every if f.kind not in {Kind.RECORDS, Kind.CONSTANT, Kind.SPAN, Kind.GAP})
     )
     constants = tuple(dict.fromkeys(f.column for f in every if f.kind is Kind.CONSTANT))
-    rows, features, groups, first = [], [], [], 0
+    rows: list[tuple[int, ...]] = []
+    features: list[tuple[int, ...]] = []
+    groups: list[int] = []
+    first = 0
     for question in questions:
         rows.append((LEVELS.index(question.level), len(features), len(question.features), first))
         stride = 1
@@ -163,11 +166,11 @@ def _of_person(
     """The cell of a feature of a person."""
     kind, column, first, count, size = features[f, 0], features[f, 1], features[f, 2], features[f, 3], features[f, 4]
     if kind == RECORDS:
-        return groups[first + min(stop - start, count) - 1]
+        return int(groups[first + min(stop - start, count) - 1])
     if kind == CONSTANT:
-        return groups[first + constants[column, person]]
+        return int(groups[first + constants[column, person]])
     if kind == FIRST:
-        return groups[first + codes[column, members[start]]]
+        return int(groups[first + codes[column, members[start]]])
     if kind == SPAN:
         return _difference(groups, first, count, times[members[start]], times[members[stop - 1]])
     if kind == DISTINCT:
@@ -182,9 +185,9 @@ def _of_record(
     """The cell of a feature of a record and the next one."""
     kind, column, first, count = features[f, 0], features[f, 1], features[f, 2], features[f, 3]
     if kind == VALUE:
-        return groups[first + codes[column, one]]
+        return int(groups[first + codes[column, one]])
     if kind == NEXT:
-        return groups[first + codes[column, following]]
+        return int(groups[first + codes[column, following]])
     if kind == SAME:
         return 1 if codes[column, one] == codes[column, following] else 0
     return _difference(groups, first, count, times[one], times[following])
