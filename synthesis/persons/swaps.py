@@ -227,19 +227,11 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
 
 
 @compiled
-def sweep(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64], known: bool) -> float:
-    """As many proposals as there are records, and for each constant as many as there are persons.
-
-    Args:
-        known: whether anything but constants is wanted.
-
-    Returns:
-        By how much the cost fell.
-    """
+def sweep(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64]) -> float:
+    """A proposal for each record, and for each constant of each person; returns by how much the cost fell."""
     rise = 0.0
-    if known:
-        for _ in range(len(links.members)):
-            rise += _proposed(goals, links, room, aims, state, below(state, 64))
+    for _ in range(len(links.members)):
+        rise += _proposed(goals, links, room, aims, state, below(state, 64))
     for _ in range(len(links.constants) * (len(links.starts) - 1)):
         rise += _swapped_constant(goals, links, room, state)
     return -rise

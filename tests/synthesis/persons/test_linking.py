@@ -14,7 +14,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.persons.features import times_of
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.questions import PersonQuestion, person_questions
-from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, tally
+from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, sheet_of, tally
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
@@ -45,7 +45,7 @@ UNORDERED = PersonUnit("id", 6, ("sex", "home"), ())
 
 
 def world(seed: int, persons: int, *, size: int | None = None, missing: float = 0.0) -> tuple[CodedTable, Ints, Ints]:
-    """Codes, times and owners of records of persons who mostly keep their team and level, and come back the year after."""
+    """Codes, times, owners: persons mostly keep their team and level, and come back the year after."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 7, persons) if size is None else np.full(persons, size)
     owners = np.repeat(np.arange(persons), sizes)
@@ -221,8 +221,6 @@ def test_the_counts_that_the_sweeps_keep_are_the_tally_of_the_arrangement(monkey
     linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), seed=8, sweeps=6)
     ((links, goals, costs, persons, before),) = kept
     counts = np.zeros_like(links.counts)
-    from mechanisms.public.persons.tally import _add_persons
-
     _add_persons(counts, goals.questions, goals.features, goals.groups, persons.codes, persons.times,
                  persons.constants, persons.members, persons.starts)  # fmt: skip
     assert np.array_equal(counts, links.counts)
@@ -231,8 +229,8 @@ def test_the_counts_that_the_sweeps_keep_are_the_tally_of_the_arrangement(monkey
     assert costs[0] == before > costs[-1] == pytest.approx(cost_of(goals, links.counts), rel=1e-6)
 
 
-def test_a_tiny_world_is_fitted_as_well_as_any_pairing_can_be():
-    """Six records, three persons of two: the best of all fifteen pairings is found, by exact answers."""
+def test_a_tiny_world_is_fitted_better_than_pairings_at_random_are():
+    """Six records, three persons of two, exact answers, against all fifteen pairings."""
     rng = np.random.default_rng(9)
     unit = PersonUnit("id", 2, (), ("year",))
     for trial in range(5):
