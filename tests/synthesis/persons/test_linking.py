@@ -170,7 +170,7 @@ def figures(linked: Linked, table: CodedTable, times: Ints) -> tuple[float, floa
 def test_persons_come_back_where_answers_are_near_and_shuffled_owners_give_none():
     table, times, owners = world(5, 3000)
     assert np.bincount(owners).max() == 6
-    near = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 3.0), seed=5)
+    near = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 3.0), seed=5, sweeps=40)
     same, following, likeness = figures(near, table, times)
     assert abs((near.starts.size - 1) / 3000 - 1) < 0.01
     assert same > 0.77 and following > 0.9 and likeness > 0.85  # in truth .82, 1 and .96
