@@ -1,4 +1,4 @@
-"""An arrangement of records into persons as arrays for compiled loops, and how a change of it is tried and taken back."""
+"""An arrangement of records into persons, as arrays for compiled loops; how a change of it is tried and taken back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mechanisms.public.persons.tally import MEAN, OF_PERSON, OF_RECORDS, Ints, P
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
-#: Room for the distinct codes of a person.
+#: Undo for the distinct codes of a person.
 DISTINCT_ROOM = 64
 #: A change that lowers the cost by less is none: sums of floats are exact to about so much.
 LEAST = 1e-9
 
 
-class Wanted(NamedTuple):
+class Goals(NamedTuple):
     """The questions as of a `Sheet`, and per cell the wanted count and how much a squared difference counts.
 
     Attributes:
@@ -65,7 +65,7 @@ class Links(NamedTuple):
     counts: Ints
 
 
-class Room(NamedTuple):
+class Undo(NamedTuple):
     """Entries of a person, and what two persons were before a change.
 
     Attributes:
@@ -106,22 +106,22 @@ def _entries(questions: Ints, features: Ints, starts: Ints) -> Ints:
 
 
 @compiled
-def _weighed(wanted: Wanted, links: Links, room: Room, person: int, low: int, high: int) -> int:
+def _weighed(goals: Goals, links: Links, room: Undo, person: int, low: int, high: int) -> int:
     return weigh_person(
-        room.entries, room.cells, room.weights, wanted.questions, wanted.features, wanted.groups, wanted.codes,
+        room.entries, room.cells, room.weights, goals.questions, goals.features, goals.groups, goals.codes,
         links.times, links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
         low, high,
     )  # fmt: skip
 
 
 @compiled
-def _write_cells(wanted: Wanted, links: Links, room: Room) -> None:
+def _write_cells(goals: Goals, links: Links, room: Undo) -> None:
     for person in range(len(links.starts) - 1):
-        for k in range(_weighed(wanted, links, room, person, links.starts[person], links.starts[person + 1])):
+        for k in range(_weighed(goals, links, room, person, links.starts[person], links.starts[person + 1])):
             links.cells[links.begins[person] + room.entries[k]] = room.cells[k]
 
 
-def links_of(persons: Persons, tokens: Ints, sheet: Sheet, wanted: Wanted) -> tuple[Links, Room]:
+def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tuple[Links, Undo]:
     """The arrangement as arrays, counted, and room to change it; members and times are copied.
 
     Args:
@@ -139,25 +139,30 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, wanted: Wanted) -> tu
         persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
         np.zeros(int(begins[-1]), np.int32), begins, tally(persons, sheet),
     )  # fmt: skip
-    empty = (np.zeros(entries, np.int64) for _ in range(3))
-    room = Room(
-        *empty, np.zeros(DISTINCT_ROOM, np.int64), np.zeros((3, 2 * entries), np.int64), np.zeros((2, most), np.int64)
+    one, two, three = np.zeros((3, entries), np.int64)
+    room = Undo(
+        one,
+        two,
+        three,
+        np.zeros(DISTINCT_ROOM, np.int64),
+        np.zeros((3, 2 * entries), np.int64),
+        np.zeros((2, most), np.int64),
     )
-    _write_cells(wanted, links, room)
+    _write_cells(goals, links, room)
     return links, room
 
 
 @compiled
-def cost_of(wanted: Wanted, counts: Ints) -> float:
+def cost_of(goals: Goals, counts: Ints) -> float:
     """Σ over cells of weight × (count − target)²."""
     cost = 0.0
     for k in range(len(counts)):
-        cost += wanted.weights[k] * (counts[k] - wanted.targets[k]) ** 2
+        cost += goals.weights[k] * (counts[k] - goals.targets[k]) ** 2
     return cost
 
 
 @compiled
-def keep(links: Links, room: Room, side: int, person: int) -> None:
+def keep(links: Links, room: Undo, side: int, person: int) -> None:
     """Remember a person's records in their order."""
     start = links.starts[person]
     for i in range(start, links.starts[person + 1]):
@@ -165,7 +170,7 @@ def keep(links: Links, room: Room, side: int, person: int) -> None:
 
 
 @compiled
-def put_back(links: Links, room: Room, side: int, person: int) -> None:
+def put_back(links: Links, room: Undo, side: int, person: int) -> None:
     """Give a person its records again, in the order remembered."""
     start = links.starts[person]
     for i in range(start, links.starts[person + 1]):
@@ -214,7 +219,7 @@ def swap_slots(links: Links, a: int, b: int) -> None:
 
 @compiled
 def _recounted(
-    wanted: Wanted, links: Links, room: Room, person: int, low: int, high: int, kept: int
+    goals: Goals, links: Links, room: Undo, person: int, low: int, high: int, kept: int
 ) -> tuple[float, int]:
     """Count a changed person anew; returns by how much the cost rises, and how many changes are remembered by then.
 
@@ -223,14 +228,14 @@ def _recounted(
         kept: how many changes of another person are remembered.
     """
     rise, begin = 0.0, links.begins[person]
-    for k in range(_weighed(wanted, links, room, person, low - 1, high)):
+    for k in range(_weighed(goals, links, room, person, low - 1, high)):
         entry = begin + room.entries[k]
         before, after, weight = links.cells[entry], room.cells[k], room.weights[k]
         if before == after:
             continue
-        rise += wanted.weights[before] * weight * (weight - 2.0 * (links.counts[before] - wanted.targets[before]))
+        rise += goals.weights[before] * weight * (weight - 2.0 * (links.counts[before] - goals.targets[before]))
         links.counts[before] -= weight
-        rise += wanted.weights[after] * weight * (weight + 2.0 * (links.counts[after] - wanted.targets[after]))
+        rise += goals.weights[after] * weight * (weight + 2.0 * (links.counts[after] - goals.targets[after]))
         links.counts[after] += weight
         links.cells[entry] = after
         room.old[0, kept], room.old[1, kept], room.old[2, kept] = entry, before, weight
@@ -240,9 +245,9 @@ def _recounted(
 
 @compiled
 def settled(
-    wanted: Wanted, links: Links, room: Room, one: int, other: int, low: int, low_other: int, length: int
+    goals: Goals, links: Links, room: Undo, one: int, other: int, low: int, low_other: int, length: int
 ) -> float:
-    """Count two changed persons (or one twice) anew, and keep the change if the cost falls; returns by how much it rose.
+    """Count two changed persons (or one twice) anew; keep the change if the cost falls; returns by how much it rose.
 
     Args:
         low, low_other: the first slot of each that changed; `length` how many did.
@@ -252,12 +257,12 @@ def settled(
     start, stop = low, low + length
     if in_order(links, one) or one == other:
         start, stop = links.starts[one], links.starts[one + 1]
-    rise, kept = _recounted(wanted, links, room, one, start, stop, 0)
+    rise, kept = _recounted(goals, links, room, one, start, stop, 0)
     if other != one and rise < 0:  # who does not gain by a change looks for another
         start, stop = low_other, low_other + length
         if in_order(links, other):
             start, stop = links.starts[other], links.starts[other + 1]
-        more, kept = _recounted(wanted, links, room, other, start, stop, kept)
+        more, kept = _recounted(goals, links, room, other, start, stop, kept)
         rise += more
     if rise < -LEAST:
         return rise

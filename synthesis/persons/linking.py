@@ -16,7 +16,7 @@ from mechanisms.public.persons.tally import WHOLE, Ints, Persons, Sheet, by_ques
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
-from synthesis.persons.arrangement import Codes, Links, Room, Wanted, cost_of, links_of
+from synthesis.persons.arrangement import Codes, Goals, Links, Undo, cost_of, links_of
 from synthesis.persons.opening import (
     deal,
     drawn_constants,
@@ -26,11 +26,13 @@ from synthesis.persons.opening import (
     stays,
     tokens_of_slots,
 )
+from synthesis.persons.person_answers import Asked, answered
+from synthesis.persons.person_sizes import persons_by_size
+from synthesis.persons.person_targets import PersonTarget, targets_of
 from synthesis.persons.swaps import Aims, sweep
-from synthesis.persons.targets import Asked, Target, answered, persons_by_size, targets_of
 
 #: Proposals per record.
-SWEEPS = 40
+SWEEPS = 16
 #: The rest of the sweeps is left out when one lowers the cost by less than this share.
 SETTLED = 1e-4
 #: Levels that correlate less are drawn each for itself.
@@ -80,7 +82,7 @@ def linked_persons(
         seed: the same one gives the same bytes.
         sweeps: proposals per record, at most.
 
-    Cost: about 3 µs a proposal, and 100 bytes a record beside 4 for each step question and each column.
+    Cost: 4 to 7 µs a proposal, a minute and a half for a million records; about 200 bytes a record.
     """
     by_name, rng = {c.name: c for c in columns}, np.random.default_rng(seed)
     time = unit.times(by_name)
@@ -93,8 +95,8 @@ def linked_persons(
     token_rows = np.lexsort((times, bins))
     world = _World(table, times, unit, bins, starts, constants, token_rows)
     targets = targets_of(asked, by_size, world.counts_of(asked, rng))
-    links, room, wanted, aims = _opened(world, targets, by_name, rng)
-    costs = _descended(links, room, wanted, aims, rng, sweeps, progress)
+    links, room, goals, aims = _opened(world, targets, by_name, rng)
+    costs = _descended(links, room, goals, aims, rng, sweeps, progress)
     for row, name in enumerate(sheet_of([t.asked.question for t in targets]).constants):
         constants[unit.constant.index(name)] = links.constants[row]
     return Linked(links.members, starts, np.asarray(token_rows[links.tokens], np.int64), constants, costs)
@@ -138,8 +140,8 @@ class _World:
 
 
 def _opened(
-    world: _World, targets: Sequence[Target], columns: dict[str, Column], rng: np.random.Generator
-) -> tuple[Links, Room, Wanted, Aims]:
+    world: _World, targets: Sequence[PersonTarget], columns: dict[str, Column], rng: np.random.Generator
+) -> tuple[Links, Undo, Goals, Aims]:
     """The first arrangement, and all that the sweeps need."""
     records, sizes, time = world.times.size, np.diff(world.starts), world.unit.times(columns)
     token_times = world.times[world.token_rows]
@@ -158,7 +160,7 @@ def _opened(
     slot_of_token = np.empty(records, np.int64)
     slot_of_token[tokens] = np.arange(records)
     sheet = sheet_of([t.asked.question for t in targets])
-    wanted = _wanted(targets, sheet, world, sizes)
+    goals = _goals(targets, sheet, world, sizes)
     stay = world.table.column(same[0]).astype(np.int32) if same else np.zeros(records, np.int32)
     staying = stays(targets, same[0] if same else "", token_times[tokens], world.starts, groups, rng)
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
@@ -169,13 +171,13 @@ def _opened(
     )  # fmt: skip
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]
-    links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, wanted)
+    links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, goals)
     places = [sheet.columns.index(name) for name in likes]
     return (
         links,
         room,
-        wanted,
-        _aims(world, wanted, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng)),
+        goals,
+        _aims(world, goals, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng)),
     )
 
 
@@ -200,13 +202,13 @@ def _signs(levels: NDArray[np.float64]) -> list[float]:
     return signs
 
 
-def _groups(targets: Sequence[Target], sizes: Ints) -> Ints:
+def _groups(targets: Sequence[PersonTarget], sizes: Ints) -> Ints:
     """The group of each person's size, as the questions have it."""
     by_size = next((t.asked.question.features[0] for t in targets if t.asked.by_size), None)
     return np.zeros(sizes.size, np.int64) if by_size is None else np.array(by_size.groups, np.int64)[sizes - 1]
 
 
-def _wanted(targets: Sequence[Target], sheet: Sheet, world: _World, sizes: Ints) -> Wanted:
+def _goals(targets: Sequence[PersonTarget], sheet: Sheet, world: _World, sizes: Ints) -> Goals:
     """Targets and weights of all cells: one over the variance, more for groups of persons with many records."""
     cells, weights = [np.zeros(0)], [np.zeros(0)]
     groups = _groups(targets, sizes)
@@ -219,11 +221,11 @@ def _wanted(targets: Sequence[Target], sheet: Sheet, world: _World, sizes: Ints)
         cells.append(target.wanted * WHOLE)
         weights.append(weight / WHOLE**2)
     codes = world.persons(np.zeros(world.times.size, np.int64), world.times, sheet).codes
-    return Wanted(sheet.questions, sheet.features, sheet.groups, codes, np.concatenate(cells), np.concatenate(weights))
+    return Goals(sheet.questions, sheet.features, sheet.groups, codes, np.concatenate(cells), np.concatenate(weights))
 
 
-def _gaps(targets: Sequence[Target], time: Column | None, rng: np.random.Generator) -> Ints:
-    """Times between records, as often as they are wanted."""
+def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.Generator) -> Ints:
+    """Times between records, as often as they are goals."""
     target = next((t for t in targets if Kind.GAP in t.asked.kinds()), None)
     if target is None or time is None or not target.wanted.sum() > 0:
         return np.zeros(0, np.int64)
@@ -234,14 +236,14 @@ def _gaps(targets: Sequence[Target], time: Column | None, rng: np.random.Generat
 
 
 def _aims(
-    world: _World, wanted: Wanted, places: Sequence[int], names: Sequence[str], columns: dict[str, Column],
+    world: _World, goals: Goals, places: Sequence[int], names: Sequence[str], columns: dict[str, Column],
     bin_begins: Ints, token_times: Ints, known: int, gaps: Ints,
 ) -> Aims:  # fmt: skip
     """Records by bin of time and code, for each column in which neighbours may be alike."""
     sizes = [columns[name].size for name in names]
     begins, offsets, rows, first = [], [], [], 0
     for place, size in zip(places, sizes, strict=True):
-        keys = world.bins.astype(np.int64) * size + wanted.codes[place]
+        keys = world.bins.astype(np.int64) * size + goals.codes[place]
         rows.append(np.argsort(keys, kind="stable").astype(np.int32))
         begins.append(np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=(bin_begins.size - 1) * size)))))
         offsets.append(first)
@@ -255,8 +257,8 @@ def _aims(
 
 def _descended(
     links: Links,
-    room: Room,
-    wanted: Wanted,
+    room: Undo,
+    goals: Goals,
     aims: Aims,
     rng: np.random.Generator,
     sweeps: int,
@@ -264,10 +266,9 @@ def _descended(
 ) -> tuple[float, ...]:
     """Sweep until little is gained; returns the costs."""
     state = np.array([rng.integers(1, 2**63)], np.uint64)
-    costs = [float(cost_of(wanted, links.counts))]
-    known = bool(len(aims.bins) > 1)
-    for done in range(sweeps if len(wanted.targets) and known else 0):
-        fell = float(sweep(wanted, links, room, aims, state, known))
+    costs = [float(cost_of(goals, links.counts))]
+    for done in range(sweeps if len(goals.targets) and len(aims.bins) else 0):
+        fell = float(sweep(goals, links, room, aims, state))
         costs.append(costs[-1] - fell)
         if progress is not None:
             progress(done + 1, sweeps)

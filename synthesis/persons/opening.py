@@ -15,8 +15,10 @@ from mechanisms.public.persons.tally import Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.persons.arrangement import Codes
+from synthesis.persons.person_answers import Asked
+from synthesis.persons.person_targets import PersonTarget
+from synthesis.persons.shrinkage import smoothed
 from synthesis.persons.swaps import below
-from synthesis.persons.targets import Asked, Target, smoothed
 from synthesis.rounding import codes_of
 
 #: Yes or no for each.
@@ -29,7 +31,7 @@ CORRECTIONS = 8
 WALKS = 8
 
 
-def target_of(targets: Sequence[Target], *kinds: Kind) -> Target | None:
+def target_of(targets: Sequence[PersonTarget], *kinds: Kind) -> PersonTarget | None:
     """The first target whose features are of these kinds."""
     return next((t for t in targets if t.asked.kinds() == kinds), None)
 
@@ -55,7 +57,7 @@ def drawn_constants(
 
 
 def stays(
-    targets: Sequence[Target], column: str, times: Ints, starts: Ints, groups: Ints, rng: np.random.Generator
+    targets: Sequence[PersonTarget], column: str, times: Ints, starts: Ints, groups: Ints, rng: np.random.Generator
 ) -> Flags:
     """(records,) whether each slot keeps the code of the one before, by the gap between their times.
 
@@ -80,7 +82,9 @@ def stays(
     return np.asarray(chosen)
 
 
-def drawn_levels(means: Sequence[Target], groups: Ints, signs: Sequence[float], rng: np.random.Generator) -> Values:
+def drawn_levels(
+    means: Sequence[PersonTarget], groups: Ints, signs: Sequence[float], rng: np.random.Generator
+) -> Values:
     """(persons, levels) the mean of each column that a person wants, as a part of its codes; NaN for no value.
 
     Who is high in one column is high in those that rise with it, and low in those that fall.
@@ -114,9 +118,14 @@ def _cells(wanted: Values, groups: Ints, rng: np.random.Generator) -> Ints:
 
 
 def planned_times(
-    targets: Sequence[Target], starts: Ints, groups: Ints, time: Column | None, known: Ints, rng: np.random.Generator
+    targets: Sequence[PersonTarget],
+    starts: Ints,
+    groups: Ints,
+    time: Column | None,
+    known: Ints,
+    rng: np.random.Generator,
 ) -> Values:
-    """A time for each slot: a first one, and steps from it up to the span, so that as many fall in each bin as there are.
+    """A time for each slot: a first one and steps from it up to the span; as many fall in each bin as there are.
 
     Args:
         known: the times of the records that have one.
@@ -175,7 +184,7 @@ def gap_edges(column: Column) -> Values:
 
 
 def _walk(
-    targets: Sequence[Target], starts: Ints, groups: Ints, owners: Ints, length: Values, rng: np.random.Generator
+    targets: Sequence[PersonTarget], starts: Ints, groups: Ints, owners: Ints, length: Values, rng: np.random.Generator
 ) -> Values:
     """Time since the first for each slot: of several walks by wanted gaps the one that ends nearest to the span."""
     records, place = owners.size, np.arange(owners.size) - starts[owners]
@@ -202,7 +211,7 @@ def _walk(
 
 
 def tokens_of_slots(planned: Values, starts: Ints, known: int, rng: np.random.Generator) -> Ints:
-    """(records,) the token of each slot: times by rank of the planned ones, missing ones anywhere; ascending in a person."""
+    """(records,) the token of each slot: by rank of the planned times, missing ones anywhere; ascending in a person."""
     records = planned.size
     tokens = np.empty(records, np.int64)
     chosen = rng.permutation(records)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 from mechanisms.public.persons.tally import Ints
-from synthesis.persons.arrangement import Codes, Links, Room, Wanted, keep, settled, swap_slots, swap_times
+from synthesis.persons.arrangement import Codes, Goals, Links, Undo, keep, settled, swap_slots, swap_times
 from synthesis.xorshift import following
 
 #: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so
@@ -70,44 +70,44 @@ def _neighbour(links: Links, slot: int, state: NDArray[np.uint64]) -> int:
 
 
 @compiled
-def _like(wanted: Wanted, aims: Aims, aim: int, time_bin: int, record: int, state: NDArray[np.uint64]) -> int:
+def _like(goals: Goals, aims: Aims, aim: int, time_bin: int, record: int, state: NDArray[np.uint64]) -> int:
     """A record of a bin of time with the code of another record; −1 where there is none."""
-    key = aims.offsets[aim] + time_bin * aims.sizes[aim] + wanted.codes[aims.columns[aim], record]
+    key = aims.offsets[aim] + time_bin * aims.sizes[aim] + goals.codes[aims.columns[aim], record]
     low, high = aims.begins[key], aims.begins[key + 1]
     return -1 if low == high else int(aims.records[aim, low + below(state, high - low)])
 
 
 @compiled
-def _stays(wanted: Wanted, links: Links, aims: Aims, aim: int, record: int) -> bool:
+def _stays(goals: Goals, links: Links, aims: Aims, aim: int, record: int) -> bool:
     """Whether a record has the code of the one before or after it."""
     slot, column = links.places[record], aims.columns[aim]
-    person, code = links.owners[slot], wanted.codes[column, record]
-    if slot > links.starts[person] and wanted.codes[column, links.members[slot - 1]] == code:
+    person, code = links.owners[slot], goals.codes[column, record]
+    if slot > links.starts[person] and goals.codes[column, links.members[slot - 1]] == code:
         return True
-    return slot + 1 < links.starts[person + 1] and wanted.codes[column, links.members[slot + 1]] == code
+    return bool(slot + 1 < links.starts[person + 1] and goals.codes[column, links.members[slot + 1]] == code)
 
 
 @compiled
 def _free(
-    wanted: Wanted, links: Links, aims: Aims, aim: int, time_bin: int, near: int, a: int, state: NDArray[np.uint64]
+    goals: Goals, links: Links, aims: Aims, aim: int, time_bin: int, near: int, a: int, state: NDArray[np.uint64]
 ) -> int:
-    """A record like a neighbour of another one: if that would be new there, one that is unlike its own, if it is found."""
-    found = _like(wanted, aims, aim, time_bin, near, state)
-    if found < 0 or _stays(wanted, links, aims, aim, a):
+    """A record like a neighbour of another one; if that would be new there, one unlike its own neighbours if found."""
+    found = _like(goals, aims, aim, time_bin, near, state)
+    if found < 0 or _stays(goals, links, aims, aim, a):
         return found
     for _ in range(TRIES):
-        if not _stays(wanted, links, aims, aim, found):
+        if not _stays(goals, links, aims, aim, found):
             break
-        found = _like(wanted, aims, aim, time_bin, near, state)
+        found = _like(goals, aims, aim, time_bin, near, state)
     return found
 
 
 @compiled
 def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
     """A token of a time, or the first later one."""
-    low = np.searchsorted(aims.token_times[: aims.known], time, side="left")
-    high = np.searchsorted(aims.token_times[: aims.known], time, side="right")
-    return int(min(low, aims.known - 1)) if high == low else int(low + below(state, high - low))
+    low = int(np.searchsorted(aims.token_times[: aims.known], time, side="left"))
+    high = int(np.searchsorted(aims.token_times[: aims.known], time, side="right"))
+    return min(low, aims.known - 1) if high == low else low + below(state, high - low)
 
 
 @compiled
@@ -117,11 +117,11 @@ def _at_gap(links: Links, record: int, gap: int) -> bool:
     person = links.owners[slot]
     if slot > links.starts[person] and time - links.times[links.members[slot - 1]] == gap:
         return True
-    return slot + 1 < links.starts[person + 1] and links.times[links.members[slot + 1]] - time == gap
+    return bool(slot + 1 < links.starts[person + 1] and links.times[links.members[slot + 1]] - time == gap)
 
 
 @compiled
-def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool, times: bool) -> float:
+def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, times: bool) -> float:
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
     one, other = links.owners[low], links.owners[low_other]
@@ -132,14 +132,14 @@ def _swap(wanted: Wanted, links: Links, room: Room, a: int, b: int, slots: bool,
         swap_slots(links, a, b)
     if times:
         swap_times(links, a, b)
-    rise = settled(wanted, links, room, one, other, low, low_other, 1)
+    rise = settled(goals, links, room, one, other, low, low_other, 1)
     if rise == 0.0 and times:
         swap_times(links, a, b)
     return rise
 
 
 @compiled
-def _swap_tails(wanted: Wanted, links: Links, room: Room, slot: int, aims: Aims, state: NDArray[np.uint64]) -> float:
+def _swap_tails(goals: Goals, links: Links, room: Undo, slot: int, aims: Aims, state: NDArray[np.uint64]) -> float:
     """All records of a person from a slot on change places with as many of another, whose first is wanted here."""
     one = links.owners[slot]
     length = links.starts[one + 1] - slot
@@ -147,7 +147,7 @@ def _swap_tails(wanted: Wanted, links: Links, room: Room, slot: int, aims: Aims,
         return 0.0
     for _ in range(TRIES):
         aim = below(state, len(aims.columns))
-        b = _like(wanted, aims, aim, aims.bins[links.members[slot]], links.members[slot - 1], state)
+        b = _like(goals, aims, aim, aims.bins[links.members[slot]], links.members[slot - 1], state)
         if b < 0:
             return 0.0
         place = links.places[b]
@@ -158,13 +158,13 @@ def _swap_tails(wanted: Wanted, links: Links, room: Room, slot: int, aims: Aims,
         keep(links, room, 1, other)
         for k in range(length):
             swap_slots(links, links.members[slot + k], links.members[place + k])
-        return settled(wanted, links, room, one, other, slot, place, length)
+        return settled(goals, links, room, one, other, slot, place, length)
     return 0.0
 
 
 @compiled
 def _to_wanted_time(
-    wanted: Wanted, links: Links, room: Room, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
+    goals: Goals, links: Links, room: Undo, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
 ) -> float:
     """A record takes a time at a wanted gap from its neighbour's; or another record of that time takes its place."""
     a, anchor = links.members[slot], links.times[links.members[near]]
@@ -180,37 +180,37 @@ def _to_wanted_time(
             break
         b = links.holders[_token_at(aims, time, state)]
     if aims.bins[b] == aims.bins[a]:
-        return 0.0 if a == b else _swap(wanted, links, room, a, b, False, True)
+        return 0.0 if a == b else _swap(goals, links, room, a, b, False, True)
     if len(aims.columns) > 0:
-        like = _like(wanted, aims, below(state, len(aims.columns)), aims.bins[b], links.members[near], state)
+        like = _like(goals, aims, below(state, len(aims.columns)), aims.bins[b], links.members[near], state)
         b = like if like >= 0 else b
-    return 0.0 if a == b else _swap(wanted, links, room, a, b, True, False)
+    return 0.0 if a == b else _swap(goals, links, room, a, b, True, False)
 
 
 @compiled
-def _proposed(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64], kind: int) -> float:
+def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64], kind: int) -> float:
     """One proposal of a kind below 64; returns by how much the cost rises: below 0 if it is taken, else 0."""
     slot = below(state, len(links.members))
     a, near = links.members[slot], _neighbour(links, slot, state)
     if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
         aim = below(state, len(aims.columns)) if below(state, 2) else 0
         time_bin = aims.bins[a] if kind < ALIKE else aims.bins[links.members[near]]
-        b = _free(wanted, links, aims, aim, time_bin, links.members[near], a, state)
+        b = _free(goals, links, aims, aim, time_bin, links.members[near], a, state)
         if b < 0 or a == b:
             return 0.0
         same = aims.bins[a] == aims.bins[b]
-        return _swap(wanted, links, room, a, b, True, same)
+        return _swap(goals, links, room, a, b, True, same)
     if kind < TIMES and near >= 0:
-        return _to_wanted_time(wanted, links, room, slot, near, aims, state)
+        return _to_wanted_time(goals, links, room, slot, near, aims, state)
     if kind < TAILS and near >= 0:
-        return _swap_tails(wanted, links, room, slot, aims, state)
+        return _swap_tails(goals, links, room, slot, aims, state)
     low, high = aims.bin_begins[aims.bins[a]], aims.bin_begins[aims.bins[a] + 1]
     b = links.holders[low + below(state, high - low)]
-    return 0.0 if a == b else _swap(wanted, links, room, a, b, True, True)
+    return 0.0 if a == b else _swap(goals, links, room, a, b, True, True)
 
 
 @compiled
-def _swapped_constant(wanted: Wanted, links: Links, room: Room, state: NDArray[np.uint64]) -> float:
+def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.uint64]) -> float:
     """Two persons exchange one constant, if the cost falls by it."""
     persons, constant = len(links.starts) - 1, below(state, len(links.constants))
     one, other = below(state, persons), below(state, persons)
@@ -220,26 +220,18 @@ def _swapped_constant(wanted: Wanted, links: Links, room: Room, state: NDArray[n
     links.constants[constant, one], links.constants[constant, other] = its, mine
     keep(links, room, 0, one)
     keep(links, room, 1, other)
-    rise = settled(wanted, links, room, one, other, links.starts[one], links.starts[other], 1 << 30)
+    rise = settled(goals, links, room, one, other, links.starts[one], links.starts[other], 1 << 30)
     if rise == 0.0:
         links.constants[constant, one], links.constants[constant, other] = mine, its
     return rise
 
 
 @compiled
-def sweep(wanted: Wanted, links: Links, room: Room, aims: Aims, state: NDArray[np.uint64], known: bool) -> float:
-    """As many proposals as there are records, and for each constant as many as there are persons.
-
-    Args:
-        known: whether anything but constants is wanted.
-
-    Returns:
-        By how much the cost fell.
-    """
+def sweep(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64]) -> float:
+    """A proposal for each record, and for each constant of each person; returns by how much the cost fell."""
     rise = 0.0
-    if known:
-        for _ in range(len(links.members)):
-            rise += _proposed(wanted, links, room, aims, state, below(state, 64))
+    for _ in range(len(links.members)):
+        rise += _proposed(goals, links, room, aims, state, below(state, 64))
     for _ in range(len(links.constants) * (len(links.starts) - 1)):
-        rise += _swapped_constant(wanted, links, room, state)
+        rise += _swapped_constant(goals, links, room, state)
     return -rise

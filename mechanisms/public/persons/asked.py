@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.public.persons.features import Kind
 from mechanisms.public.persons.questions import PersonQuestion, person_questions
 from mechanisms.public.schema.table_schema import Schema
 
@@ -12,9 +11,6 @@ from mechanisms.public.schema.table_schema import Schema
 MOST_SHARE, LEAST_SHARE = 0.15, 0.05
 #: ε from which on the part falls, as 1/ε.
 FALLS_FROM = 2.0
-#: The weight of how many records persons have, and of what stays from one to the next; of values beside the next one
-#: and of the number of distinct ones, which the others nearly tell.
-SKELETON, DETAIL = 2.0, 0.25
 
 
 def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
@@ -34,13 +30,5 @@ def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsi
             are precise, a person's are more so.
     """
     whole = min(MOST_SHARE, max(LEAST_SHARE, MOST_SHARE * FALLS_FROM / epsilon)) if share is None else share
-    weights = [weight_of(q) for q in questions]
-    return [replace(q, share=whole * w / sum(weights)) for q, w in zip(questions, weights, strict=True)]
-
-
-def weight_of(question: PersonQuestion) -> float:
-    """A question's part, relative to that of another: more for what all persons hang on, less for many cells."""
-    kinds = {f.kind for f in question.features}
-    if kinds & {Kind.SAME, Kind.GAP} or kinds == {Kind.RECORDS}:
-        return SKELETON
-    return DETAIL if Kind.NEXT in kinds or Kind.DISTINCT in kinds else 1.0
+    parts = sum(q.part for q in questions)
+    return [replace(q, share=whole * q.part / parts) for q in questions]

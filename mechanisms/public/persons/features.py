@@ -17,7 +17,7 @@ MEANS = 15
 #: Distinct values of a person are counted up to so many.
 DISTINCT = 7
 #: Sizes of persons are cut at these, where they stand beside something else.
-SIZES = (1, 2, 3, 5, 9, 17, 33, 65)
+SIZES = (1, 2, 3, 5, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257)
 #: A difference of times has at most so many cells.
 DIFFERENCES = 20
 HOUR = 3600
@@ -68,7 +68,7 @@ class Feature:
 
 
 def sizes(most: int, *, every: bool = False) -> Feature:
-    """The number of records of a person, up to `most`: each number for itself, or in groups that double."""
+    """The number of records of a person, up to `most`: each number for itself, or in groups that grow."""
     if every:
         return Feature(Kind.RECORDS, "", tuple(range(most)), most)
     starts = [s for s in SIZES if s <= most]
@@ -116,7 +116,13 @@ def difference(kind: Kind, column: Column) -> Feature:
 
 
 def resolution(column: Column) -> float:
+<<<<<<< HEAD
     """The unit in which times of an order's column are counted: a number, a day, an hour, or a part of the range."""
+||||||| 40508f2f
+    """The unit in which times of an order's column are counted: a whole number, a day, an hour, or a part of the range."""
+=======
+    """The unit in which times are counted: a whole number, a day, an hour, or a thousandth of the range."""
+>>>>>>> 3dabc9a591ed9754f499919d3696dcd5d7cb1d5e
     if column.kind == "float":
         return (column.high - column.low) / 1000 or 1.0
     return float(HOUR) if column.kind == "datetime" else 1.0

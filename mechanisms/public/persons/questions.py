@@ -64,6 +64,14 @@ class PersonQuestion:
         return (f"{self.level}: {self.features[0].label}", *(f.label for f in self.features[1:]))
 
     @property
+    def part(self) -> float:
+        """Its part of the persons' budget beside the other questions: sizes, times and what stays weigh most."""
+        kinds = {f.kind for f in self.features}
+        if Kind.NEXT in kinds:
+            return 0.25
+        return 1.0 if kinds & {Kind.MEAN, Kind.CONSTANT} else 2.0
+
+    @property
     def event(self) -> str:
         return f"{PERSONS}{','.join(self.label)}"
 

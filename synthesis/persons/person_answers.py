@@ -1,0 +1,96 @@
+"""Answers to the questions about persons, beside the cells that a person can be in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.marginals import Values
+from mechanisms.public.persons.features import Kind, is_ordered
+from mechanisms.public.persons.questions import PersonQuestion, by_label
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.schema.column import Column
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question that was answered.
+
+    Attributes:
+        values: the noisy answers, in persons, in the shape of the question.
+        stddev: of the noise of each.
+        possible: which cells a person can be in.
+        columns: of the schema, by name.
+    """
+
+    question: PersonQuestion
+    values: Values
+    stddev: float
+    possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    columns: Mapping[str, Column]
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(f.kind for f in self.question.features)
+
+    @property
+    def by_size(self) -> bool:
+        """Whether the rows are groups of sizes."""
+        return self.question.features[0].kind is Kind.RECORDS and len(self.question.features) > 1
+
+    def lines(self) -> list[int]:
+        """Along each axis behind that of sizes, how many cells lie on a line."""
+        lines = []
+        for feature in self.question.features[self.by_size :]:
+            column = self.columns.get(feature.column)
+            if feature.kind in (Kind.SPAN, Kind.GAP, Kind.MEAN):
+                lines.append(feature.size - 1)
+            elif feature.kind is Kind.DISTINCT:
+                lines.append(feature.size)
+            else:
+                special = 0 if column is None else column.size - column.value_codes
+                lines.append(feature.size - special if column is not None and is_ordered(column) else 0)
+        return lines
+
+
+def answered(
+    questions: Sequence[PersonQuestion], answers: Sequence[NoisyMarginal], columns: Mapping[str, Column]
+) -> list[Asked]:
+    """The questions that have an answer, in their order; of several answers the last one."""
+    found = {a.clique: a for a in answers}
+    asked = []
+    for label, question in by_label(questions).items():
+        answer = found.get(label)
+        if answer is not None and answer.values.size == math.prod(question.shape):
+            values = np.asarray(answer.values, np.float64).reshape(question.shape)
+            asked.append(Asked(question, values, answer.stddev, _possible(question, columns), columns))
+    return asked
+
+
+def _possible(question: PersonQuestion, columns: Mapping[str, Column]) -> NDArray[np.bool_]:
+    """The cells that a person can be in: one record has no next one, one value, and no time from first to last."""
+    open_cells = np.ones(question.shape, np.bool_)
+    sizes = question.features[0]
+    for axis, feature in enumerate(question.features):
+        last = np.moveaxis(open_cells, axis, -1)
+        if feature.kind in (Kind.SPAN, Kind.GAP) and not columns[feature.column].missing:
+            last[..., -1] = False
+        if feature.kind is Kind.MEAN and columns[feature.column].size == columns[feature.column].value_codes:
+            last[..., -1] = False
+        if sizes.kind is not Kind.RECORDS or axis == 0:
+            continue
+        for group in range(sizes.size):
+            most = max(n for n, g in enumerate(sizes.groups, start=1) if g == group)
+            row = np.moveaxis(open_cells[group], axis - 1, -1)
+            if feature.kind is Kind.DISTINCT:
+                row[..., most:] = False
+            if feature.kind is Kind.SPAN and most == 1:
+                row[..., 1:-1] = False
+    if question.level == "steps" and sizes.kind is Kind.RECORDS:
+        open_cells[[max(n for n, g in enumerate(sizes.groups, start=1) if g == i) == 1 for i in range(sizes.size)]] = (
+            False
+        )
+    return open_cells

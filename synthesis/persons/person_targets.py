@@ -1,0 +1,136 @@
+"""From noisy answers about persons to wanted counts: rows that sum to their persons, none below 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechanisms.public.marginals import Values
+from mechanisms.public.persons.features import Kind
+from mechanisms.public.persons.tally import Ints
+from synthesis.persons.person_answers import Asked
+from synthesis.persons.shrinkage import WIDTHS, likeliest, neighbours, smoothed
+
+#: An answer tells nothing where its distance from the arrangement without it stays below so many standard deviations.
+SIGNAL = 2.0
+#: Parts of a prior mean that neighbours make up.
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PersonTarget:
+    """Goals counts of a question, in persons, the variance of what was measured, flat; and how far it is from noise."""
+
+    asked: Asked
+    wanted: Values
+    variance: Values
+    signal: float
+
+
+def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) -> list[PersonTarget]:
+    """What is wanted of each question in which more than noise stands.
+
+    Args:
+        by_size: how many persons have 1, 2, … records.
+        base: of each question the counts of an arrangement that knows sizes alone, in persons.
+    """
+    targets = []
+    for one, start in zip(asked, base, strict=True):
+        signal = _signal(one, start.reshape(one.values.shape))
+        if one.kinds() == (Kind.RECORDS,) or signal < SIGNAL:
+            continue
+        wanted, variance = (
+            _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
+        )
+        targets.append(PersonTarget(one, wanted.ravel(), variance.ravel(), signal))
+    for span in (t for t in targets if t.asked.kinds() == (Kind.RECORDS, Kind.SPAN)):
+        targets = [
+            _within_spans(t, span, by_size) if Kind.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
+        ]
+    return targets
+
+
+def _within_spans(gaps: PersonTarget, spans: PersonTarget, by_size: Ints) -> PersonTarget:
+    """Gaps that fit in the spans: no more persons have a long one than a long span, and the mean gap fills the span."""
+    feature = spans.asked.question.features[1]
+    if gaps.asked.question.features[-1].column != feature.column:
+        return gaps
+    sizes, numbers = np.array(spans.asked.question.features[0].groups), np.arange(1, by_size.size + 1)
+    starts = np.array(feature.groups, np.float64)
+    middles = (starts + np.append(starts[1:] - 1, starts[-1])) / 2
+    rows = gaps.wanted.reshape(gaps.asked.values.shape).copy()
+    for group in range(len(rows)):
+        persons = by_size[sizes == group].sum()
+        span = spans.wanted.reshape(spans.asked.values.shape)[group, :-1]
+        if persons == 0 or not rows[group].sum() > 0 or not span.sum() > 0:
+            continue
+        inverse = (by_size[sizes == group] / np.maximum(numbers[sizes == group] - 1, 1)).sum() / persons
+        mean = float(span @ middles / span.sum() * inverse)
+        own = rows[group][..., :-1]
+        total = own.sum()
+        tails = np.cumsum(own.reshape(-1, starts.size).sum(axis=0)[::-1])[::-1]
+        capped = np.minimum(tails, np.cumsum(span[::-1])[::-1] * total / span.sum())
+        capped = np.diff(np.append(capped, 0.0)[::-1])[::-1]
+        own *= np.maximum(capped, 0.0) / np.maximum(tails - np.append(tails[1:], 0.0), 1e-12)
+        low, high = 0.0, 10.0
+        for _ in range(50):
+            tilt = np.exp(-(low + high) / 2 * middles)
+            above = float((own * tilt * middles).sum()) > mean * float((own * tilt).sum())
+            low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
+        own *= np.exp(-low * middles)
+        own *= total / max(own.sum(), 1e-12)
+    return replace(gaps, wanted=rows.ravel())
+
+
+def _signal(asked: Asked, base: Values) -> float:
+    """By how many standard deviations χ² of an answer against a base lies above that of noise."""
+    cells = int(asked.possible.sum())
+    away = (asked.values - base)[asked.possible]
+    return float((away @ away / max(asked.stddev, 1e-6) ** 2 - cells) / math.sqrt(2 * max(cells, 1)))
+
+
+def _onto(values: Values, total: float) -> Values:
+    """The same row, scaled to a total."""
+    return values * (total / values.sum()) if values.sum() > 0 else np.full_like(values, total / max(values.size, 1))
+
+
+def _one_row(asked: Asked, base: Values, by_size: Ints) -> tuple[Values, Values]:
+    """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
+    total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
+    start, floor = _onto(base, total), total / base.size / 100
+    means = [
+        np.maximum(start * (1 - a) + a * neighbours(asked.values, asked.lines(), w), floor)
+        for a in PARTS
+        for w in WIDTHS
+    ]
+    found, variance = likeliest(asked.values, asked.stddev, means)
+    return _onto(np.where(asked.possible, found, 0.0), total), variance
+
+
+def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
+    """A question by groups of sizes: first what all rows have in common, then each row near it and its neighbours."""
+    groups = np.array(asked.question.features[0].groups)
+    values = np.where(asked.possible, asked.values, 0.0)
+    rows, open_cells = values.reshape(groups.max() + 1, -1), asked.possible.reshape(groups.max() + 1, -1)
+    totals = np.bincount(groups, by_size.astype(np.float64))
+    several = open_cells.sum(axis=1) > 1
+    if not several.any():
+        return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
+    pooled = smoothed(values[several].sum(axis=0), asked.lines(), asked.stddev * math.sqrt(several.sum())).ravel()
+    common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
+    share = rows / np.maximum(totals, 1.0)[:, None]
+    near = np.zeros_like(rows)
+    for group in np.flatnonzero(several):
+        beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
+        if beside:
+            near[group] = (
+                np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
+            )
+    means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
+    wanted, variance = np.zeros_like(rows), np.zeros_like(rows)
+    wanted[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
+    rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)])
+    return rows, variance

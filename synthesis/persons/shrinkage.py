@@ -1,0 +1,78 @@
+"""Cells seen through noise, brought nearer to means that the answers themselves make likeliest.
+
+Source: empirical Bayes (Robbins 1956; Efron 2010), here with exponential cells; shares of a mixture by EM.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mechanisms.public.marginals import Values
+
+#: Widths of the neighbourhoods that a cell's prior mean is taken from, in cells.
+WIDTHS = (0.7, 1.5, 3.0)
+#: Multiples of a prior mean that a cell may have; the least prior mean, in σ, stands for none; steps of EM.
+MULTIPLES, SPIKE, STEPS = (0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0), 0.01, 40
+
+
+def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[Values, Values]:
+    """Posterior means and variances of cells seen through noise, under the likeliest of several priors; none below 0.
+
+    A cell is exponential, with a multiple of its prior mean; the shares of the multiples are fitted by EM.
+
+    Args:
+        means: candidates, each with one prior mean per cell.
+    """
+    if stddev <= 0 or not values.size:
+        return np.maximum(values, 0.0), np.zeros(values.shape)
+    scaled, best, found, squares = values.ravel() / stddev, -np.inf, values.ravel(), values.ravel()
+    for mean in means:
+        rates = 1 / np.maximum(np.outer(MULTIPLES, mean.ravel() / stddev), SPIKE)
+        tails = log_ndtr(scaled - rates)
+        logs = np.log(rates) - scaled * rates + 0.5 * rates**2 + tails
+        top = logs.max(axis=0)
+        likelihoods, shares = np.exp(logs - top), np.full((len(MULTIPLES), 1), 1 / len(MULTIPLES))
+        for _ in range(STEPS):
+            parts = shares * likelihoods
+            shares = (parts / parts.sum(axis=0)).mean(axis=1, keepdims=True)
+        parts = shares * likelihoods
+        likelihood = float((np.log(parts.sum(axis=0)) + top).sum())
+        if likelihood > best:
+            moved = scaled - rates
+            inside = moved + np.exp(-0.5 * moved**2 - 0.5 * math.log(2 * math.pi) - tails)
+            inside = np.maximum(inside, 0.0)
+            best, found = likelihood, (parts * inside).sum(axis=0) / parts.sum(axis=0)
+            squares = (parts * np.maximum(1 + moved * inside, 0.0)).sum(axis=0) / parts.sum(axis=0)
+    variances = np.maximum(squares - found**2, 0.0) * stddev**2
+    return (found * stddev).reshape(values.shape), variances.reshape(values.shape)
+
+
+def smoothed(values: Values, lines: Sequence[int], stddev: float) -> Values:
+    """Cells free of noise: each prior mean is a mean of all cells, or of the neighbours along the axes.
+
+    Args:
+        values: of any number of axes.
+        lines: along each axis the first so many cells lie on a line; others have no neighbours.
+    """
+    flat = np.full(values.shape, max(float(values.mean()), 0.0))
+    means = [flat, flat / 4]
+    for width in WIDTHS:
+        near = neighbours(values, lines, width)
+        means += [np.maximum(near, flat / 10), np.maximum(near, flat / 100)]
+    return likeliest(values, stddev, means)[0]
+
+
+def neighbours(values: Values, lines: Sequence[int], width: float) -> Values:
+    """Of each cell the mean of the others, by their distance along the axes."""
+    total, count = values, np.ones(values.shape)
+    for axis, line in enumerate(lines):
+        place = np.arange(values.shape[axis])
+        kernel = np.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
+        kernel *= (place[:, None] < line) & (place[None, :] < line)
+        np.fill_diagonal(kernel, 1.0)
+        total, count = (np.moveaxis(np.tensordot(kernel, x, (1, axis)), 0, axis) for x in (total, count))
+    return np.maximum((total - values) / np.maximum(count - 1, 1e-9), 0.0)

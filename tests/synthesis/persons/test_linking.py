@@ -1,0 +1,272 @@
+"""Laws of linked persons, and what they get back of real ones."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Domain
+from mechanisms.public.persons.features import times_of
+from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.persons.questions import PersonQuestion, person_questions
+from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, sheet_of, tally
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import parse_schema
+from synthesis.persons import linking, swaps
+from synthesis.persons.arrangement import cost_of
+from synthesis.persons.linking import Linked, linked_persons
+
+Ints = NDArray[np.int64]
+TEAMS = [f"t{i:02}" for i in range(14)]
+SCHEMA = parse_schema(
+    {
+        "name": "seasons",
+        "columns": {
+            "year": {"kind": "integer", "min": 0, "max": 39, "bins": {"count": 8}, "missing": True},
+            "team": {"kind": "categorical", "values": TEAMS, "missing": False},
+            "hits": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": True},
+            "sex": {"kind": "categorical", "values": ["f", "m"], "missing": False},
+            "home": {"kind": "categorical", "values": ["n", "s", "w"], "missing": False},
+        },
+    },
+    where="test",
+)
+COLUMNS: Sequence[Column] = tuple(SCHEMA.columns)
+BY_NAME: Mapping[str, Column] = {c.name: c for c in COLUMNS}
+UNIT = PersonUnit("id", 6, ("sex", "home"), ("year",))
+UNORDERED = PersonUnit("id", 6, ("sex", "home"), ())
+
+
+def world(seed: int, persons: int, *, size: int | None = None, missing: float = 0.0) -> tuple[CodedTable, Ints, Ints]:
+    """Codes, times, owners: persons mostly keep their team and level, and come back the year after."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, persons) if size is None else np.full(persons, size)
+    owners = np.repeat(np.arange(persons), sizes)
+    place = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
+    years = (rng.integers(0, 30, persons)[owners] + place).astype(np.float64)
+    years[rng.random(owners.size) < missing] = np.nan
+    teams = np.where(
+        rng.random(owners.size) < 0.9, rng.integers(0, 14, persons)[owners], rng.integers(0, 14, owners.size)
+    )
+    hits = np.clip(rng.integers(0, 9, persons)[owners] + rng.integers(0, 2, owners.size), 0, 9)
+    sex = rng.integers(0, 2, persons)
+    home = np.where(rng.random(persons) < 0.8, sex, 2)
+    times = times_of(years, BY_NAME["year"])
+    codes = {
+        "year": np.where(times < 0, 8, times // 5),
+        "team": teams,
+        "hits": hits,
+        "sex": sex[owners],
+        "home": home[owners],
+    }
+    order = rng.permutation(owners.size)
+    table = CodedTable(
+        Domain(tuple(c.attribute for c in COLUMNS)), tuple(codes[c.name][order].astype(np.uint8) for c in COLUMNS)
+    )
+    return table, times[order], owners[order]
+
+
+def persons_of(table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, names: Sequence[str]) -> Persons:
+    """Records by owner, in the order of time, none last."""
+    late = np.where(times < 0, np.iinfo(np.int64).max, times)
+    members = np.lexsort((np.arange(owners.size), late if unit.order else np.zeros(owners.size), owners))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(owners)))).astype(np.int64)
+    codes = np.array([table.column(n) for n in names], np.int32).reshape(len(names), owners.size)
+    first = members[starts[:-1]]
+    constants = np.array([table.column(n)[first] for n in unit.constant], np.int32).reshape(
+        len(unit.constant), first.size
+    )
+    return Persons(codes, times if unit.order else np.full_like(times, -1), constants, members, starts)
+
+
+def answers_of(
+    table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, sigma: float, seed: int = 0
+) -> list[NoisyMarginal]:
+    questions = person_questions(unit, COLUMNS)
+    sheet, rng = sheet_of(questions), np.random.default_rng(seed)
+    persons = persons_of(table, times, owners, unit, sheet.columns)
+    own = Persons(persons.codes, persons.times, persons.constants[[unit.constant.index(n) for n in sheet.constants]],
+                  persons.members, persons.starts)  # fmt: skip
+    return [
+        NoisyMarginal(q.label, Identity(e.size), e / WHOLE + rng.normal(0, sigma, e.size), "gaussian", sigma, q.event)
+        for q, e in zip(questions, by_question(tally(own, sheet), questions), strict=True)
+    ]
+
+
+def check(linked: Linked, table: CodedTable, times: Ints, unit: PersonUnit) -> None:
+    """What holds of every result."""
+    records, sizes = times.size, np.diff(linked.starts)
+    assert np.array_equal(np.sort(linked.members), np.arange(records))
+    assert np.array_equal(np.sort(linked.time_of), np.arange(records))
+    assert linked.starts[0] == 0 and linked.starts[-1] == records
+    assert ((sizes >= 1) & (sizes <= unit.max_records)).all()
+    if unit.order:
+        assert np.array_equal(table.column("year")[linked.time_of], table.column("year"))
+        own = times[linked.time_of][linked.members].astype(np.float64)
+        own[own < 0] = np.inf
+        inside = np.ones(records, bool)
+        inside[linked.starts[:-1]] = False
+        assert (own[1:] >= own[:-1])[inside[1:]].all()
+    assert linked.constants.shape == (len(unit.constant), sizes.size)
+    for row, name in zip(linked.constants, unit.constant, strict=True):
+        assert ((row >= 0) & (row < BY_NAME[name].size)).all()
+    assert all(b <= a for a, b in zip(linked.costs, linked.costs[1:], strict=False))
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 1000), st.integers(1, 40), st.sampled_from([None, 1, 6]), st.sampled_from([0.0, 0.3]),
+    st.sampled_from([0.0, 1.0, 50.0]), st.sampled_from([UNIT, UNORDERED]), st.data(),
+)  # fmt: skip
+def test_laws_hold_of_any_world_and_any_answers_that_were_lost(seed, persons, size, missing, sigma, unit, data):
+    table, times, owners = world(seed, persons, size=size, missing=missing)
+    answers = answers_of(table, times, owners, unit, sigma, seed)
+    lost = data.draw(st.sets(st.integers(0, len(answers) - 1)))
+    kept = [a for i, a in enumerate(answers) if i not in lost]
+    given_times = times if unit.order else np.full_like(times, -1)
+    linked = linked_persons(table, given_times, unit, COLUMNS, kept, seed=seed, sweeps=3)
+    check(linked, table, given_times, unit)
+    again = linked_persons(table, given_times, unit, COLUMNS, kept, seed=seed, sweeps=3)
+    for one, other in ((linked, again),):
+        assert np.array_equal(one.members, other.members) and np.array_equal(one.time_of, other.time_of)
+        assert np.array_equal(one.starts, other.starts) and np.array_equal(one.constants, other.constants)
+
+
+def test_no_records_are_no_persons():
+    table, times, _ = world(1, 3)
+    nothing = table.at(np.zeros(0, np.int64))
+    linked = linked_persons(nothing, times[:0], UNIT, COLUMNS, answers_of(*world(1, 3), UNIT, 1.0), seed=1)
+    assert linked.members.size == linked.time_of.size == 0 and linked.starts.tolist() == [0]
+    assert linked.constants.shape == (2, 0)
+
+
+def test_without_any_answer_each_record_is_a_person_of_its_own():
+    table, times, _ = world(1, 20)
+    linked = linked_persons(table, times, UNIT, COLUMNS, [], seed=1)
+    assert (np.diff(linked.starts) == 1).all()
+    check(linked, table, times, UNIT)
+
+
+def figures(linked: Linked, table: CodedTable, times: Ints) -> tuple[float, float, float]:
+    """Same team as the record before, the year after it, and the share of variance of hits between persons."""
+    sizes = np.diff(linked.starts)
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    team, hits = (table.column(n)[linked.members].astype(np.float64) for n in ("team", "hits"))
+    year, within = times[linked.time_of][linked.members], owners[1:] == owners[:-1]
+    means = np.bincount(owners, hits) / sizes
+    between = float((sizes * (means - hits.mean()) ** 2).sum() / ((hits - hits.mean()) ** 2).sum())
+    return (
+        float((team[1:] == team[:-1])[within].mean()), float((year[1:] - year[:-1] == 1)[within].mean()), between,
+    )  # fmt: skip
+
+
+def test_persons_come_back_where_answers_are_near_and_shuffled_owners_give_none():
+    table, times, owners = world(5, 3000)
+    assert np.bincount(owners).max() == 6
+    near = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 3.0), seed=5, sweeps=40)
+    same, following, likeness = figures(near, table, times)
+    assert abs((near.starts.size - 1) / 3000 - 1) < 0.01
+    assert same > 0.77 and following > 0.9 and likeness > 0.85  # in truth .82, 1 and .96
+    shuffled = np.random.default_rng(5).permutation(owners)
+    far = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, shuffled, UNIT, 3.0), seed=5)
+    same, following, likeness = figures(far, table, times)
+    assert same < 0.12 and following < 0.2 and likeness < 0.4  # at random .07, and .29 of one in 3.5
+
+
+def test_pure_noise_links_as_chance_does():
+    table, times, owners = world(6, 1500)
+    answers = [
+        NoisyMarginal(
+            a.clique, a.query, np.random.default_rng(i).normal(0, 500.0, a.values.size), a.noise, 500.0, a.event
+        )
+        for i, a in enumerate(answers_of(table, times, owners, UNIT, 0.0))
+    ]
+    sizes = answers_of(table, times, owners, UNIT, 1.0)[0]
+    linked = linked_persons(table, times, UNIT, COLUMNS, [sizes, *answers[1:]], seed=6)
+    same, following, _ = figures(linked, table, times)
+    assert same < 0.15 and following < 0.15
+
+
+def test_constants_fit_their_joint_and_stand_beside_the_sizes():
+    table, times, owners = world(7, 4000)
+    linked = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 2.0), seed=7)
+    joint = np.histogram2d(*linked.constants, bins=(2, 3), range=((0, 2), (0, 3)))[0] / linked.constants.shape[1]
+    first = np.unique(owners, return_index=True)[1]
+    real = (
+        np.histogram2d(*(table.column(n)[first] for n in UNIT.constant), bins=(2, 3), range=((0, 2), (0, 3)))[0] / 4000
+    )
+    assert np.abs(joint - real).sum() / 2 < 0.02
+
+
+def test_the_counts_that_the_sweeps_keep_are_the_tally_of_the_arrangement(monkeypatch):
+    kept = []
+
+    def watched(links, room, goals, aims, *rest):
+        before = float(cost_of(goals, links.counts))
+        costs = linking_descended(links, room, goals, aims, *rest)
+        persons = Persons(goals.codes, links.times, links.constants, links.members, links.starts)
+        kept.append((links, goals, costs, persons, before))
+        return costs
+
+    linking_descended = linking._descended
+    monkeypatch.setattr(linking, "_descended", watched)
+    table, times, owners = world(8, 400, missing=0.1)
+    linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), seed=8, sweeps=6)
+    ((links, goals, costs, persons, before),) = kept
+    counts = np.zeros_like(links.counts)
+    _add_persons(counts, goals.questions, goals.features, goals.groups, persons.codes, persons.times,
+                 persons.constants, persons.members, persons.starts)  # fmt: skip
+    assert np.array_equal(counts, links.counts)
+    assert np.array_equal(links.members[links.places], np.arange(times.size))
+    assert np.array_equal(links.holders[links.tokens], np.arange(times.size))
+    assert costs[0] == before > costs[-1] == pytest.approx(cost_of(goals, links.counts), rel=1e-6)
+
+
+def test_a_tiny_world_is_fitted_better_than_pairings_at_random_are():
+    """Six records, three persons of two, exact answers, against all fifteen pairings."""
+    rng = np.random.default_rng(9)
+    unit = PersonUnit("id", 2, (), ("year",))
+    for trial in range(5):
+        owners = np.repeat(np.arange(3), 2)
+        years = rng.integers(0, 40, 6)
+        codes = {"year": years // 5, "team": rng.integers(0, 14, 6), "hits": rng.integers(0, 10, 6)}
+        codes |= {n: np.zeros(6, np.int64) for n in ("sex", "home")}
+        table = CodedTable(
+            Domain(tuple(c.attribute for c in COLUMNS)), tuple(codes[c.name].astype(np.uint8) for c in COLUMNS)
+        )
+        answers = answers_of(table, years, owners, unit, 0.0)
+        linked = linked_persons(table, years, unit, COLUMNS, answers, seed=trial, sweeps=60)
+        assert np.diff(linked.starts).tolist() == [2, 2, 2]
+        pairs = [m for m in combinations(combinations(range(6), 2), 3) if len({x for p in m for x in p}) == 6]
+        assert len(pairs) == 15
+        questions: Sequence[PersonQuestion] = person_questions(unit, COLUMNS)
+        sheet = sheet_of(questions)
+        wanted = np.concatenate([a.values for a in answers])
+
+        def off(mine: Ints, held: Ints, table: CodedTable = table, sheet=sheet, wanted=wanted) -> float:
+            persons = persons_of(table, held, mine, unit, sheet.columns)
+            return float(np.abs(tally(persons, sheet) / WHOLE - wanted).sum())
+
+        def labels(pairing) -> Ints:
+            mine = np.zeros(6, np.int64)
+            for k, pair in enumerate(pairing):
+                mine[list(pair)] = k
+            return mine
+
+        chance = float(np.mean([off(labels(m), years) for m in pairs]))
+        own = np.empty(6, np.int64)
+        own[linked.members] = np.repeat(np.arange(3), 2)
+        assert off(own, years[linked.time_of]) < chance
+
+
+def test_the_generator_draws_below_its_count():
+    state = np.array([3], np.uint64)
+    drawn = [int(swaps.below(state, 5)) for _ in range(500)]
+    assert set(drawn) == {0, 1, 2, 3, 4} and min(np.bincount(drawn)) > 60
