@@ -124,11 +124,10 @@ def _parts(
     below, above = variance[held + 1], variance[end[held + 1]]
     noise[held] = np.sqrt((1 - share[held]) ** 2 * below + share[held] ** 2 * above)
     off[held] = own[held + 1] - share[held] * own[held]
-    apart = np.full(own.size, APART[0])
-    for depth in np.unique(halves.depth[held]):
-        level = held[halves.depth[held] == depth]
-        costs = [(noise[level] ** 2 * _garrote_error(off[level] / noise[level], reach)).sum() for reach in APART]
-        apart[halves.depth == depth] = APART[int(np.argmin(costs))] if level.size >= MANY else APART[0]
+    apart, depths = np.full(own.size, APART[0]), halves.depth[held]
+    costs = np.stack([noise[held] ** 2 * _garrote_error(off[held] / noise[held], reach) for reach in APART])
+    for depth in np.flatnonzero(np.bincount(depths) >= MANY):
+        apart[halves.depth == depth] = APART[int(np.argmin(costs[:, depths == depth].sum(axis=1)))]
     # Peaks: some part of it, or it itself, stands far out of its noise; of a narrow one, some half or part of a half.
     peak = own > NormalDist().inv_cdf(1 - PEAK / (2 * evidence.cells.size)) * np.sqrt(variance)
     peaks = np.concatenate([[0], np.cumsum(peak)])
