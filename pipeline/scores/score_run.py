@@ -57,9 +57,9 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     answers = present(state.taken).measurements
     # Two engines at once, each with half of the memory and a folder of its own.
     source, released = (replace(s, memory_limit_bytes=s.memory_limit_bytes // 2) for s in (source, released))
-    looked = [replace(s, workdir=folder.temporary / "looked") for s in (source, released)]
+    real, made = (replace(s, workdir=folder.temporary / "looked") for s in (source, released))
     with ThreadPoolExecutor(1) as beside:
-        look = beside.submit(first_look, *looked, schema, spec.groups, answers)
+        look = beside.submit(first_look, real, made, schema, spec.groups, answers)
         values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
     whole_units = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
