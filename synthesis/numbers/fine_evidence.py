@@ -45,7 +45,7 @@ class FineEvidence:
         share = part / np.maximum(cells[ends] - cells[begins], 1)
         inside = self.cell_variance * part * (1 - share) + share**2 * (variances[low + 1] - variances[low])
         whole = (low != high) | ((begins == start) & (ends == stop))
-        return np.where(whole, variances[high + 1] - variances[low], inside)
+        return np.asarray(np.where(whole, variances[high + 1] - variances[low], inside))
 
 
 def mean_of(answers: Sequence[NoisyMarginal]) -> Answer | None:
