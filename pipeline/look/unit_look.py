@@ -118,12 +118,14 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     bare = pc.replace_substring_regex(ids, r"[^\pL\pN]+", "")
     bare = pc.replace_substring_regex(bare, r"^0+([0-9]+)$", r"\1")
     digits = pc.replace_substring_regex(bare, r"^\pL+0*([0-9]+)$", r"\1")
-    numbers = pc.unique(bare.filter(pc.match_substring_regex(bare, "^[0-9]+$")))
+    numbers = bare.filter(pc.match_substring_regex(bare, "^[0-9]+$"))
     lettered = pc.and_(pc.not_equal(digits, bare), pc.is_in(digits, value_set=numbers))
     letters = pc.if_else(lettered, pc.replace_substring_regex(bare, r"[0-9]+$", ""), "")
     form = pc.binary_join_element_wise(marks, letters, "\x00")
     people = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
     people = people.filter(pc.not_equal(people["person"], ""))
+    if pc.count_distinct(people["person"]).as_py() == people.num_rows:
+        return []
     forms_each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
     split = forms_each.filter(pc.greater(forms_each["form_count_distinct"], 1))
     if not split.num_rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,13 +54,19 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
     truth, aside = _truth(private, source, schema, folder.temporary)
     spec = replace(affordable(present(design.scoring), truth.rows), dive=True)
-    values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
+    answers = present(state.taken).measurements
+    # Two engines at once, each with half of the memory and a folder of its own.
+    source, released = (replace(s, memory_limit_bytes=s.memory_limit_bytes // 2) for s in (source, released))
+    real, made = (replace(s, workdir=folder.temporary / "looked") for s in (source, released))
+    with ThreadPoolExecutor(1) as beside:
+        look = beside.submit(first_look, real, made, schema, spec.groups, answers)
+        values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
     whole_units = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
     tables = over_one_schema(
         schema,
         {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole},
-        first_look(source, released, schema, spec.groups, present(state.taken).measurements),
+        look.result(),
         values=values,
         notices=notices,
         unit=unit,

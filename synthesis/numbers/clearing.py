@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import Column
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
@@ -62,141 +63,181 @@ def cleared(
             tail, as with a peak.
     """
     every = evidence_of(column, fine, bins)
-    total = max(float(every.cells.sum()), 0.0)
-    support = np.zeros(every.cells.size, np.bool_)
     held = [(int(every.first[low]), int(every.first[high])) for low, high in filled]
-    for part in _Halving.of(every, widths, held).parts(0, every.cells.size, total, tails=(True, True)):
-        support[part.start : part.stop] = part.records > 0
+    total = max(float(every.cells.sum()), 0.0)
+    parts = _parts(every, widths, held, total)
+    support = np.repeat([p.records > 0 for p in parts], [p.stop - p.start for p in parts])
     ends = np.flatnonzero(support)[[0, -1]] if support.any() else (0, 0)
     support[: ends[0]] = support[ends[1] :] = True
-    again = _Halving.of(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held)
-    return again.parts(0, every.cells.size, total, tails=(True, True))
+    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total)
 
 
-@dataclass(eq=False)
-class _Halving:
-    """One pass of `cleared`: the evidence, and running sums of its cells and their widths."""
+@dataclass(frozen=True, eq=False)
+class _Halves:
+    """A range halved again and again: it, its lower half and all that is made of this, then so its upper half.
 
-    evidence: FineEvidence
-    sums: list[float]
-    widths: list[float]
-    first: list[int]
-    filled: Sequence[tuple[int, int]]
-    known_peaks: dict[tuple[int, int], bool] = field(default_factory=dict)
+    Attributes:
+        start, stop, depth: of each part, in cells; how often the range was halved to make it.
+        end: the first part that is not made of this one.
+        halved: whether it has halves; the lower is the next part, the upper the `end` of that.
+    """
 
-    @cached_property
-    def apart(self) -> list[float]:
-        """Per depth, by how many standard deviations halves differ from an even spread to be told apart."""
-        depths: list[list[tuple[float, float]]] = []
-        self._differences(0, self.evidence.cells.size, 0, depths)
-        chosen = []
-        for differences in depths:
-            off, noise = np.array(differences).reshape(-1, 2).T
-            costs = [float((noise**2 * _garrote_error(off / noise, reach)).sum()) for reach in APART]
-            chosen.append(APART[int(np.argmin(costs))] if len(differences) >= MANY else APART[0])
-        return chosen
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    end: NDArray[np.int64]
+    halved: NDArray[np.bool_]
 
-    def _differences(self, start: int, stop: int, depth: int, depths: list[list[tuple[float, float]]]) -> None:
-        """Adds, by depth, how far the halves of a part differ from an even spread, and the noise of that."""
-        middle = self.middle(start, stop)
-        if middle is None:
-            return
-        depths.extend([] for _ in range(depth + 1 - len(depths)))
-        share, noise = self.spread(start, middle, stop)
-        if noise:
-            own = self.sums[middle] - self.sums[start]
-            depths[depth].append((own - share * (self.sums[stop] - self.sums[start]), noise))
-        self._differences(start, middle, depth + 1, depths)
-        self._differences(middle, stop, depth + 1, depths)
 
-    def spread(self, start: int, middle: int, stop: int) -> tuple[float, float]:
-        """The lower half's part of an even spread, and the noise of a difference from it; 0 where one is empty."""
-        below, above = self.evidence.variance(start, middle), self.evidence.variance(middle, stop)
-        if not below or not above:
-            return 0.0, 0.0
-        share = (self.widths[middle] - self.widths[start]) / (self.widths[stop] - self.widths[start])
-        return share, math.sqrt((1 - share) ** 2 * below + share**2 * above)
+@lru_cache(maxsize=8)
+def _halves(first: tuple[int, ...], inside: bool) -> _Halves:
+    """Between bins, where a part has several; else in its middle, if something is known `inside` of bins."""
+    parts, left = list[tuple[int, int, int, bool]](), [(0, first[-1], 0)]
+    while left:
+        start, stop, depth = left.pop()
+        low, high, half = bisect_right(first, start), bisect_left(first, stop), (start + stop) // 2
+        halved = low < high or (inside and stop - start > 1)
+        parts.append((start, stop, depth, halved))
+        if halved:
+            middle = min(first[low:high], key=lambda edge: abs(edge - half), default=half)
+            left += [(middle, stop, depth + 1), (start, middle, depth + 1)]
+    end = list(range(1, len(parts) + 1))
+    for i in reversed(range(len(parts))):
+        if parts[i][3]:
+            end[i] = end[end[i + 1]]
+    starts, stops, depths, flags = (np.array(each) for each in zip(*parts, strict=True))
+    return _Halves(starts, stops, depths, np.array(end), flags)
 
-    @cached_property
-    def far(self) -> float:
-        """Standard deviations of a peak."""
-        return NormalDist().inv_cdf(1 - PEAK / (2 * self.evidence.cells.size))
 
-    @classmethod
-    def of(cls, evidence: FineEvidence, widths: Values, filled: Sequence[tuple[int, int]]) -> _Halving:
-        sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]).tolist() for x in (evidence.cells, widths))
-        return cls(evidence, sums, lengths, evidence.first.tolist(), filled)
+def _parts(
+    evidence: FineEvidence, widths: Values, filled: Sequence[tuple[int, int]], total: float
+) -> list[ClearedPart]:
+    """One pass of `cleared`: which halves stay parts, and the records of each."""
+    halves = _halves(tuple(evidence.first.tolist()), evidence.cell_variance > 0)
+    start, stop, end, inner = halves.start, halves.stop, halves.end, np.flatnonzero(halves.halved)
+    sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]) for x in (evidence.cells, widths))
+    own, wide, variance = sums[stop] - sums[start], lengths[stop] - lengths[start], evidence.variance(start, stop)
+    # How far halves differ from an even spread, and the noise of that; 0 where one is known to be empty.
+    share, noise, off = np.zeros(own.size), np.zeros(own.size), np.zeros(own.size)
+    held = inner[(variance[inner + 1] > 0) & (variance[end[inner + 1]] > 0)]
+    share[held] = wide[held + 1] / wide[held]
+    below, above = variance[held + 1], variance[end[held + 1]]
+    noise[held] = np.sqrt((1 - share[held]) ** 2 * below + share[held] ** 2 * above)
+    off[held] = own[held + 1] - share[held] * own[held]
+    apart, depths = np.full(own.size, APART[0]), halves.depth[held]
+    costs = np.stack([noise[held] ** 2 * _garrote_error(off[held] / noise[held], reach) for reach in APART])
+    for depth in np.flatnonzero(np.bincount(depths) >= MANY):
+        apart[halves.depth == depth] = APART[int(np.argmin(costs[:, depths == depth].sum(axis=1)))]
+    # Peaks: some part of it, or it itself, stands far out of its noise; of a narrow one, some half or part of a half.
+    peak = own > NormalDist().inv_cdf(1 - PEAK / (2 * evidence.cells.size)) * np.sqrt(variance)
+    peaks = np.concatenate([[0], np.cumsum(peak)])
+    far, narrow = peaks[end] > peaks[:-1], peaks[end] > peaks[np.arange(own.size) + halves.halved]
+    for low, high in filled:
+        far |= (start <= low) & (high <= stop)
+    records = np.full(own.size, total)
+    kept = _split(end, halves.halved, own, variance, far, narrow, share, noise, apart, records)
+    return [ClearedPart(*each) for each in zip(*(x[kept].tolist() for x in (start, stop, records)), strict=True)]
 
-    def parts(
-        self, start: int, stop: int, records: float, *, tails: tuple[bool, bool], depth: int = 0
-    ) -> list[ClearedPart]:
-        """The parts of a part; `tails`: whether nothing lies below it, and above it."""
-        middle = self.middle(start, stop)
-        if middle is None or records <= 0:
-            return [ClearedPart(start, stop, records)]
-        lower, even = self.lower(start, middle, stop, records, tails, self.apart[depth])
-        beyond = (tails[0], tails[1] and records == lower), (tails[0] and lower == 0, tails[1])
-        parts = self.parts(start, middle, lower, tails=beyond[0], depth=depth + 1)
-        parts += self.parts(middle, stop, records - lower, tails=beyond[1], depth=depth + 1)
-        return [ClearedPart(start, stop, records)] if even and len(parts) == 2 else parts
 
-    def middle(self, start: int, stop: int) -> int | None:
-        """Where the cells are halved: between bins, where there are several; None where nothing more is known."""
-        first, half = self.first, (start + stop) // 2
-        low, high = bisect_right(first, start), bisect_left(first, stop)
-        if low < high:
-            return min(first[low:high], key=lambda edge: abs(edge - half))
-        return half if stop - start > 1 and self.evidence.cell_variance > 0 else None
+@compiled
+def _split(
+    end: NDArray[np.int64],
+    halved: NDArray[np.bool_],
+    own: NDArray[np.float64],
+    variance: NDArray[np.float64],
+    far: NDArray[np.bool_],
+    narrow: NDArray[np.bool_],
+    share: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    apart: NDArray[np.float64],
+    records: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Splits the records of each part between its halves; which parts stay whole and lie in no other that does.
 
-    def has_peak(self, start: int, stop: int) -> bool:
-        """Whether some half of a half stands far out of its noise."""
-        if (start, stop) not in self.known_peaks:
-            middle = self.middle(start, stop)
-            own = self.sums[stop] - self.sums[start] > self.far * math.sqrt(self.evidence.variance(start, stop))
-            self.known_peaks[start, stop] = own or (middle is not None and self.narrow_peak(start, stop))
-        return self.known_peaks[start, stop]
+    Args:
+        own: the answers' records of each part, and their `variance`.
+        far, narrow: whether it has a peak, or other answers show records in it; whether it has a narrow peak.
+        share, noise: the lower half's part of an even spread, and the noise of a difference from it.
+        apart: by how many standard deviations halves differ from an even spread to be told apart.
+        records: of the first part; those of all others are written.
+    """
+    last_below, last_above = np.ones(end.size, np.bool_), np.ones(end.size, np.bool_)  # nothing lies beyond it
+    even, count = np.zeros(end.size, np.bool_), np.ones(end.size, np.int64)
+    i = 0
+    while i < end.size:
+        if not halved[i] or records[i] <= 0:
+            i = end[i]
+            continue
+        low, high = i + 1, end[i + 1]
+        lower, even[i] = _lower(
+            records[i],
+            (last_below[i], last_above[i]),
+            (own[low], own[high], own[i]),
+            (variance[low], variance[high]),
+            (far[low], far[high]),
+            (narrow[low], narrow[high]),
+            share[i],
+            noise[i],
+            apart[i],
+        )
+        records[low], records[high] = lower, records[i] - lower
+        last_below[low], last_above[low] = last_below[i], last_above[i] and records[i] == lower
+        last_below[high], last_above[high] = last_below[i] and lower == 0, last_above[i]
+        count[i] = 2
+        i += 1
+    for i in range(end.size - 1, -1, -1):
+        if count[i] > 1:
+            count[i] = count[i + 1] + count[end[i + 1]]
+            if even[i] and count[i] == 2:
+                count[i] = 1
+    kept = np.zeros(end.size, np.bool_)
+    i = 0
+    while i < end.size:
+        kept[i] = count[i] == 1
+        i = end[i] if kept[i] else i + 1
+    return kept
 
-    def stands_far(self, start: int, stop: int) -> bool:
-        """Whether it has a peak, or other answers show records in it."""
-        return self.has_peak(start, stop) or any(start <= low and high <= stop for low, high in self.filled)
 
-    def narrow_peak(self, start: int, stop: int) -> bool:
-        """Whether some half of it, or it itself where it has none, stands far out of its noise."""
-        middle = self.middle(start, stop)
-        if middle is None:
-            return self.has_peak(start, stop)
-        return self.has_peak(start, middle) or self.has_peak(middle, stop)
+@compiled
+def _lower(
+    records: float,
+    tails: tuple[bool, bool],
+    own: tuple[float, float, float],
+    variance: tuple[float, float],
+    peaks: tuple[bool, bool],
+    narrow: tuple[bool, bool],
+    share: float,
+    noise: float,
+    apart: float,
+) -> tuple[float, bool]:
+    """The records of the lower half, and whether they are those of an even spread.
 
-    def lower(
-        self, start: int, middle: int, stop: int, records: float, tails: tuple[bool, bool], apart: float
-    ) -> tuple[float, bool]:
-        """The records of the lower half, and whether they are those of an even spread."""
-        below, above = self.evidence.variance(start, middle), self.evidence.variance(middle, stop)
-        if not below or not above:  # one of them is known to be empty
-            return (records if below else 0.0), False
-        gap = records - (self.sums[stop] - self.sums[start])
-        answer = self.sums[middle] - self.sums[start] + gap * below / (below + above)
-        least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
-        peaks = self.stands_far(start, middle), self.stands_far(middle, stop)
-        # What a neighbour that was found empty has left to this part says nothing of where in it records are.
-        low = min(answer, self.sums[middle] - self.sums[start])
-        high = min(records - answer, self.sums[stop] - self.sums[middle])
-        stands = low >= least[0] or peaks[0], high >= least[1] or peaks[1]
-        if (tails[1] or (peaks[0] and self.narrow_peak(start, middle))) and stands[0] and not stands[1]:
-            return records, False
-        if (tails[0] or (peaks[1] and self.narrow_peak(middle, stop))) and stands[1] and not stands[0]:
-            return 0.0, False
-        share, noise = self.spread(start, middle, stop)
-        even = records * share
-        off, reach = answer - even, apart * noise
-        if abs(off) <= reach:
-            return even, True
-        answer = min(max(even + off * (1 - (reach / off) ** 2), 0.0), records)
-        if abs(off) < EMPTY * noise:
-            return answer, False
-        if answer < least[0] and off < 0 and not peaks[0]:
-            return 0.0, False
-        return (records if records - answer < least[1] and off > 0 and not peaks[1] else answer), False
+    Args:
+        tails: whether nothing lies below the part, and above it.
+        own: the answers' records of the lower half, of the upper and of the part; the others as of `_split`, of halves.
+    """
+    below, above = variance
+    if not below or not above:  # one of them is known to be empty
+        return (records if below else 0.0), False
+    answer = own[0] + (records - own[2]) * below / (below + above)
+    least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
+    # What a neighbour that was found empty has left to this part says nothing of where in it records are.
+    low, high = min(answer, own[0]), min(records - answer, own[1])
+    stands = low >= least[0] or peaks[0], high >= least[1] or peaks[1]
+    if (tails[1] or (peaks[0] and narrow[0])) and stands[0] and not stands[1]:
+        return records, False
+    if (tails[0] or (peaks[1] and narrow[1])) and stands[1] and not stands[0]:
+        return 0.0, False
+    even = records * share
+    off, reach = answer - even, apart * noise
+    if abs(off) <= reach:
+        return even, True
+    answer = min(max(even + off * (1 - (reach / off) ** 2), 0.0), records)
+    if abs(off) < EMPTY * noise:
+        return answer, False
+    if answer < least[0] and off < 0 and not peaks[0]:
+        return 0.0, False
+    return (records if records - answer < least[1] and off > 0 and not peaks[1] else answer), False
 
 
 def _garrote_error(z: NDArray[np.float64], reach: float) -> NDArray[np.float64]:

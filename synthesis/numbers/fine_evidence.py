@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,23 +36,16 @@ class FineEvidence:
     cell_variance: float
     support: NDArray[np.bool_]
 
-    def variance(self, start: int, stop: int) -> float:
-        """Of the sum of the cells from `start` to before `stop`, which are whole bins or lie inside one."""
-        bin_of, first, cells, variances = self._sums
-        low, high = bin_of[start], bin_of[stop - 1]
-        if low != high or (first[low], first[low + 1]) == (start, stop):
-            return variances[high + 1] - variances[low]
-        size, part = cells[first[low + 1]] - cells[first[low]], cells[stop] - cells[start]
-        share = part / max(size, 1)
-        return self.cell_variance * part * (1 - share) + share**2 * (variances[low + 1] - variances[low])
-
-    @cached_property
-    def _sums(self) -> tuple[list[int], list[int], list[int], list[float]]:
-        """The bin of each cell, `first`, and running sums of the support and of the bins' variances."""
-        sizes, support = np.diff(self.first), np.cumsum(self.support)
-        bin_of = np.repeat(np.arange(sizes.size), sizes).tolist()
-        variances = np.concatenate([[0.0], np.cumsum(self.bin_variance)])
-        return bin_of, self.first.tolist(), [0, *support.tolist()], variances.tolist()
+    def variance(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
+        """Of the sums of the cells from each `start` to before `stop`, which are whole bins or lie inside one."""
+        low, high = (np.searchsorted(self.first, each, side="right") - 1 for each in (start, stop - 1))
+        cells, variances = (np.concatenate([[0], np.cumsum(x)]) for x in (self.support, self.bin_variance))
+        begins, ends = self.first[low], self.first[low + 1]
+        part = cells[stop] - cells[start]
+        share = part / np.maximum(cells[ends] - cells[begins], 1)
+        inside = self.cell_variance * part * (1 - share) + share**2 * (variances[low + 1] - variances[low])
+        whole = (low != high) | ((begins == start) & (ends == stop))
+        return np.asarray(np.where(whole, variances[high + 1] - variances[low], inside))
 
 
 def mean_of(answers: Sequence[NoisyMarginal]) -> Answer | None:

@@ -57,7 +57,7 @@ def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float6
     NOT private of a private table.
     """
     inner, values = value_expressions(source, numbers_of(schema))
-    some = f"SELECT {_named(values)} FROM ({inner}) USING SAMPLE reservoir({rows} ROWS) REPEATABLE (0)"
+    some = f"SELECT {_named(values)} FROM ({inner} USING SAMPLE reservoir({rows} ROWS) REPEATABLE (0))"
     with source.connect() as engine:
         values_by_name = engine.execute(some).fetchnumpy()
     return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in values_by_name.values()], axis=1)
