@@ -47,6 +47,8 @@ def check_inputs(config: Config) -> None:
     schema_path(config.data.schema)
     if config.data.path or not (generated(config) or config.experiment.kind):  # an experiment may make its own rows
         check_table_files(data_path(config))
+    for path in config.data.units.files:
+        check_table_files(path)
 
 
 def check_roles(config: DataConfig, schema: Schema) -> None:
