@@ -50,7 +50,7 @@ def load(context: RunContext, state: State) -> State:
         now = not_the_private(public, run_facts(config, design.schema, path))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
         keep_settings(folder, config, context.hydra_files)
-        source = joined(records, config.data, specs.unit, config.limits)
+        source = joined(records, config.data.units, specs.unit, config.limits, config.data.delimiter)
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
         private = read_rows(context, state, schema, report)

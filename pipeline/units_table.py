@@ -8,41 +8,54 @@ from mechanisms.public.tables.scan import Source, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.joined_units import units_told, with_units
 from pipeline.scores.table_sources import open_with
-from pipeline.settings.config import DataConfig, LimitsConfig
+from pipeline.settings.config import LimitsConfig
+from pipeline.settings.units_config import UnitsConfig
 
 #: The folder in a working folder where both tables are joined.
 FOLDER = "units"
 
 
 def joined(
-    records: Source, data: DataConfig, unit: PrivacyUnit, limits: LimitsConfig, *, where: str = "data.units"
+    records: Source,
+    table: UnitsConfig,
+    unit: PrivacyUnit,
+    limits: LimitsConfig,
+    delimiter: str,
+    *,
+    where: str = "data.units",
 ) -> Source:
     """The records with the columns of the table of units that the settings name; as they are where they name none.
 
+    Args:
+        unit: with a column where a table is named.
+        where: the group of these settings, for messages.
     Raises:
         UserError: as of `open_table` and `with_units`.
     """
     workdir = records.workdir / FOLDER
-    for path in data.units.files:
+    for path in table.files:
         private_folder(workdir)
-        units = open_with(path, data.delimiter, limits, workdir, setting=records.setting)
-        ids = data.units.id or str(unit.column)
+        units = open_with(path, delimiter, limits, workdir, setting=records.setting)
+        ids = table.id or str(unit.column)
         return with_units(records, units, unit, ids=ids, where=where, workdir=workdir)
     return records
 
 
-def units_table_look(source: Source, data: DataConfig) -> list[str]:
+def units_table_look(source: Source, table: UnitsConfig) -> list[str]:
     """What does not fit between the records and the table of units, a line each. NOT private.
 
     Args:
         source: as of `joined`.
     """
-    if not data.units.files:
+    if not table.files:
         return []
-    name, told = data.units.files[0].name, units_told(source, source.workdir / FOLDER)
+    name, told = table.files[0].name, units_told(source, source.workdir / FOLDER)
     of_units = f"table of units {name!r}"
     said = (
-        (told.without_row, f"{told.without_row:,} units ({told.records:,} records) have no row: its columns are missing"),
+        (
+            told.without_row,
+            f"{told.without_row:,} units ({told.records:,} records) have no row: its columns are missing",
+        ),
         (told.without_records, f"{told.without_records:,} units have a row and no record: they are not read"),
         (told.repeated, f"{told.repeated:,} units have several rows: the first one counts"),
         (told.nameless, f"{told.nameless:,} rows have no id: they are not read"),

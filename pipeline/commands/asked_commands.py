@@ -166,4 +166,6 @@ def schema(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("schema_draft", with_names("schema", arguments)), settings.DraftConfig)
     if config.output:
         check_output(Path(config.output), "output")
+    for units in config.units.files:
+        check_table(str(units))
     return later("pipeline.commands.schema_command:show_draft", check_table(config.table), config)

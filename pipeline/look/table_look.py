@@ -120,11 +120,11 @@ def check(config: CheckConfig) -> TableLook:
         path, work = Path(str(config.data.path)), Path(folder)
         records = open_with(path, config.data.delimiter, config.limits, work)
         check_unit(unit, records.names)
-        source = joined(records, config.data, unit, config.limits)
+        source = joined(records, config.data.units, unit, config.limits, config.data.delimiter)
         bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
             look = look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
-        return replace(look, hints=(*look.hints, *units_table_look(source, config.data)))
+        return replace(look, hints=(*look.hints, *units_table_look(source, config.data.units)))
 
 
 def look_at(

@@ -227,6 +227,7 @@ class ScoreConfig(BoundedSettings):
     synthetic: Any = None
     schema: str | None = None
     holdout: str | None = None
+    units: UnitsConfig = field(default_factory=UnitsConfig)
     metrics: Any = None
     delimiter: str = ","
     output: str | None = None
@@ -306,6 +307,7 @@ class DraftConfig(BoundedSettings):
 
     table: str | None = None
     output: str | None = None
+    units: UnitsConfig = field(default_factory=UnitsConfig)
     delimiter: str = ","
     cluster: dict[str, Any] | None = None
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)

@@ -95,7 +95,7 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
         raise UserError(f"got {config.synthetic!r}", where="synthetic", fix=fix)
     given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
     tables = {name: Path(path).expanduser() for name, path in given.items() if path}
-    for table in tables.values():
+    for table in (*tables.values(), *config.units.files):
         check_table_files(table)
     return tables
 

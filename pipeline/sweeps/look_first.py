@@ -64,7 +64,7 @@ def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Colum
     private_folder(folder.temporary)
     try:
         records = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
-        source = joined(records, config.data, build_specs(config).unit, config.limits)
+        source = joined(records, config.data.units, build_specs(config).unit, config.limits, config.data.delimiter)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:
