@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
+from mechanisms.public.errors import UserError
+from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.tables.scan import Source, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.joined_units import units_told, with_units
 from pipeline.scores.table_sources import open_with
-from pipeline.settings.config import LimitsConfig
+from pipeline.settings.config import LimitsConfig, ScoreConfig
 from pipeline.settings.units_config import UnitsConfig
 
 #: The folder in a working folder where both tables are joined.
@@ -39,6 +41,31 @@ def joined(
         ids = table.id or str(unit.column)
         return with_units(records, units, unit, ids=ids, where=where, workdir=workdir)
     return records
+
+
+def scored_whole(
+    tables: Mapping[str, Source], config: ScoreConfig, declared: PersonUnit | None
+) -> Mapping[str, Source]:
+    """Tables to score; real ones with the columns of their table of units, where the settings name one.
+
+    Args:
+        declared: the unit of their schema.
+    Raises:
+        UserError: no unit to join by; as of `joined`.
+    """
+    if not config.units.files:
+        return tables
+    column = config.evaluation.subject if declared is None else declared.column
+    if column is None:
+        fix = "evaluation.subject=COLUMN: the records' column of ids; or a schema with a unit"
+        raise UserError("no column to join by", where="units", fix=fix)
+    unit = PrivacyUnit(column)
+    return {
+        name: source
+        if name == "synthetic"
+        else joined(source, config.units, unit, config.limits, config.delimiter, where="units")
+        for name, source in tables.items()
+    }
 
 
 def units_table_look(source: Source, table: UnitsConfig) -> list[str]:

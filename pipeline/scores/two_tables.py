@@ -22,7 +22,6 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.frames.frame_files import Table
 from pipeline.scores.file_facts import file_facts
 from pipeline.scores.first_look import first_look
@@ -35,7 +34,7 @@ from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.units_table import joined
+from pipeline.units_table import scored_whole
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -55,31 +54,10 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
     with opened(given, delimiter=config.delimiter, limits=config.limits) as tables:
-        sources = _whole(tables, config)
+        declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
+        sources = scored_whole(tables, config, declared)
         card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)
     return replace(card, notices=(*card.notices, own)) if own else card
-
-
-def _whole(tables: Mapping[str, Source], config: ScoreConfig) -> Mapping[str, Source]:
-    """The tables; real ones with the columns of their table of units, where the settings name one.
-
-    Raises:
-        UserError: no unit to join by; as of `joined`.
-    """
-    if not config.units.files:
-        return tables
-    declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
-    column = config.evaluation.subject if declared is None else declared.column
-    if column is None:
-        fix = "evaluation.subject=COLUMN: the records' column of ids; or a schema with a unit"
-        raise UserError("no column to join by", where="units", fix=fix)
-    unit = PrivacyUnit(column)
-    return {
-        name: source
-        if name == "synthetic"
-        else joined(source, config.units, unit, config.limits, config.delimiter, where="units")
-        for name, source in tables.items()
-    }
 
 
 def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
