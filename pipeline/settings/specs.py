@@ -162,8 +162,8 @@ def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: S
     if isinstance(config, Config) and config.engine.kind != ENGINE:
         fix = f"engine={ENGINE}; or join them before, and give one table"
         raise UserError(f"two tables are joined by engine={ENGINE} alone", where="engine", fix=fix)
-    if isinstance(config, Config) and (generated(config) or config.experiment.kind):
-        fix = "data=table data.path=FILE, without experiment; or data.units.path=null"
+    if isinstance(config, Config) and generated(config):
+        fix = "data=table data.path=FILE; or data.units.path=null"
         raise UserError("a table of units stands beside records of one's own", where="data.units", fix=fix)
     if schema is not None:
         confirmed = schema.confirmed_public or config.data.confirmed_public

@@ -128,6 +128,7 @@ def test_a_draft_reads_both(place: Path, capsys) -> None:
         (["data.units.path=stays.csv", "data.units.id=patient"], "data.units.path", "'day' stands in both"),
         (["engine=spark"], "engine", "duckdb"),
         (["data.schema=plain.yaml"], "data.units", "each record is a unit"),
+        (["experiment=nist2021_sprint1"], "data.units", "an experiment reads one table"),
         (["data=demo", "data.path=null", "data.schema=demo", "privacy.unit=caller_id"], "data.units", "of one's own"),
     ],
 )

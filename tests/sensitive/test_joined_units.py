@@ -195,28 +195,32 @@ def weights(table: PrivateTable, name: str) -> np.ndarray:
     return np.bincount(codes, each, minlength=table.coded.domain[name].size).astype(np.int64)
 
 
+@pytest.mark.parametrize("rules", [UNIT.rules, ()])
 @pytest.mark.parametrize("missing", ["drop", "own"])
 @pytest.mark.parametrize("clip", ["weight", "truncate"])
-def test_a_person_less_in_both_tables_moves_every_count_by_one_person_at_most(tmp_path: Path, clip, missing) -> None:
+def test_a_person_less_in_both_tables_moves_every_count_by_one_person_at_most(tmp_path, clip, missing, rules) -> None:
     """The neighbour is a person: his records, and his rows in the table of units."""
     rng = np.random.default_rng(11)
-    unit = PrivacyUnit("patient", 3, clip=clip, missing=missing)
-    spelled = np.array(["{}", " {}", "{}.0", "0{}"])  # of one person, under the rules
-    ids = np.array([f.format(i) for f, i in zip(rng.choice(spelled, 60), rng.integers(0, 12, 60), strict=True)])
-    records = pd.DataFrame(
-        {
-            "patient": np.where(rng.random(60) < 0.05, "", ids),
-            "day": rng.integers(0, 99, 60),
-            "ward": rng.choice(["a", "b", "c"], 60),
-        }
-    )
-    owners = rng.integers(-2, 15, 25)  # some twice, some without records, some absent
-    people = pd.DataFrame({"id": owners, "sex": rng.choice(["f", "m", ""], 25), "age": rng.integers(0, 99, 25)})
+    unit = PrivacyUnit("patient", 3, clip=clip, missing=missing, rules=rules)
+    spelled = np.array(["{}", " {}", "{}.0", "0{}"])  # of one person under all rules, of four under none
+
+    def drawn(size: int, most: int) -> pd.Series:
+        texts = [f.format(i) for f, i in zip(rng.choice(spelled, size), rng.integers(0, most, size), strict=True)]
+        return pd.Series(np.where(rng.random(size) < 0.05, "", texts))
+
+    def person(ids: pd.Series) -> pd.Series:
+        return pd.to_numeric(ids.str.strip(), errors="coerce").map("{:g}".format) if rules else ids
+
+    n, m = (90, 40) if rules else (90, 80)
+    days, wards = rng.integers(0, 99, n), rng.choice(["a", "b", "c"], n)
+    records = pd.DataFrame({"patient": drawn(n, 12), "day": days, "ward": wards})
+    ages, sexes = rng.integers(0, 99, m), rng.choice(["f", "m", ""], m)
+    people = pd.DataFrame({"id": drawn(m, 15), "sex": sexes, "age": ages})  # some twice, absent, or without records
     whole = counted(tmp_path / "whole", records, people, unit)
-    number = pd.to_numeric(records.patient.str.strip(), errors="coerce")
     moved = set()
-    for person in range(12):
-        less = counted(tmp_path / str(person), records[number != person], people[people.id != person], unit)
+    for number, one in enumerate(sorted({*person(records.patient)} - {"", "nan"})):
+        left = records[person(records.patient) != one], people[person(people.id) != one]
+        less = counted(tmp_path / str(number), *left, unit)
         assert whole.persons is not None and less.persons is not None
         for difference in by_question(whole.persons - less.persons, questions_of(SCHEMA)):
             assert (difference >= 0).all() and difference.sum() <= WHOLE
