@@ -134,6 +134,7 @@ def score(
     schema: AnySchema | None = None,
     *overrides: str,
     holdout: Table | None = None,
+    units: Table | None = None,
     **settings: Any,
 ) -> Scorecard: ...
 
@@ -145,6 +146,7 @@ def score(
     schema: AnySchema | None = None,
     *overrides: str,
     holdout: Table | None = None,
+    units: Table | None = None,
     **settings: Any,
 ) -> Comparison: ...
 
@@ -155,6 +157,7 @@ def score(
     schema: AnySchema | None = None,
     *overrides: str,
     holdout: Table | None = None,
+    units: Table | None = None,
     **settings: Any,
 ) -> Scorecard | Comparison:
     """Scores of a synthetic table against a real one, or of several, sorted; NOT private.
@@ -165,6 +168,8 @@ def score(
         schema: a schema's path, the name of a ready one, or a mapping as in YAML; None: that of the release that the
             synthetic table lies in; else, or with "none", the kinds of the columns are read from the tables.
         holdout: real records that were set aside before the synthetic table was made, likewise.
+        units: one row per person beside the real records, likewise; joined by the unit of the schema, or by the column
+            of `evaluation={"subject": …}`. Its column of ids, where it has another name: `**{"units.id": "id"}`.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
         settings: the same as keywords, e.g. metrics=["mgd", "tvd"].
     """
@@ -174,6 +179,7 @@ def score(
         {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
     )
     given: dict[str, Any] = {"real": real, **files} | ({} if holdout is None else {"holdout": holdout})
+    given |= {} if units is None else {"units": units}
     with TemporaryDirectory(prefix="schema-") as place:
         path = None if schema is None or schema == NO_SCHEMA else schema_file(schema, Path(place))
         config.schema = None if schema is None else str(path or NO_SCHEMA)
@@ -181,6 +187,7 @@ def score(
         with table_files(given, facts) as paths:
             config.real = str(paths["real"])
             config.holdout = None if holdout is None else str(paths["holdout"])
+            config.units.path = config.units.path if units is None else str(paths["units"])
             if several is None:
                 config.synthetic = str(paths["synthetic"])
                 return two_tables.score(config, quiet=True)

@@ -28,6 +28,10 @@ def known(config: Config) -> str:
     if config.accept or config.accept_tries != 1:
         fix = "a run without experiment= and smoke=; or accept=[]"
         raise UserError("an experiment accepts all that it makes", where="accept", fix=fix)
+    if config.data.units.files:
+        raise UserError(
+            "an experiment reads one table", where="data.units", fix="join both before; data.units.path=null"
+        )
     if kind is None:
         raise UserError("only experiments have a small version", where="smoke", fix="experiment=mgd_table1 smoke=true")
     if kind not in EXPERIMENTS:

@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
-from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, fingerprint, load_private
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
@@ -30,6 +30,7 @@ from pipeline.settings.inputs import check_ready, data_path, generated
 from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
 from pipeline.statement.start_table import start_in
+from pipeline.units_table import joined
 from pipeline.version import __version__
 
 
@@ -43,12 +44,13 @@ def load(context: RunContext, state: State) -> State:
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
     with context.show.stage("load") as report:
         path = _table(context, report)
-        source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
-        check_ready(config, source.names)
-        check_unit(specs.unit, source.names)
+        records = open_with(path, config.data.delimiter, config.limits, folder.temporary)
+        check_ready(config, records.names)
+        check_unit(specs.unit, records.names)
         now = not_the_private(public, run_facts(config, design.schema, path))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
         keep_settings(folder, config, context.hydra_files)
+        source = joined(records, config.data.units, specs.unit, config.limits, config.data.delimiter)
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
         private = read_rows(context, state, schema, report)
@@ -105,7 +107,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> JsonDict:
         "settings": bound_settings(config),
         "pipeline": __version__,
         "schema": schema_print(schema),
-        "data": fingerprint(path),
+        "data": data_print(path, *config.data.units.files),
         "plugins": origins_of(asdict(config)),
         "once": {"key": key.hex()},
     }

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.drafts.draft import GUESS, draft_schema
+from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
+from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
@@ -30,6 +31,7 @@ from pipeline.settings.memory import check_rows
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
+from pipeline.units_table import joined
 from synthesis.contract import RowModel, Synthesizer
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import rows_of_model
@@ -131,6 +133,12 @@ def draft(table: Path, config: DraftConfig) -> str:
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
         source = open_with(table, config.delimiter, config.limits, Path(folder), setting="delimiter")
+        if config.units.files:
+            unit = PrivacyUnit(config.privacy.unit)
+            if unit.column in (None, GUESS, RECORD):
+                fix = "privacy.unit=COLUMN: the records' column of ids"
+                raise UserError("no column to join by", where="units", fix=fix)
+            source = joined(source, config.units, unit, config.limits, config.delimiter, where="units")
         return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit or GUESS)
 
 

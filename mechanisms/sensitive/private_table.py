@@ -186,6 +186,11 @@ def _listed(column: Column, text: str) -> str:
     return text if text in column.values else re.sub(r"\.0+$", "", text)
 
 
+def data_print(*paths: Path) -> str:
+    """The content of all tables that a run reads, each as of `fingerprint`, in their order. Internal."""
+    return "+".join(map(fingerprint, paths))
+
+
 def fingerprint(path: Path) -> str:
     """The content of a file, or of a table's parts, as 32 hexadecimal digits of BLAKE2b.
 

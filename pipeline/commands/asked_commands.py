@@ -75,6 +75,8 @@ def check(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("check", arguments), settings.CheckConfig)
     settings.schema_path(config.data.schema)
     check_table(config.data.path, "data.path", "data.path=FILE: the table to look at")
+    for units in config.data.units.files:
+        check_table(str(units))
     return later("pipeline.commands.check_command:show_look", config)
 
 
@@ -88,7 +90,7 @@ def rehearse(arguments: Sequence[str]) -> Work:
     composed = compose_config("config", [*own, *arguments], own=True)
     config = settings.typed(without_hydra(composed), settings.Config)
     settings.schema_path(config.data.schema)
-    if config.data.path:
+    if config.data.path or config.data.units.path:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
         raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
     return later("pipeline.commands.rehearse_command:rehearse_once", config, Path(composed.hydra.run.dir))
@@ -164,4 +166,6 @@ def schema(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("schema_draft", with_names("schema", arguments)), settings.DraftConfig)
     if config.output:
         check_output(Path(config.output), "output")
+    for units in config.units.files:
+        check_table(str(units))
     return later("pipeline.commands.schema_command:show_draft", check_table(config.table), config)

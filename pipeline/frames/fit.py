@@ -9,7 +9,7 @@ from typing import Any
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.losses import SETTING
-from pipeline.frames.frame_files import AnySchema, Frame, schema_file, write_frame
+from pipeline.frames.frame_files import AnySchema, Frame, Kinds, schema_file, write_frame
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.settings.config import Config, load_config
@@ -20,6 +20,8 @@ from pipeline.stages import run
 REFUSED = {
     "data": "the frame is the table; single settings: **{'data.max_unplaced': 0.1}",
     "data.path": "the frame is the table",
+    "data.units": "units=FRAME; its column of ids: **{'data.units.id': 'id'}",
+    "data.units.path": "units=FRAME",
     "data.schema": "the second argument",
     "data.rows": "only the demo generates rows",
     "privacy.epsilon": "epsilon=",
@@ -47,6 +49,7 @@ def fit(
     delta: float = 1e-9,
     unit: str | None = None,
     max_records: int | str | None = None,
+    units: Frame | None = None,
     folder: Path | str | None = None,
     quiet: bool = False,
     **settings: Any,
@@ -63,6 +66,8 @@ def fit(
         unit: the column that says to whom a record belongs; None: that of the schema's unit, else each record is one.
         max_records: C: how many records of one unit count, or "discover"; None: of the schema's unit, or 1 where a
             record is the unit.
+        units: another frame with one row per unit, whose columns are joined to the records by the unit's id; its column
+            of ids, where it has another name: **{"data.units.id": "id"}.
         folder: where the run's `release` and `internal` (NOT private) are kept, with scores and report; None: they are
             gone when this returns, and nothing is scored.
         quiet: show no progress.
@@ -82,7 +87,9 @@ def fit(
         path = Path(place) / "frame.parquet"
         config.data.schema = str(schema_file(schema, Path(place)))
         facts = load_schema(Path(config.data.schema))
-        kinds = write_frame(frame, path, facts, _further(config, facts))
+        further = _further(config, facts)
+        beside = {} if units is None else _write_units(units, Path(place) / "units.parquet", facts, config)
+        kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
         config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
         try:
@@ -92,6 +99,16 @@ def fit(
                 raise
             raise UserError(error.what, where=error.where, fix=LOST) from None
         return read(done.folder.release, kinds, config.synthesis)
+
+
+def _write_units(units: Frame, path: Path, schema: Schema, config: Config) -> Kinds:
+    """The frame of units as a file that the settings name; the kinds of its columns, without that of the ids."""
+    data = config.data
+    ids = data.units.id or settled_privacy(config.privacy, data, schema.rules.unit).unit
+    named = {} if ids in (None, RECORD) else {ids: "data.units.id"}  # without a unit the run is refused
+    kinds = write_frame(units, path, schema, {**{c.name: None for c in schema.columns}, **named})
+    data.units.path = str(path)
+    return {name: kind for name, kind in kinds.items() if name != ids}
 
 
 def _further(config: Config, schema: Schema) -> dict[str, str | None]:

@@ -46,8 +46,17 @@ from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import CheckConfig
 from pipeline.settings.policy import IDS_MEASURED
-from pipeline.settings.specs import RECORD, asks_for_records, build_unit, check_unit, declared_schema, settled_privacy
+from pipeline.settings.specs import (
+    RECORD,
+    asks_for_records,
+    build_unit,
+    check_unit,
+    check_units_table,
+    declared_schema,
+    settled_privacy,
+)
 from pipeline.stage_bars import Stages
+from pipeline.units_table import joined, units_table_look
 
 #: Said of columns in `leave_out` that the look did not meet.
 NOT_READ = "in leave_out, and no column of what was read (misspelt, or left out of a frame by fit)"
@@ -96,14 +105,17 @@ def check(config: CheckConfig) -> TableLook:
     bound = None if asks_for_records(privacy) else privacy.max_records or config.data.max_records
     privacy = privacy if privacy.unit == RECORD else replace(privacy, max_records=bound or 1)
     unit = build_unit(privacy, config.data)
+    check_units_table(config, unit, schema)
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         path, work = Path(str(config.data.path)), Path(folder)
-        source = open_with(path, config.data.delimiter, config.limits, work)
-        check_unit(unit, source.names)
+        records = open_with(path, config.data.delimiter, config.limits, work)
+        check_unit(unit, records.names)
+        source = joined(records, config.data.units, unit, config.limits, config.data.delimiter)
         bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
-            return look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
+            look = look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
+        return replace(look, hints=(*look.hints, *units_table_look(source, config.data.units)))
 
 
 def look_at(

@@ -48,11 +48,12 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
         source: the table, as it was opened.
         maker: the class of the synthesizer.
     """
-    config, read = specs.config, format_of_file(table_parts(source.path)[0])
+    config = specs.config
+    read = {format_of_file(table_parts(p)[0]).name for p in (source.path, *config.data.units.files)}
     written, experiment = FORMATS[config.release.format], running.get()
     asked = [("query", type(a.query).__name__, type(a.query).__module__) for a in measurements.answers]
     parts = [*_planned(specs, plan), *asked, *_of_table(config.synthesis.kind, maker, written)]
-    parts += [("reader", read.name, read.reader.partition(":")[0])]
+    parts += [("reader", name, FORMATS[name].reader.partition(":")[0]) for name in sorted(read)]
     if experiment is not None:
         thing = EXPERIMENTS[experiment]
         parts.append(("experiment", experiment, getattr(thing, "__module__", None) or thing.__name__))  # type: ignore[attr-defined]

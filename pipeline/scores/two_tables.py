@@ -34,6 +34,7 @@ from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
+from pipeline.units_table import scored_whole
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -52,7 +53,9 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     if config.metrics is not None:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
-    with opened(given, delimiter=config.delimiter, limits=config.limits) as sources:
+    with opened(given, delimiter=config.delimiter, limits=config.limits) as tables:
+        declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
+        sources = scored_whole(tables, config, declared)
         card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)
     return replace(card, notices=(*card.notices, own)) if own else card
 

@@ -33,6 +33,7 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.own_settings import culprit, form_of
+from pipeline.settings.units_config import UnitsConfig
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class DataConfig(BoundedSettings):
     settings_group: ClassVar[str] = "data"
     name: str = "table"
     path: str | None = None
+    units: UnitsConfig = field(default_factory=UnitsConfig)
     schema: str | None = None
     confirmed_public: bool = False
     delimiter: str = ","
@@ -225,6 +227,7 @@ class ScoreConfig(BoundedSettings):
     synthetic: Any = None
     schema: str | None = None
     holdout: str | None = None
+    units: UnitsConfig = field(default_factory=UnitsConfig)
     metrics: Any = None
     delimiter: str = ","
     output: str | None = None
@@ -304,6 +307,7 @@ class DraftConfig(BoundedSettings):
 
     table: str | None = None
     output: str | None = None
+    units: UnitsConfig = field(default_factory=UnitsConfig)
     delimiter: str = ","
     cluster: dict[str, Any] | None = None
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)

@@ -47,6 +47,8 @@ def check_inputs(config: Config) -> None:
     schema_path(config.data.schema)
     if config.data.path or not (generated(config) or config.experiment.kind):  # an experiment may make its own rows
         check_table_files(data_path(config))
+    for path in config.data.units.files:
+        check_table_files(path)
 
 
 def check_roles(config: DataConfig, schema: Schema) -> None:
@@ -93,7 +95,7 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
         raise UserError(f"got {config.synthetic!r}", where="synthetic", fix=fix)
     given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
     tables = {name: Path(path).expanduser() for name, path in given.items() if path}
-    for table in tables.values():
+    for table in (*tables.values(), *config.units.files):
         check_table_files(table)
     return tables
 

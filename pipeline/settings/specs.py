@@ -18,7 +18,8 @@ from mechanisms.public.units import WORD, Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import EngineSettings
-from pipeline.settings.config import Config, DataConfig, PrivacyConfig, schema_path
+from pipeline.settings.config import CheckConfig, Config, DataConfig, PrivacyConfig, schema_path
+from pipeline.settings.inputs import generated
 from pipeline.settings.methods import asked_accountant, build_synthesizer, engine_of, selection_of
 from synthesis.contract import Synthesizer
 
@@ -154,6 +155,7 @@ def build_specs(config: Config) -> Specs:
     declared = None if config.data.schema is None else declared_schema(config.data)
     config = settled(config, declared)
     privacy, unit = config.privacy, build_unit(config.privacy, config.data)
+    check_units_table(config, unit, declared)
     relation = Neighbouring(privacy.neighbouring)
     return Specs(
         config,
@@ -214,6 +216,30 @@ def _assumed(column: str | None, clip: str) -> int:
         fix = "privacy.clip=weight or truncate; or privacy.max_records=C, which no unit exceeds"
         raise UserError("clip=none takes C for a public fact", where="privacy.max_records", fix=fix)
     return ASSUMED
+
+
+def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: Schema | None) -> None:
+    """A table of units needs ids in the records and the engine that joins both; it is no source of a schema's facts.
+
+    Raises:
+        UserError: a record is the unit; another engine; rows that are not read from a table of one's own; a confirmed
+            schema that names the table of units as its source.
+    """
+    if not config.data.units.files:
+        return
+    if unit.column is None:
+        fix = "unit: {column: id, …} in the schema, or privacy.unit=COLUMN: the records' column of ids; or one table"
+        raise UserError("each record is a unit: there is nothing to join by", where="data.units", fix=fix)
+    if isinstance(config, Config) and config.engine.kind != ENGINE:
+        fix = f"engine={ENGINE}; or join them before, and give one table"
+        raise UserError(f"two tables are joined by engine={ENGINE} alone", where="engine", fix=fix)
+    if isinstance(config, Config) and generated(config):
+        fix = "data=table data.path=FILE; or data.units.path=null"
+        raise UserError("a table of units stands beside records of one's own", where="data.units", fix=fix)
+    if schema is not None:
+        confirmed = schema.confirmed_public or config.data.confirmed_public
+        names = (schema.name, str(config.data.units.path))
+        check_source(schema.source, *names, confirmed=confirmed, where=str(config.data.schema))
 
 
 def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:

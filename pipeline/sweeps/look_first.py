@@ -21,6 +21,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.inputs import data_path, generated
 from pipeline.settings.specs import build_specs
 from pipeline.sweeps.planned_jobs import Job
+from pipeline.units_table import joined
 
 
 def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
@@ -42,7 +43,8 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             continue
         try:
             schema = job_schema(config)
-            key = (str(data_path(config).resolve()), config.data.delimiter, schema_print(schema))
+            tables = [str(p.resolve()) for p in (data_path(config), *config.data.units.files)]
+            key = (*tables, str(config.data.units.id), config.data.delimiter, schema_print(schema))
             if key not in losses:
                 losses[key] = _looked_at(config, schema, RunFolder(workdir))
             figures = tells(sys.stderr, config.console)
@@ -61,7 +63,8 @@ def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Colum
     """What the columns of one table lose under one schema."""
     private_folder(folder.temporary)
     try:
-        source = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
+        records = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
+        source = joined(records, config.data.units, build_specs(config).unit, config.limits, config.data.delimiter)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:

@@ -161,6 +161,8 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
         checked.scores.add(scores)
     if not generated(config):
         check_table_files(data_path(config))
+    for path in config.data.units.files:
+        check_table_files(path)
     checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)

@@ -23,7 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
-from mechanisms.sensitive.private_table import fingerprint
+from mechanisms.sensitive.private_table import data_print
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
 from pipeline.console import CONSOLE, NOT_PRINTED, tells
@@ -247,10 +247,11 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
             return False
     if settings.data.path is None:
         return True
-    path = settings.data.path
-    if path not in prints:
-        prints[path] = fingerprint(Path(path).expanduser())
-    return bool(manifest.get("data", prints[path]) == prints[path])
+    tables = (Path(settings.data.path).expanduser(), *settings.data.units.files)
+    named = " ".join(map(str, tables))
+    if named not in prints:
+        prints[named] = data_print(*tables)
+    return bool(manifest.get("data", prints[named]) == prints[named])
 
 
 def _launched(

@@ -17,7 +17,7 @@ from pipeline.settings.config import DataConfig, schema_path
 
 READY = (
     *("demo", "adult", "adult_codes", "fire_calls", "dpsyn_fire", "pums1940", "fire15", "acs", "chicago_taxi"),
-    *("drug_deaths", "baseball", "national2019"),
+    *("drug_deaths", "baseball", "baseball_players", "national2019"),
 )
 #: Of experiments that choose a schema by ε, without an entry of their own.
 BY_EPSILON = ("dpsyn_fire_low", "dpsyn_fire_high", "pums1940_low")
@@ -152,6 +152,16 @@ def test_drug_deaths_has_40_columns_dates_by_month_and_flags() -> None:
     assert deaths["Date"].size == 13 * 12 + 1
     assert (deaths["Heroin"].true, deaths["Heroin"].false, deaths["Heroin"].size) == (("Y",), ("",), 2)
     assert "HISPANIC, WHITE" in deaths["Race"].values
+
+
+def test_players_are_seasons_with_constants_of_a_second_table() -> None:
+    players, seasons = schema("baseball_players"), schema("baseball")
+    unit = players.rules.unit
+    assert unit is not None and (unit.column, unit.order, unit.max_records) == ("players_id", ("year",), 20)
+    assert unit.constant == ("country", "height", "weight")
+    assert {c.name: c for c in players.columns if c.name not in unit.constant} == {c.name: c for c in seasons.columns}
+    assert entry("baseball_players")["units"] == {"path": None, "id": "id"}
+    assert (players["height"].low, players["height"].high) == (36, 96) and players["country"].other == "Other"
 
 
 def test_baseball_bounds_lie_above_the_records_and_unknown_teams_are_other() -> None:

@@ -116,13 +116,7 @@ def difference(kind: Kind, column: Column) -> Feature:
 
 
 def resolution(column: Column) -> float:
-<<<<<<< HEAD
     """The unit in which times of an order's column are counted: a number, a day, an hour, or a part of the range."""
-||||||| 40508f2f
-    """The unit in which times of an order's column are counted: a whole number, a day, an hour, or a part of the range."""
-=======
-    """The unit in which times are counted: a whole number, a day, an hour, or a thousandth of the range."""
->>>>>>> 3dabc9a591ed9754f499919d3696dcd5d7cb1d5e
     if column.kind == "float":
         return (column.high - column.low) / 1000 or 1.0
     return float(HOUR) if column.kind == "datetime" else 1.0

@@ -1,10 +1,4 @@
-<<<<<<< HEAD
 """The unit that a schema declares: whose records belong together, what is constant in them, and in which order.
-||||||| 40508f2f
-"""The unit that a schema declares: whose records belong together, what is constant in them, and in which order they are.
-=======
-"""The unit that a schema declares: whose records belong together, what is constant in them, and their order.
->>>>>>> 3dabc9a591ed9754f499919d3696dcd5d7cb1d5e
 
 All of it is a public fact, part of the released schema.
 """

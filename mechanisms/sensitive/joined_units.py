@@ -1,0 +1,118 @@
+"""Two tables in: the columns of a table of units, one row for each, beside the records of every unit. NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.tables.scan import COPIED, DURATION, Source, by_column, listed, literal, private_folder
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_id
+from mechanisms.sensitive.engines.duckdb_engine import copy_units
+
+#: Of the working folder: the ids of both tables in the forms by which units are told apart, and the joined records.
+OF_RECORDS, OF_UNITS, JOINED = "record-ids.parquet", "unit-ids.parquet", "joined.parquet"
+
+
+@dataclass(frozen=True)
+class UnitsTold:
+    """How two tables fit together. NOT private.
+
+    Attributes:
+        without_row: units with records and without a row in the table of units; `records` of theirs.
+        without_records: units that have a row there, and no record.
+        repeated: units with more than one row there.
+        nameless: rows there without an id.
+    """
+
+    without_row: int
+    records: int
+    without_records: int
+    repeated: int
+    nameless: int
+
+
+def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, where: str, workdir: Path) -> Source:
+    """The records in the order of their file, with the columns of their unit's row behind their own.
+
+    Guarantee: a unit's records get the first row with its id, whose values follow from the rows of this unit in both
+        tables alone; where there is none, or a record has no id, the columns are missing. Ids mean the same unit in
+        both tables under `unit.rules`, so that a row belongs to one unit. No value makes it fail.
+    Args:
+        units: one row for each unit; rows of units without a record are left out.
+        ids: the column of `units` that names the unit; it is not taken over.
+        where: the setting that names `units`, for messages.
+        workdir: for a copy of both; a folder with mode 0700, which lasts as long as the table is read.
+    Raises:
+        UserError: no such column of ids, or a column that both tables have, from their heads alone; a malformed file,
+            a full disk.
+    """
+    _check_heads(records, units, ids, where)
+    private_folder(workdir)
+    units = by_column(units, workdir)
+    copy_units(records, unit, workdir / OF_RECORDS, contents=None)
+    copy_units(units, replace(unit, column=ids), workdir / OF_UNITS, contents=None)
+    theirs = [i for i, name in enumerate(units.names) if name != ids]
+    names = (*records.names, *(units.names[i] for i in theirs))
+    joined, path = _joined(records, units, theirs, workdir), workdir / JOINED
+    with records.connect() as engine:
+        engine.execute(f"COPY ({joined}) TO {literal(str(path))} (FORMAT parquet, {COPIED})")
+    relation = f"read_parquet({listed([path])}, hive_partitioning = false)"
+    types = (*records.types, *(units.types[i] for i in theirs))
+    states = records.states + units.states
+    both = replace(records, names=names, types=types, relation=relation, header="", parts=(), states=states)
+    _check_types(both)
+    return both
+
+
+def units_told(source: Source, workdir: Path) -> UnitsTold:
+    """How the tables fit that were joined in a folder; arguments as of `with_units`. NOT private."""
+    records, units = (
+        f"(SELECT unit, count(*) AS n FROM {_numbered(workdir / name)} WHERE unit IS NOT NULL GROUP BY unit)"
+        for name in (OF_RECORDS, OF_UNITS)
+    )
+    lost = f"SELECT count(*), coalesce(sum(n), 0)::BIGINT FROM {records} ANTI JOIN {units} USING (unit)"
+    idle = f"SELECT count(*) FROM {units} ANTI JOIN {records} USING (unit)"
+    twice = f"SELECT count(*) FROM {units} WHERE n > 1"
+    nameless = f"SELECT count(*) FROM {_numbered(workdir / OF_UNITS)} WHERE unit IS NULL"
+    told = [int(n) for sql in (lost, idle, twice, nameless) for n in source.lines(sql)[0]]
+    return UnitsTold(*told)
+
+
+def _joined(records: Source, units: Source, theirs: Sequence[int], workdir: Path) -> str:
+    """SQL for the records in their order; row numbers are those of the files."""
+    own = [f"c{i}" for i in range(len(records.names))]
+    further = [f"c{len(own) + place}" for place in range(len(theirs))]
+    number = "row_number() OVER () - 1"
+    rows = f"SELECT {', '.join([*own, f'{number} AS place'])} FROM {records.relation}"
+    taken = [f"c{i} AS {name}" for i, name in zip(theirs, further, strict=True)]
+    persons = f"SELECT {', '.join([*taken, f'{number} AS first'])} FROM {units.relation}"
+    firsts = f"SELECT unit, min(file_row_number) AS first FROM {_numbered(workdir / OF_UNITS)} "
+    firsts += "WHERE unit IS NOT NULL GROUP BY unit"
+    owners = f"SELECT file_row_number AS place, first FROM {_numbered(workdir / OF_RECORDS)} "
+    owners += f"LEFT JOIN ({firsts}) USING (unit)"
+    both = f"({rows}) JOIN ({owners}) USING (place) LEFT JOIN ({persons}) USING (first)"
+    return f"SELECT {', '.join([*own, *further])} FROM {both} ORDER BY place"
+
+
+def _numbered(path: Path) -> str:
+    return f"read_parquet({listed([path])}, file_row_number = true, hive_partitioning = false)"
+
+
+def _check_heads(records: Source, units: Source, ids: str, where: str) -> None:
+    units.index(ids, where=f"{where}.id")
+    unit_id(units, PrivacyUnit(ids))
+    if both := [name for name in units.names if name != ids and name in records.names]:
+        problem = f"the column {both[0]!r} stands in both {records.path.name} and {units.path.name}"
+        fix = "a column in one of the two tables, besides the id: drop it from one, or rename it"
+        raise UserError(problem, where=f"{where}.path", fix=fix)
+
+
+def _check_types(both: Source) -> None:
+    """A copy holds each column as the type that its table has; of one that is empty by its type, any will do."""
+    copied = [str(row[1]) for row in both.lines(f"DESCRIBE SELECT * FROM {both.relation}")]
+    for name, own, other in zip(both.names, both.types, copied, strict=True):
+        if own not in (other, DURATION, '"NULL"'):
+            fix = "the column as another type, for example text"
+            raise UserError(f"{name!r} is of the type {own}, which is not copied", where=str(both.path), fix=fix)

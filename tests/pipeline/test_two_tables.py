@@ -1,0 +1,183 @@
+"""Runs on two tables, records and one row per person: as on one table that was joined before, and total in odd ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pipeline
+from mechanisms.public.errors import UserError
+from tests.pipeline.conftest import command
+from tests.pipeline.test_whole_persons import SCHEMA, UNIT, stays
+
+FAST = ("selection=oneway", "synthesis=independent", "privacy.delta=1e-6", "evaluation.enabled=false")
+TWO = ("data=table", "data.path=stays.csv", "data.schema=stays.yaml", "data.units.path=people.csv", "data.units.id=id")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stays without sex and town, which stand in a table of people; and the same as one table."""
+    monkeypatch.chdir(tmp_path)
+    whole = stays(150)
+    whole.to_csv("whole.csv", index=False)
+    whole.drop(columns=["sex", "town"]).to_csv("stays.csv", index=False)
+    people = whole.drop_duplicates("patient")[["town", "patient", "sex"]].rename(columns={"patient": "id"})
+    people.sample(frac=1, random_state=2).to_csv("people.csv", index=False)
+    Path("stays.yaml").write_text(SCHEMA + UNIT)
+    return tmp_path
+
+
+def names_of(folder: Path) -> set[str]:
+    return {p.name for p in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_two_tables_are_as_good_as_one_that_was_joined_before(place: Path, suffix: str) -> None:
+    people = pd.read_csv("people.csv")
+    file = f"folk.{suffix}"
+    people.to_parquet(file) if suffix == "parquet" else people.to_csv(file, index=False)
+    fixed = (*FAST, "privacy.noise_seed=4", "synthesis.seed=5")
+    assert command("run", *TWO, f"data.units.path={file}", *fixed, "hydra.run.dir=two") == 0
+    assert command("run", *TWO, "data.units.path=null", "data.path=whole.csv", *fixed, "hydra.run.dir=one") == 0
+    one, two = (Path(n, "release") for n in ("one", "two"))
+    assert (two / "synthetic.csv").read_bytes() == (one / "synthetic.csv").read_bytes()
+    for name in ("measurements/index.json", "schema.yaml"):
+        assert (two / name).read_bytes() == (one / name).read_bytes()
+    assert not {"joined.parquet", "unit-ids.parquet", "record-ids.parquet"} & names_of(place)
+    facts = [json.loads(Path(n, "internal/manifest.json").read_text())["data"] for n in ("one", "two")]
+    assert [f.count("+") for f in facts] == [0, 1]
+
+
+def test_the_scores_of_a_run_and_of_the_command_read_both(place: Path, capsys) -> None:
+    scored = ("evaluation.enabled=true", "evaluation.metrics=[tvd]", "privacy.epsilon=30")
+    assert command("run", *TWO, *FAST, *scored, "hydra.run.dir=out") == 0
+    assert command("verify", "from=out/release") == 0
+    table = "synthetic=out/release/synthetic.csv"
+    own = ("units.path=people.csv", "units.id=id", "metrics=[tvd]")
+    assert command("score", "real=stays.csv", table, *own, "output=two.json") == 0
+    assert command("score", "real=whole.csv", table, "metrics=[tvd]", "output=one.json") == 0
+    one, two = (json.loads(Path(f"{n}.json").read_text())["tvd"] for n in ("one", "two"))
+    assert one == two
+    card = pipeline.score(pd.read_csv("stays.csv"), "out/release/synthetic.csv", "stays.yaml", metrics=["tvd"],
+                          units=pd.read_csv("people.csv"), **{"units.id": "id"})  # fmt: skip
+    again = pipeline.score("whole.csv", "out/release/synthetic.csv", "stays.yaml", metrics=["tvd"])
+    assert card.to_json()["tvd"] == again.to_json()["tvd"]
+    capsys.readouterr()
+    assert command("score", "real=stays.csv", table, *own, "schema=none") == 1
+    assert "no column to join by" in capsys.readouterr().err
+
+
+def test_a_frame_of_units_stands_beside_a_frame_of_records(place: Path) -> None:
+    settings = {"selection": "oneway", "synthesis": "independent", "quiet": True, "delta": 1e-6, "epsilon": 30}
+    people = pd.read_csv("people.csv").assign(note="not read")
+    release = pipeline.fit(pd.read_csv("stays.csv"), "stays.yaml", units=people, **{"data.units.id": "id"}, **settings)
+    frame = release.sample(200)
+    assert {"sex", "town", "patient"} <= {*frame.columns}
+    real = pd.read_csv("people.csv").town.value_counts(normalize=True)
+    assert abs(frame.groupby("patient").town.first().value_counts(normalize=True) - real).max() < 0.2
+    with pytest.raises(UserError, match="no column 'patient'"):
+        pipeline.fit(pd.read_csv("stays.csv"), "stays.yaml", units=people, **settings)
+
+
+def test_check_tells_what_does_not_fit_and_nothing_fails(place: Path, capsys) -> None:
+    people = pd.read_csv("people.csv")
+    more = pd.DataFrame({"town": ["A", "B", "C"], "id": ["new", people.id[3], None], "sex": ["f", "f", "m"]})
+    pd.concat([people[people.id != "p7"], more]).to_csv("people.csv", index=False)
+    stayed = int((pd.read_csv("stays.csv").patient == "p7").sum())
+    assert command("check", *TWO) == 0
+    said = capsys.readouterr().out
+    of = "table of units 'people.csv': "
+    for line in (
+        f"1 units ({stayed} records) have no row: its columns are missing",
+        "1 units have a row and no record: they are not read",
+        "1 units have several rows: the first one counts",
+        "1 rows have no id: they are not read",
+    ):
+        assert of + line in said
+    Path("stays.yaml").write_text(SCHEMA.replace("[f, m], missing: false", "[f, m]") + UNIT)
+    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 0
+
+
+def test_a_table_of_units_without_rows_leaves_its_columns_missing(place: Path) -> None:
+    Path("people.csv").write_text("id,sex,town\n")
+    open_columns = SCHEMA.replace("[f, m], missing: false", "[f, m]").replace("[A, B, C], missing: false", "[A, B, C]")
+    Path("stays.yaml").write_text(open_columns + UNIT)
+    assert command("run", *TWO, *FAST, "privacy.epsilon=100", "hydra.run.dir=out") == 0
+    frame = pd.read_csv("out/release/synthetic.csv")
+    assert frame.sex.isna().mean() > 0.9
+
+
+def test_a_draft_reads_both(place: Path, capsys) -> None:
+    both = ("stays.csv", "units.path=people.csv", "units.id=id")
+    assert command("schema", *both, "privacy.unit=patient") == 0
+    draft = capsys.readouterr().out
+    assert all(f"{name}:" in draft for name in ("ward", "town", "sex"))
+    assert command("schema", *both) == 1
+    assert "no column to join by" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "said"),
+    [
+        (["data.units.path=none.csv"], "none.csv", ""),
+        (["data.units.id=key"], "data.units.id", "no column 'key' in people.csv"),
+        (["data.units.path=stays.csv", "data.units.id=patient"], "data.units.path", "'day' stands in both"),
+        (["engine=spark"], "engine", "duckdb"),
+        (["data.schema=plain.yaml"], "data.units", "each record is a unit"),
+        (["experiment=nist2021_sprint1"], "data.units", "an experiment reads one table"),
+        (["data=demo", "data.path=null", "data.schema=demo", "privacy.unit=caller_id"], "data.units", "of one's own"),
+    ],
+)
+def test_mistakes_are_told_before_any_charge(place: Path, capsys, change, where, said) -> None:
+    Path("plain.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
+    assert command("run", *TWO, *change, *FAST, "hydra.run.dir=out") == 1
+    error = capsys.readouterr().err
+    assert where in error and said in error
+    assert not Path("out/internal/ledger.jsonl").exists()
+
+
+def test_a_column_of_ids_is_enough_without_a_unit_in_the_schema(place: Path) -> None:
+    Path("plain.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
+    unit = ("data.schema=plain.yaml", "privacy.unit=patient", "privacy.max_records=5", "privacy.epsilon=30")
+    assert command("run", *TWO, *unit, *FAST, "hydra.run.dir=out") == 0
+    real, frame = (pd.read_csv(n).town.value_counts(normalize=True) for n in ("whole.csv", "out/release/synthetic.csv"))
+    assert abs(real - frame).max() < 0.1
+
+
+def test_a_rehearsal_opens_neither(place: Path, capsys) -> None:
+    asked = ("data.schema=stays.yaml", "selection=oneway", "synthesis=independent", "plan.rows=200")
+    assert command("rehearse", *asked, "data.units.path=people.csv", "hydra.run.dir=r") == 1
+    assert "opens no table" in capsys.readouterr().err
+    assert command("rehearse", *asked, "data.units.id=id", "hydra.run.dir=r") == 0
+
+
+def test_a_run_goes_on_with_the_same_two_tables_alone(place: Path, capsys) -> None:
+    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 0
+    shutil.rmtree("out/release")
+    text = Path("people.csv").read_text()
+    Path("people.csv").write_text(text + "A,someone,f\n")
+    assert command("run", *TWO, *FAST, "hydra.run.dir=out", "resume=true") == 1
+    assert "data" in capsys.readouterr().err
+    Path("people.csv").write_text(text)
+    assert command("run", *TWO, *FAST, "hydra.run.dir=out", "resume=true") == 0
+
+
+def test_the_jobs_of_a_sweep_join_both_and_skip_only_what_is_the_same(place: Path, capsys) -> None:
+    sweep = ("run", "-m", *TWO, *FAST, "privacy.epsilon=5,50", "hydra.sweep.dir=sweep")
+    assert command(*sweep) == 0
+    assert len(list(Path("sweep").glob("*/release/synthetic.csv"))) == 2
+    assert not {"joined.parquet"} & names_of(place)
+    capsys.readouterr()
+    assert command(*sweep, "resume=true") == 0
+    Path("people.csv").write_text(Path("people.csv").read_text() + "A,someone,f\n")
+    assert command(*sweep, "resume=true") != 0
+
+
+def test_a_schema_is_not_confirmed_by_the_table_of_units(place: Path, capsys) -> None:
+    Path("stays.yaml").write_text(SCHEMA.replace("invented for a test", "people.csv") + UNIT)
+    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 1
+    assert "people.csv" in capsys.readouterr().err
