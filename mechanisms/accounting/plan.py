@@ -19,7 +19,7 @@ from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
-from mechanisms.public.persons.questions import PersonQuestion
+from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Norm

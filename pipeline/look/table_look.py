@@ -40,7 +40,6 @@ from pipeline.look.column_look import (
     moved,
     unlisted_hint,
 )
-from pipeline.look.person_look import persons_look
 from pipeline.look.reading_look import gaps_among_numbers, other_words, read_wrongly, rows_of_totals, shapes_of
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
@@ -148,20 +147,18 @@ def look_at(
     seen = _seen(source, schema)
     encoded, at_most = (coded, report), bar.at_most
     columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
-    units, warned = units_look(source, schema, unit, seen, report.rows, bar)
-    persons, asked = persons_look(source, schema, unit, coded)
+    units, warned = units_look(source, schema, unit, seen, coded, bar)
     hints = [
         *_one_to_one(total, coded),
         *_unlisted(source, schema),
         *units,
-        *persons,
         *_conflicts(source, coded, schema, workdir),
     ]
     return TableLook(
         report.rows,
         source.names,
         columns,
-        (*_broken(source, schema, coded), *rows_of_totals(source), *warned, *asked),
+        (*_broken(source, schema, coded), *rows_of_totals(source), *warned),
         tuple(hints),
         at_most,
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.doubts import CUT_SHORT, cut_short
@@ -18,6 +19,7 @@ from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, gap_w
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.reading_look import compact_days
+from pipeline.look.unit_block_look import persons_look
 
 #: Of so many ids, those with the most records, texts that look like none are told.
 LOOKED_AT = 1000
@@ -33,6 +35,21 @@ class LossBar(NamedTuple):
 
 
 def units_look(
+    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, Seen], coded: CodedTable, bar: LossBar
+) -> tuple[list[str], list[str]]:
+    """What is said of units, and of the whole persons that a schema declares.
+
+    Args:
+        coded: the rows as codes of the schema's columns.
+    Returns:
+        Hints, and warnings.
+    """
+    hints, warned = _of_units(source, schema, unit, seen, coded.rows, bar)
+    persons, asked = persons_look(source, schema, unit, coded)
+    return [*hints, *persons], [*warned, *asked]
+
+
+def _of_units(
     source: Source,
     schema: Schema,
     unit: PrivacyUnit,

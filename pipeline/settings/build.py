@@ -11,9 +11,9 @@ from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.asked import questions_of as person_questions
-from mechanisms.public.persons.asked import with_shares
-from mechanisms.public.persons.questions import PersonQuestion
+from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
+from mechanisms.public.persons.asked_of_persons import with_shares
+from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.table_schema import Schema

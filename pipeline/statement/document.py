@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.persons.questions import PERSONS
+from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.rules.unit_histogram import UNITS

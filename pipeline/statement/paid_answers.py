@@ -19,8 +19,8 @@ from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS, RECORDS, S
 from mechanisms.public.discovery.wanted import VALUES, Wanted
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.persons.asked import questions_of as person_questions
-from mechanisms.public.persons.questions import by_label
+from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
+from mechanisms.public.persons.person_questions import by_label
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import PERSONS, load_measurements, load_released_schema

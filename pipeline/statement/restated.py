@@ -16,7 +16,7 @@ from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.persons.questions import PERSONS
+from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.rules.unit_histogram import UNITS

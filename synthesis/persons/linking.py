@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.persons.features import Kind
+from mechanisms.public.persons.person_features import Trait
+from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.questions import person_questions
 from mechanisms.public.persons.tally import WHOLE, Ints, Persons, Sheet, by_question, sheet_of, tally
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
@@ -148,8 +148,8 @@ def _opened(
     known = int((token_times >= 0).sum())
     widest = 0 if time is None else int(world.bins.max(initial=0))
     bin_begins = np.searchsorted(world.bins[world.token_rows], np.arange(widest + 2)).astype(np.int64)
-    same = [t.asked.question.features[1].column for t in targets if Kind.SAME in t.asked.kinds()]
-    means = sorted((t for t in targets if Kind.MEAN in t.asked.kinds()), key=lambda t: -t.signal)
+    same = [t.asked.question.features[1].column for t in targets if Trait.SAME in t.asked.kinds()]
+    means = sorted((t for t in targets if Trait.MEAN in t.asked.kinds()), key=lambda t: -t.signal)
     level_names = [t.asked.question.features[1].column for t in means]
     likes = list(dict.fromkeys([*same, *level_names]))
     groups = _groups(targets, sizes)
@@ -226,7 +226,7 @@ def _goals(targets: Sequence[PersonTarget], sheet: Sheet, world: _World, sizes: 
 
 def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.Generator) -> Ints:
     """Times between records, as often as they are goals."""
-    target = next((t for t in targets if Kind.GAP in t.asked.kinds()), None)
+    target = next((t for t in targets if Trait.GAP in t.asked.kinds()), None)
     if target is None or time is None or not target.wanted.sum() > 0:
         return np.zeros(0, np.int64)
     cells = target.wanted.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.features import Kind, difference_starts, resolution
-from mechanisms.public.persons.features import times_of as whole_times
+from mechanisms.public.persons.person_features import Trait, difference_starts, resolution
+from mechanisms.public.persons.person_features import times_of as whole_times
 from mechanisms.public.persons.tally import Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
@@ -31,7 +31,7 @@ CORRECTIONS = 8
 WALKS = 8
 
 
-def target_of(targets: Sequence[PersonTarget], *kinds: Kind) -> PersonTarget | None:
+def target_of(targets: Sequence[PersonTarget], *kinds: Trait) -> PersonTarget | None:
     """The first target whose features are of these kinds."""
     return next((t for t in targets if t.asked.kinds() == kinds), None)
 
@@ -45,7 +45,8 @@ def drawn_constants(
         sums, weights = [np.ones(size)], [1e-12]
         for one in asked:
             axis = next(
-                (i for i, f in enumerate(one.question.features) if f.kind is Kind.CONSTANT and f.column == name), -1
+                (i for i, f in enumerate(one.question.features) if f.kind is Trait.CONSTANT and f.column == name),
+                -1,
             )
             if one.question.level == "persons" and axis >= 0 and one.values.shape[axis] == size:
                 axes = tuple(i for i in range(one.values.ndim) if i != axis)
@@ -65,7 +66,8 @@ def stays(
         times: (records,) of each slot.
     """
     same = next(
-        (t for t in targets if Kind.SAME in t.asked.kinds() and t.asked.question.features[1].column == column), None
+        (t for t in targets if Trait.SAME in t.asked.kinds() and t.asked.question.features[1].column == column),
+        None,
     )
     if same is None or times.size == 0:
         return np.zeros(times.size, np.bool_)
@@ -132,7 +134,10 @@ def planned_times(
     """
     sizes, records = np.diff(starts), int(starts[-1])
     owners = np.repeat(np.arange(sizes.size), sizes)
-    first, span = target_of(targets, Kind.RECORDS, Kind.FIRST), target_of(targets, Kind.RECORDS, Kind.SPAN)
+    first, span = (
+        target_of(targets, Trait.RECORDS, Trait.FIRST),
+        target_of(targets, Trait.RECORDS, Trait.SPAN),
+    )
     if time is None or known.size == 0 or (first is None and span is None):
         return np.asarray(rng.random(records))
     low, high = (whole_times(b, time).astype(np.float64) for b in bin_bounds(time))
@@ -189,7 +194,7 @@ def _walk(
     """Time since the first for each slot: of several walks by wanted gaps the one that ends nearest to the span."""
     records, place = owners.size, np.arange(owners.size) - starts[owners]
     even = length[owners] * place / np.maximum(np.diff(starts)[owners] - 1, 1)
-    target = next((t for t in targets if Kind.GAP in t.asked.kinds()), None)
+    target = next((t for t in targets if Trait.GAP in t.asked.kinds()), None)
     if target is None:
         return np.asarray(even)
     edges = gap_edges(target.asked.columns[target.asked.question.features[-1].column])

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.features import Kind, is_ordered
-from mechanisms.public.persons.questions import PersonQuestion, by_label
+from mechanisms.public.persons.person_features import Trait, is_ordered
+from mechanisms.public.persons.person_questions import PersonQuestion, by_label
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
 
@@ -33,22 +33,22 @@ class Asked:
     possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
     columns: Mapping[str, Column]
 
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[Trait, ...]:
         return tuple(f.kind for f in self.question.features)
 
     @property
     def by_size(self) -> bool:
         """Whether the rows are groups of sizes."""
-        return self.question.features[0].kind is Kind.RECORDS and len(self.question.features) > 1
+        return self.question.features[0].kind is Trait.RECORDS and len(self.question.features) > 1
 
     def lines(self) -> list[int]:
         """Along each axis behind that of sizes, how many cells lie on a line."""
         lines = []
         for feature in self.question.features[self.by_size :]:
             column = self.columns.get(feature.column)
-            if feature.kind in (Kind.SPAN, Kind.GAP, Kind.MEAN):
+            if feature.kind in (Trait.SPAN, Trait.GAP, Trait.MEAN):
                 lines.append(feature.size - 1)
-            elif feature.kind is Kind.DISTINCT:
+            elif feature.kind is Trait.DISTINCT:
                 lines.append(feature.size)
             else:
                 special = 0 if column is None else column.size - column.value_codes
@@ -76,20 +76,20 @@ def _possible(question: PersonQuestion, columns: Mapping[str, Column]) -> NDArra
     sizes = question.features[0]
     for axis, feature in enumerate(question.features):
         last = np.moveaxis(open_cells, axis, -1)
-        if feature.kind in (Kind.SPAN, Kind.GAP) and not columns[feature.column].missing:
+        if feature.kind in (Trait.SPAN, Trait.GAP) and not columns[feature.column].missing:
             last[..., -1] = False
-        if feature.kind is Kind.MEAN and columns[feature.column].size == columns[feature.column].value_codes:
+        if feature.kind is Trait.MEAN and columns[feature.column].size == columns[feature.column].value_codes:
             last[..., -1] = False
-        if sizes.kind is not Kind.RECORDS or axis == 0:
+        if sizes.kind is not Trait.RECORDS or axis == 0:
             continue
         for group in range(sizes.size):
             most = max(n for n, g in enumerate(sizes.groups, start=1) if g == group)
             row = np.moveaxis(open_cells[group], axis - 1, -1)
-            if feature.kind is Kind.DISTINCT:
+            if feature.kind is Trait.DISTINCT:
                 row[..., most:] = False
-            if feature.kind is Kind.SPAN and most == 1:
+            if feature.kind is Trait.SPAN and most == 1:
                 row[..., 1:-1] = False
-    if question.level == "steps" and sizes.kind is Kind.RECORDS:
+    if question.level == "steps" and sizes.kind is Trait.RECORDS:
         open_cells[[max(n for n, g in enumerate(sizes.groups, start=1) if g == i) == 1 for i in range(sizes.size)]] = (
             False
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.features import Kind
+from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.tally import Ints
 from synthesis.persons.person_answers import Asked
 
@@ -24,7 +24,7 @@ def persons_by_size(asked: Sequence[Asked], most: int, records: int) -> Ints:
 
     Edge cases: without a histogram, or where nothing in it is above 0, each record is a person of its own.
     """
-    own = next((a for a in asked if a.kinds() == (Kind.RECORDS,)), None)
+    own = next((a for a in asked if a.kinds() == (Trait.RECORDS,)), None)
     counts = np.zeros(most, np.int64)
     if own is None or not (own.values > 0).any() or most == 1 or records == 0:
         counts[0] = records

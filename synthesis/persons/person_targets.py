@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.features import Kind
+from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.tally import Ints
 from synthesis.persons.person_answers import Asked
 from synthesis.persons.shrinkage import WIDTHS, likeliest, neighbours, smoothed
@@ -40,15 +40,15 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
     targets = []
     for one, start in zip(asked, base, strict=True):
         signal = _signal(one, start.reshape(one.values.shape))
-        if one.kinds() == (Kind.RECORDS,) or signal < SIGNAL:
+        if one.kinds() == (Trait.RECORDS,) or signal < SIGNAL:
             continue
         wanted, variance = (
             _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
         )
         targets.append(PersonTarget(one, wanted.ravel(), variance.ravel(), signal))
-    for span in (t for t in targets if t.asked.kinds() == (Kind.RECORDS, Kind.SPAN)):
+    for span in (t for t in targets if t.asked.kinds() == (Trait.RECORDS, Trait.SPAN)):
         targets = [
-            _within_spans(t, span, by_size) if Kind.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
+            _within_spans(t, span, by_size) if Trait.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
         ]
     return targets
 

@@ -46,7 +46,7 @@ POINTS = {
     "residual's distance": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_distance",
     "histogram's sensitivity": "mechanisms.public.rules.unit_histogram:RecordsPerUnit.sensitivity",
     "tally": "mechanisms.public.persons.tally:tally",
-    "sensitivity of persons": "mechanisms.public.persons.questions:PersonQuestion.sensitivity",
+    "sensitivity of persons": "mechanisms.public.persons.person_questions:PersonQuestion.sensitivity",
     "constants of persons": "mechanisms.sensitive.person_counts:_constants",
     "scores": "mechanisms.sensitive.private_choice:distance_scores",
     "measure plan": "pipeline.measuring.rounds:measure_plan",

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.features import DISTINCT, Feature, Kind, difference_starts, times_of
+from mechanisms.public.persons.person_features import DISTINCT, Feature, Trait, difference_starts, times_of
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, stands_where
 from mechanisms.public.persons.person_unit import parse_person_unit
-from mechanisms.public.persons.questions import PersonQuestion, person_questions, stands_where
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, tally
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.units import Neighbouring
@@ -73,24 +73,24 @@ def cell(feature: Feature, sex: int, own: list[dict[str, int]], i: int) -> int:
 
     codes = [r[feature.column] for r in own] if feature.column in SIZES else []
     match feature.kind:
-        case Kind.RECORDS:
+        case Trait.RECORDS:
             return feature.groups[min(len(own), len(feature.groups)) - 1]
-        case Kind.CONSTANT:
+        case Trait.CONSTANT:
             return feature.groups[sex]
-        case Kind.FIRST:
+        case Trait.FIRST:
             return feature.groups[codes[0]]
-        case Kind.SPAN:
+        case Trait.SPAN:
             return between(own[0]["time"], own[-1]["time"])
-        case Kind.DISTINCT:
+        case Trait.DISTINCT:
             return min(len(set(codes)), feature.size) - 1
-        case Kind.MEAN:
+        case Trait.MEAN:
             values = [c for c in codes if c < feature.groups[0]]
             return sum(values) * (feature.size - 1) // (len(values) * feature.groups[0]) if values else feature.size - 1
-        case Kind.VALUE:
+        case Trait.VALUE:
             return feature.groups[codes[i]]
-        case Kind.NEXT:
+        case Trait.NEXT:
             return feature.groups[codes[i + 1]]
-        case Kind.SAME:
+        case Trait.SAME:
             return int(codes[i] == codes[i + 1])
     return between(own[i]["time"], own[i + 1]["time"])
 
@@ -141,7 +141,13 @@ def test_sensitivities_do_not_grow_with_the_clip(relation: str, l1: float, l2: f
 def test_every_feature_stands_at_its_level_and_within_its_size() -> None:
     assert all(stands_where(q) for q in QUESTIONS)
     for feature in (f for q in QUESTIONS for f in q.features):
-        if feature.kind in {Kind.VALUE, Kind.NEXT, Kind.FIRST, Kind.CONSTANT, Kind.RECORDS}:
+        if feature.kind in {
+            Trait.VALUE,
+            Trait.NEXT,
+            Trait.FIRST,
+            Trait.CONSTANT,
+            Trait.RECORDS,
+        }:
             assert set(feature.groups) == set(range(feature.size)), feature.label
 
 

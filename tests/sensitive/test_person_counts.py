@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.persons.asked import questions_of
+from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.sensitive.contribution import PrivacyUnit

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
-from mechanisms.public.persons.features import Kind
-from mechanisms.public.persons.questions import LEVELS, PersonQuestion
+from mechanisms.public.persons.person_features import Trait
+from mechanisms.public.persons.person_questions import LEVELS, PersonQuestion
 from mechanisms.public.units import WEIGHT_BITS
 
 Ints = NDArray[np.int64]
-#: The numbers of `Kind` and of LEVELS as the loops know them.
-RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Kind)
+#: The numbers of `Trait` and of LEVELS as the loops know them.
+RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Trait)
 OF_PERSON, OF_RECORDS, OF_STEPS = range(len(LEVELS))
 #: A person's weight.
 WHOLE = 1 << WEIGHT_BITS
@@ -68,9 +68,9 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
     """The arrays of questions."""
     every = [f for q in questions for f in q.features]
     columns = tuple(
-        dict.fromkeys(f.column for f in every if f.kind not in {Kind.RECORDS, Kind.CONSTANT, Kind.SPAN, Kind.GAP})
+        dict.fromkeys(f.column for f in every if f.kind not in {Trait.RECORDS, Trait.CONSTANT, Trait.SPAN, Trait.GAP})
     )
-    constants = tuple(dict.fromkeys(f.column for f in every if f.kind is Kind.CONSTANT))
+    constants = tuple(dict.fromkeys(f.column for f in every if f.kind is Trait.CONSTANT))
     rows: list[tuple[int, ...]] = []
     features: list[tuple[int, ...]] = []
     groups: list[int] = []
@@ -83,7 +83,7 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
             strides.append(stride)
             stride *= feature.size
         for feature, step in zip(question.features, reversed(strides), strict=True):
-            names = constants if feature.kind is Kind.CONSTANT else columns
+            names = constants if feature.kind is Trait.CONSTANT else columns
             place = names.index(feature.column) if feature.column in names else -1
             features.append((int(feature.kind), place, len(groups), len(feature.groups), feature.size, step))
             groups += feature.groups

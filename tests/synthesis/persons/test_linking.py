@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
-from mechanisms.public.persons.features import times_of
+from mechanisms.public.persons.person_features import times_of
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.questions import PersonQuestion, person_questions
 from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, sheet_of, tally
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal

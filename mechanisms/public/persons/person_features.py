@@ -23,7 +23,7 @@ DIFFERENCES = 20
 HOUR = 3600
 
 
-class Kind(enum.IntEnum):
+class Trait(enum.IntEnum):
     """What a feature is; `tally` computes each by its number."""
 
     RECORDS = 0  # how many records the person has
@@ -39,7 +39,16 @@ class Kind(enum.IntEnum):
 
 
 #: The features that belong to a person, whatever record is looked at.
-OF_PERSONS = frozenset({Kind.RECORDS, Kind.CONSTANT, Kind.FIRST, Kind.SPAN, Kind.DISTINCT, Kind.MEAN})
+OF_PERSONS = frozenset(
+    {
+        Trait.RECORDS,
+        Trait.CONSTANT,
+        Trait.FIRST,
+        Trait.SPAN,
+        Trait.DISTINCT,
+        Trait.MEAN,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Feature:
         size: how many cells.
     """
 
-    kind: Kind
+    kind: Trait
     column: str
     groups: tuple[int, ...]
     size: int
@@ -63,20 +72,20 @@ class Feature:
     @property
     def label(self) -> str:
         """How plans and statements name it."""
-        word = {Kind.RECORDS: "records", Kind.CONSTANT: "", Kind.VALUE: ""}.get(self.kind, self.kind.name.lower())
+        word = {Trait.RECORDS: "records", Trait.CONSTANT: "", Trait.VALUE: ""}.get(self.kind, self.kind.name.lower())
         return f"{word} {self.column}".strip()
 
 
 def sizes(most: int, *, every: bool = False) -> Feature:
     """The number of records of a person, up to `most`: each number for itself, or in groups that grow."""
     if every:
-        return Feature(Kind.RECORDS, "", tuple(range(most)), most)
+        return Feature(Trait.RECORDS, "", tuple(range(most)), most)
     starts = [s for s in SIZES if s <= most]
     cells = np.searchsorted(starts, np.arange(1, most + 1), side="right") - 1
-    return Feature(Kind.RECORDS, "", tuple(map(int, cells)), len(starts))
+    return Feature(Trait.RECORDS, "", tuple(map(int, cells)), len(starts))
 
 
-def of_values(kind: Kind, column: Column, most: int) -> Feature | None:
+def of_values(kind: Trait, column: Column, most: int) -> Feature | None:
     """The value of a column in at most `most` groups, *other* and *missing* for themselves; None where none can be.
 
     Values of ordered columns share a group with their neighbours; others stand alone.
@@ -96,20 +105,20 @@ def is_ordered(column: Column) -> bool:
 
 def mean_of(column: Column) -> Feature:
     """The mean code of a person's values, in cells of equal width; the last cell: no record has a value."""
-    return Feature(Kind.MEAN, column.name, (column.value_codes,), min(column.value_codes, MEANS) + 1)
+    return Feature(Trait.MEAN, column.name, (column.value_codes,), min(column.value_codes, MEANS) + 1)
 
 
 def distinct_of(column: Column) -> Feature:
     """How many distinct codes a person has, 1 to DISTINCT, more under the last."""
-    return Feature(Kind.DISTINCT, column.name, (), min(column.size, DISTINCT))
+    return Feature(Trait.DISTINCT, column.name, (), min(column.size, DISTINCT))
 
 
 def same_of(column: Column) -> Feature:
     """Whether a record and the next one have the same code: 0 no, 1 yes."""
-    return Feature(Kind.SAME, column.name, (), 2)
+    return Feature(Trait.SAME, column.name, (), 2)
 
 
-def difference(kind: Kind, column: Column) -> Feature:
+def difference(kind: Trait, column: Column) -> Feature:
     """A difference of times in cells that grow; the last cell: a time is missing."""
     starts = difference_starts(column)
     return Feature(kind, column.name, starts, len(starts) + 1)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, Literal
 
-from mechanisms.public.persons.features import (
+from mechanisms.public.persons.person_features import (
     GROUPS,
     OF_PERSONS,
     Feature,
-    Kind,
+    Trait,
     difference,
     distinct_of,
     is_ordered,
@@ -67,9 +67,9 @@ class PersonQuestion:
     def part(self) -> float:
         """Its part of the persons' budget beside the other questions: sizes, times and what stays weigh most."""
         kinds = {f.kind for f in self.features}
-        if Kind.NEXT in kinds:
+        if Trait.NEXT in kinds:
             return 0.25
-        return 1.0 if kinds & {Kind.MEAN, Kind.CONSTANT} else 2.0
+        return 1.0 if kinds & {Trait.MEAN, Trait.CONSTANT} else 2.0
 
     @property
     def event(self) -> str:
@@ -131,25 +131,25 @@ def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[
         yield PersonQuestion("persons", (a, b))
     for column, _ in beside:
         for other in others:
-            few, value = of_values(Kind.CONSTANT, column, GROUPS), of_values(Kind.VALUE, other, GROUPS)
+            few, value = of_values(Trait.CONSTANT, column, GROUPS), of_values(Trait.VALUE, other, GROUPS)
             if few is not None and value is not None:
                 yield PersonQuestion("records", (few, value))
 
 
 def _every(column: Column) -> Feature:
     """A constant with a cell for each of its codes."""
-    return Feature(Kind.CONSTANT, column.name, tuple(range(column.size)), column.size)
+    return Feature(Trait.CONSTANT, column.name, tuple(range(column.size)), column.size)
 
 
 def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) -> Iterator[PersonQuestion]:
     """What changes within a person: its level, its variety, and what stays from one record to the next."""
     gap = None
     if time is not None:
-        gap = difference(Kind.GAP, time)
-        first = of_values(Kind.FIRST, time, time.value_codes)
+        gap = difference(Trait.GAP, time)
+        first = of_values(Trait.FIRST, time, time.value_codes)
         assert first is not None, "times are ordered"
         yield PersonQuestion("persons", (group, first))
-        yield PersonQuestion("persons", (group, difference(Kind.SPAN, time)))
+        yield PersonQuestion("persons", (group, difference(Trait.SPAN, time)))
     same = [c for c in moving if not is_ordered(c) and c.size > GROUPS]
     for column in same:
         yield PersonQuestion("steps", (group, same_of(column), *([] if gap is None else [gap])))
@@ -158,7 +158,7 @@ def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) ->
     for column in moving:
         yield PersonQuestion("persons", (group, mean_of(column) if is_ordered(column) else distinct_of(column)))
         if column not in same:
-            value, following = of_values(Kind.VALUE, column, GROUPS), of_values(Kind.NEXT, column, GROUPS)
+            value, following = of_values(Trait.VALUE, column, GROUPS), of_values(Trait.NEXT, column, GROUPS)
             assert value is not None and following is not None, "ordered, or few"
             yield PersonQuestion("steps", (value, following))
 
@@ -170,5 +170,9 @@ def by_label(questions: Sequence[PersonQuestion]) -> Mapping[tuple[str, ...], Pe
 
 def stands_where(question: PersonQuestion) -> bool:
     """Whether its features belong to its level: those of a person anywhere, of a record or a step there alone."""
-    further = {"persons": set(), "records": {Kind.VALUE}, "steps": {Kind.VALUE, Kind.NEXT, Kind.SAME, Kind.GAP}}
+    further = {
+        "persons": set(),
+        "records": {Trait.VALUE},
+        "steps": {Trait.VALUE, Trait.NEXT, Trait.SAME, Trait.GAP},
+    }
     return all(f.kind in OF_PERSONS or f.kind in further[question.level] for f in question.features)

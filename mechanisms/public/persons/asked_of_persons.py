@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.public.persons.questions import PersonQuestion, person_questions
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.schema.table_schema import Schema
 
 #: The part of the budget for what is asked about persons: where records are noisy, and where they are precise.

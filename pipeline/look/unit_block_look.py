@@ -47,22 +47,24 @@ def persons_look(source: Source, schema: Schema, unit: PrivacyUnit, coded: Coded
             f"unit: records: persons with more than {declared.max_records:,} records: {beyond:,}; {BEYOND[unit.clip]}, "
             "and no synthetic person has more"
         )
-    contradicting, warnings = _of_constants(declared, coded, owners, int((sizes > 1).sum()))
+    contradicting, warnings = _of_constants(schema, declared, coded, owners, int((sizes > 1).sum()))
     if int((sizes > 0).sum()) == 1:
         warnings.append("unit: all rows are one person's: nothing is known of any other")
     return [*hints, *contradicting, *_of_order(source, schema, declared, coded, owners)], warnings
 
 
 def _of_constants(
-    declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64], several: int
+    schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64], several: int
 ) -> tuple[list[str], list[str]]:
     """Persons whose records say several values of a constant; hints, and warnings."""
     hints, warnings = [], []
     by_person = np.argsort(owners, kind="stable")
     starts = np.flatnonzero(np.diff(owners[by_person], prepend=-1))
     for name in declared.constant:
-        codes = np.asarray(coded.column(name))[by_person].astype(np.int64)
-        count = int((np.maximum.reduceat(codes, starts) > np.minimum.reduceat(codes, starts)).sum())
+        codes, values = np.asarray(coded.column(name))[by_person].astype(np.int64), schema[name].value_codes
+        gaps = codes >= values  # beside a value they contradict nothing
+        least, most = np.where(gaps, values, codes), np.where(gaps, -1, codes)
+        count = int((np.maximum.reduceat(most, starts) > np.minimum.reduceat(least, starts)).sum())
         said = (
             f"unit: constant: {name!r} has several values in {count:,} of the {several:,} persons with several records"
         )
@@ -91,17 +93,18 @@ def _of_order(
             values = np.concatenate([batch[column.name] for batch in read])
         else:
             values[values >= column.value_codes] = np.nan
+        alike = f" with the same {columns[0].name!r}" if keys else ""
         keys.append(np.where(np.isnan(values), np.inf, values))
         if gaps := int(np.isnan(values).sum()):
             hints.append(
-                f"unit: order: {percent(gaps / coded.rows)} of the rows ({gaps:,}) have no value of {column.name!r}, "
-                "and stand behind the others of their person"
+                f"unit: order: {percent(gaps / coded.rows)} of the rows ({gaps:,}) have no value of {column.name!r}, and "
+                f"stand behind the others of their person{alike}"
             )
     order = np.lexsort((*reversed(keys), owners))
-    alike = np.diff(owners[order]) == 0
+    tied = np.diff(owners[order]) == 0
     for key in keys:
-        alike &= key[order][1:] == key[order][:-1]
-    if ties := int(alike.sum()):
+        tied &= key[order][1:] == key[order][:-1]
+    if ties := int(tied.sum()):
         hints.append(
             f"unit: order: rows with the same place as the one before, by {', '.join(declared.order)}: {ties:,}; the "
             "order of the file decides, or a further column"
