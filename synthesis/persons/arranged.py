@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.persons.asked_of_persons import asked_columns
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -59,14 +60,13 @@ def arranged(
     """
     unit = schema.rules.unit
     assert unit is not None, "the schema declares a unit"
-    computed = {step.target for step in schema.rules.computed}
     if even:
         schema = replace(
             schema, columns=tuple(replace(c, shape=None) if c.name in unit.order[:1] else c for c in schema.columns)
         )
-    columns = [c for c in schema.columns if c.name not in computed]
+    columns = asked_columns(schema)
     time = unit.times({c.name: c for c in columns})
-    values = {n: v for name in unit.order if name not in computed for n, v in _drawn(coded, schema, name, rng).items()}
+    values = {n: v for name in unit.order for n, v in _drawn(coded, schema, name, rng).items()}
     bound = time is not None and any(time.name in group.columns for group in schema.rules.ordered)
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:

@@ -53,7 +53,7 @@ def drawn_constants(
                 sums.append(one.values.sum(axis=axes))
                 weights.append(size / max(one.stddev**2 * one.values.size, 1e-12))
         margin = np.average(sums, axis=0, weights=weights)
-        drawn[row] = codes_of(smoothed(margin, (0,), float(np.sum(weights) / size) ** -0.5), persons, rng)
+        drawn[row] = codes_of(smoothed(margin, (0,), float(np.sum(weights)) ** -0.5), persons, rng)
     return drawn
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
 #: The part of the budget for what is asked about persons: where records are noisy, and where they are precise.
@@ -16,10 +17,15 @@ FALLS_FROM = 2.0
 def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
     """The questions about the persons of a schema; none where it declares no unit. They follow from it alone."""
     unit = schema.rules.unit
-    if unit is None:
-        return ()
-    computed = {step.target for step in schema.rules.computed}
-    return person_questions(unit, [c for c in schema.columns if c.name not in computed])
+    return () if unit is None else person_questions(unit, asked_columns(schema))
+
+
+def asked_columns(schema: Schema) -> list[Column]:
+    """The columns that questions about persons speak of: all but those that rules write from others."""
+    unit = schema.rules.unit
+    own = set() if unit is None else {*unit.constant, *unit.order}
+    written = {name for step in schema.rules.steps if not step.gives for name in step.takes} - own
+    return [c for c in schema.columns if c.name not in written]
 
 
 def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsilon: float) -> list[PersonQuestion]:
