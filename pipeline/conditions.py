@@ -52,9 +52,8 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
             raise UserError(f"column {name!r}: an empty list", where="where", fix="values, or [low, high]")
         if schema.rules.unit is not None and name in schema.rules.unit.constant:
             fix = "conditions on other columns; or more rows, of which you keep the persons whom you want"
-            raise UserError(
-                f"{name!r} is constant in a person, and written after rows are chosen", where="where", fix=fix
-            )
+            problem = f"{name!r} is constant in a person, and written after rows are chosen"
+            raise UserError(problem, where="where", fix=fix)
         if sources := next((s.sources for s in schema.rules.computed if s.target == name), None):
             fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)

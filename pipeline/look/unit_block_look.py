@@ -97,8 +97,8 @@ def _of_order(
         keys.append(np.where(np.isnan(values), np.inf, values))
         if gaps := int(np.isnan(values).sum()):
             hints.append(
-                f"unit: order: {percent(gaps / coded.rows)} of the rows ({gaps:,}) have no value of {column.name!r}, and "
-                f"stand behind the others of their person{alike}"
+                f"unit: order: {percent(gaps / coded.rows)} of the rows ({gaps:,}) have no value of {column.name!r}, "
+                f"and stand behind the others of their person{alike}"
             )
     order = np.lexsort((*reversed(keys), owners))
     tied = np.diff(owners[order]) == 0

@@ -167,3 +167,39 @@ def test_a_part_of_the_budget_for_nothing_is_refused(place: Path, capsys) -> Non
     Path("stays.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
     assert command("plan", *RUN, "privacy.person_share=0.2") == 1
     assert "privacy.person_share" in capsys.readouterr().err
+
+
+def test_a_condition_on_a_constant_is_refused_and_one_on_records_holds(place: Path, capsys) -> None:
+    settings = ["from=out/release", "synthesis.rows=100", "synthesis=independent"]
+    assert command("synth", *settings, "where={sex: [m]}", "output=men") == 1
+    assert "'sex' is constant in a person" in capsys.readouterr().err and not Path("men").exists()
+    assert command("synth", *settings, "where={ward: [w03], day: ['2020-03-01', '2020-05-31']}", "output=ward") == 0
+    frame = pd.read_csv("ward/release/synthetic.csv")
+    assert (frame.ward == "w03").all() and frame.day.between("2020-03-01", "2020-05-31").all()
+    check_persons(frame)
+
+
+def test_constants_of_many_values_keep_those_that_persons_have(place: Path) -> None:
+    """A thousand codes, of which three are held: noise in the others is taken for noise."""
+    codes = ", ".join(f"z{i:03}" for i in range(1000))
+    Path("stays.yaml").write_text(SCHEMA.replace("values: [A, B, C]", f"values: [{codes}]") + UNIT)
+    frame = stays()
+    frame["town"] = frame.town.map({"A": "z007", "B": "z500", "C": "z900"})
+    frame.to_csv("stays.csv", index=False)
+    assert command("run", *RUN, "privacy.epsilon=10", "hydra.run.dir=towns") == 0
+    own = pd.read_csv("towns/release/synthetic.csv").groupby("patient").town.first().value_counts(normalize=True)
+    assert own.reindex(["z007", "z500", "z900"]).fillna(0).sum() > 0.6
+
+
+def test_what_is_derived_is_asked_once(place: Path) -> None:
+    rows = "".join(f"w{i:02},{'north' if i < 6 else 'south'}\n" for i in range(12))
+    Path("sides.csv").write_text("ward,side\n" + rows)
+    columns = SCHEMA + "  side: {kind: categorical, values: [north, south], missing: false}\n"
+    Path("stays.yaml").write_text(columns + UNIT + "derive: {side: {from: ward, map: sides.csv}}\n")
+    frame = pd.read_csv("stays.csv")
+    frame["side"] = np.where(frame.ward < "w06", "north", "south")
+    frame.to_csv("stays.csv", index=False)
+    assert command("run", *RUN, "privacy.epsilon=40", "hydra.run.dir=sides") == 0
+    assert not [e for e in statement_of("sides")["events"] if "side" in e["id"]]
+    made = pd.read_csv("sides/release/synthetic.csv")
+    assert ((made.ward < "w06") == (made.side == "north")).all()
