@@ -91,6 +91,10 @@ def answer(
         if not isinstance(name, str):
             raise UserError(f"{name!r} is no name of a column", where="marginal", fix="marginal=[a,b]")
         if name in schema.domain and not as_a_column(schema, name):
+            if schema.rules.unit is not None and name in schema.rules.unit.constant:
+                fix = "measurements/ has them: the answers under persons; or score the synthetic table"
+                problem = f"{name!r} is constant in a person: counts of persons were measured, not of records"
+                raise UserError(problem, where="query", fix=fix)
             fix = "score the synthetic table, or ask about the columns that it is made from"
             raise UserError(
                 f"{name!r} was not measured as it stands: a rule of the schema made it", where="query", fix=fix

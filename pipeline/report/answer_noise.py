@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.designs.chance_distance import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
+from mechanisms.public.persons.asked_of_persons import questions_of
+from mechanisms.public.persons.person_features import Trait
+from mechanisms.public.persons.person_questions import by_label
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
@@ -180,9 +183,14 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     cliques = {a.clique for a in measurements.answers}
     measured_pairs = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
     columns = {n for c in cliques for n in c}
-    every = len(names) * (len(names) - 1) // 2
+    every = len(names) * (len(names) - 1) // 2  # of columns of records
     unmeasured = tuple(n for n in names if n not in columns)
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
+    if schema is not None and schema.rules.unit is not None:
+        told = _of_persons(measurements, schema)
+        names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
+        unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
+        noisy += tuple(n for n, is_noise in told.items() if is_noise)
     several = {} if schema is None else {n: _several(schema, n) for n in most}
     crowded, constant = [], []
     for name, (code, share, least) in most.items():
@@ -241,6 +249,26 @@ def _one_way(
         whole = max(total, float(shown.sum()))  # a total that noise made small makes no share large
         fullest[name] = (most, float(shown[most]) / whole, least / whole)
     return tuple(noisy), fullest
+
+
+def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
+    """Each constant of persons that was asked about → whether its counts of persons are mostly noise."""
+    asked, found = by_label(questions_of(schema)), dict[str, bool]()
+    for answer in measurements.persons:
+        question = asked.get(answer.clique)
+        for axis, feature in enumerate(() if question is None else question.features):
+            if question is None or feature.kind is not Trait.CONSTANT or question.level != "persons":
+                continue
+            others = tuple(i for i in range(len(question.shape)) if i != axis)
+            counts = answer.values.reshape(question.shape).sum(axis=others)
+            error = answer.stddev * (answer.values.size / counts.size) ** 0.5
+            total = max(float(counts.sum()), 1.0)
+            held = np.clip(counts, 0.0, None)
+            held *= total / max(float(held.sum()), 1.0)
+            drowned = counts[counts > 2 * error].sum() < total / 2
+            noise = bool(drowned or side_error(held, ABSOLUTE * error) / (2 * total) >= MISPLACED)
+            found[feature.column] = found.get(feature.column, True) and noise  # the most precise one tells
+    return found
 
 
 def _named(names: Sequence[str]) -> str:

@@ -164,7 +164,7 @@ def rehearsed(done: Run) -> str:
     """What a person reads at the end of a rehearsal: that it went the whole way, and where to look; scores if asked."""
     from pipeline.report.answer_noise import coverage
 
-    covered, folder = coverage(done.measurements), done.folder
+    covered, folder = coverage(done.measurements, done.schema), done.folder
     measured = f"{covered.columns - len(covered.unmeasured):,} of {covered.columns:,}"
     lines = ["", f"the path works: every column was read and written, {measured} were measured"]
     lines += [labelled("made up", f"{_here(folder.root / REHEARSAL)} (nobody's rows)")]
