@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.persons.asked import questions_of
 from mechanisms.public.persons.features import DISTINCT, Feature, Kind, difference_starts, times_of
 from mechanisms.public.persons.person_unit import parse_person_unit
 from mechanisms.public.persons.questions import PersonQuestion, person_questions, stands_where
@@ -194,3 +195,16 @@ def mistakes() -> Iterator[tuple[Any, str]]:
 def test_a_mistake_names_the_field(given_unit: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         parse_person_unit(given_unit, {c.name: c for c in SCHEMA.columns}, where="stays")
+
+
+@pytest.mark.parametrize(
+    ("other", "constant"),
+    [("records", ["records", "sex"]), ("mean cost", ["mean cost"]), ("first day", ["first day"])],
+)
+def test_no_two_questions_have_the_name_that_one_charge_has(other: str, constant: list[str]) -> None:
+    columns = COLUMNS | {other: {"kind": "categorical", "values": ["a", "b", "c"]}}
+    schema = parse_schema(
+        {"name": "stays", "columns": columns, "unit": UNIT | {"constant": constant}}, where="", folder=Path()
+    )
+    with pytest.raises(UserError, match="two questions about persons are called 'persons:persons: records"):
+        questions_of(schema)
