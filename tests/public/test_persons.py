@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,3 +210,27 @@ def test_no_two_questions_have_the_name_that_one_charge_has(other: str, constant
     )
     with pytest.raises(UserError, match="two questions about persons are called 'persons:persons: records"):
         questions_of(schema)
+
+
+ALL_ROWS_OF_ONE = """
+import resource
+import numpy as np
+from mechanisms.public.persons.tally import Persons, sheet_of, tally
+from tests.public.test_persons import QUESTIONS
+
+def most(persons, rows):
+    sheet = sheet_of(QUESTIONS)
+    starts = np.linspace(0, rows, persons + 1).astype(np.int64)
+    codes, constants = np.zeros((len(sheet.columns), rows), np.int32), np.zeros((1, persons), np.int32)
+    tally(Persons(codes, np.zeros(rows, np.int64), constants, np.arange(rows), starts), sheet)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+print(most(100_000, 400_000), most(1, 400_000))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kilobytes are those of Linux")
+def test_one_person_with_all_rows_takes_hardly_more_memory_than_many() -> None:
+    said = subprocess.run([sys.executable, "-c", ALL_ROWS_OF_ONE], capture_output=True, text=True, check=True).stdout
+    many, one = map(int, said.split())
+    assert one - many < 25_000  # of each question at once: 24 bytes a row more
