@@ -53,6 +53,8 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
     schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return False, "schema.yaml and the measurements do not belong together"
+    if wrong := _wrong_unit(schema, statement):
+        return False, wrong
     if wrong := difference(statement, made_again(release, schema, statement, index), ""):
         return False, wrong
     return True, "every field of privacy.json follows from the receipts, the schema and the settings that it names"
@@ -197,6 +199,15 @@ def _wrong_criteria(release: Path, statement: Json) -> str:
         if not words or min(whole) < 0 or math.comb(columns, whole[0]) != whole[1] + whole[2]:
             return f"{name} compares nothing that a run would"
     return ""
+
+
+def _wrong_unit(schema: Schema, statement: Json) -> str:
+    """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
+    unit, stated = schema.rules.unit, statement["unit"]
+    if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.max_records):
+        return ""
+    said = f"{stated['column']!r} with C = {stated['max_records']}"
+    return f"schema.yaml says unit: {unit.column!r} with C = {unit.max_records}, and privacy.json {said}"
 
 
 def _wrong_order(statement: Json, index: Json) -> str:

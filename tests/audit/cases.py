@@ -30,7 +30,7 @@ from pipeline.settings.config import Config, SelectionConfig, load_config
 from pipeline.settings.specs import RECORD, build_specs
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
-from tests.audit.worlds import FINDS_C, SCHEMAS, Settings, World, make_world, write_schema, write_table
+from tests.audit.worlds import FINDS_C, PERSONS_BOUND, SCHEMAS, Settings, World, make_world, write_schema, write_table
 
 #: Settings that make each selection do all that it can, by the case's name.
 CHOICES: dict[str, list[str]] = {
@@ -239,12 +239,13 @@ def _admitted(
         facts["synthesis"] = rng.choice((*SYNTHESIS, *["independent"] * 5))
         tries = itertools.product((rng.choice(fitting), "plain"), rng.sample(MECHANISMS, len(MECHANISMS)))
         for schema, mechanism in tries:
-            case = Case(selection, mechanism, accountant, settings, schema, **facts)
+            own = replace(settings, bound=PERSONS_BOUND) if schema == "persons" else settings
+            case = Case(selection, mechanism, accountant, own, schema, **facts)
             if not all(w in case.name for w in words):
                 continue
             plan = plan_of(config_of(case, folder, folder / "none.csv"))
             if plan is not None:
-                yield case, make_world(settings, number % 6), plan
+                yield case, make_world(own, number % 6), plan
                 break
 
 

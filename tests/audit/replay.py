@@ -179,7 +179,7 @@ def replay(
     part: tuple[int, int] = (0, 1),
     words: Collection[str] = (),
 ) -> Tally:
-    """All cases; or `most` of them, each on one pair; see `every_case`.
+    """All cases; or `most` of them, each on one pair unless `words` choose them; see `every_case`.
 
     Raises:
         Broken: one does not hold.
@@ -187,6 +187,6 @@ def replay(
     tally = Tally()
     with loaded_once():
         for case, world, plan in every_case(folder, most=most, seed=seed, part=part, words=words):
-            tally.add(replayed(case, world, plan, folder, few=most is not None))
+            tally.add(replayed(case, world, plan, folder, few=most is not None and not words))
     check_noise(tally)
     return tally

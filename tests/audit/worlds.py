@@ -54,6 +54,8 @@ columns:
   d: {kind: flag, "true": ["yes"], "false": ["no"], missing: false}
   e: {kind: flag, "true": ["1"], "false": ["0"], missing: false}
 """
+#: C where the schema declares it with the unit: settings that say another are refused.
+PERSONS_BOUND = 2
 #: What schemas declare beyond their columns, by name.
 SCHEMAS = {
     "plain": "leave_out: [uid]\n",
@@ -63,7 +65,7 @@ SCHEMAS = {
     "fine": "leave_out: [uid]\n",
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
-    "persons": "unit: {column: uid, constant: [e], order: a, records: {max: 2}}\n",
+    "persons": f"unit: {{column: uid, constant: [e], order: a, records: {{max: {PERSONS_BOUND}}}}}\n",
     "discover": "",
     "records": "leave_out: [uid]\n",
     "discover all": "",

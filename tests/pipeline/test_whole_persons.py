@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.release_files import load_measurements
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.statement.papers import write_papers
 from tests.pipeline.conftest import command, statement_of
 
 SCHEMA = """name: stays
@@ -134,6 +136,19 @@ def test_an_answer_under_another_name_is_found(place: Path, capsys) -> None:
     assert command("verify", "from=out/release") == 1
     said = capsys.readouterr().out
     assert "is nothing that the schema asks about persons" in said or "is not what its receipt was paid for" in said
+
+
+@pytest.mark.parametrize("forged", [{"column": "visit"}, {"max_records": 4}])
+def test_a_statement_about_another_unit_than_the_schema_s_is_found(place: Path, capsys, forged: dict) -> None:
+    release, said = Path("out/release"), statement_of("out")
+    said["unit"] |= forged
+    (release / "privacy.json").write_text(json.dumps(said))
+    for name in ("statement.html", "deployment.yaml", "croissant.json", "manifest.json"):
+        (release / name).unlink()
+    schema = load_schema(release / "schema.yaml")
+    write_papers(release, said, schema, table="synthetic.csv", rows_asked=None, signer=None)
+    assert command("verify", "from=out/release") == 1
+    assert "schema.yaml says unit: 'patient' with C = 5, and privacy.json" in capsys.readouterr().out
 
 
 def test_jobs_of_a_sweep_share_the_counted_persons(place: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import DISTINCT, Feature, Trait, difference_starts, times_of
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, stands_where
 from mechanisms.public.persons.person_unit import parse_person_unit
@@ -200,3 +203,40 @@ def mistakes() -> Iterator[tuple[Any, str]]:
 def test_a_mistake_names_the_field(given_unit: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         parse_person_unit(given_unit, {c.name: c for c in SCHEMA.columns}, where="stays")
+
+
+@pytest.mark.parametrize(
+    ("other", "constant"),
+    [("records", ["records", "sex"]), ("mean cost", ["mean cost"]), ("first day", ["first day"])],
+)
+def test_no_two_questions_have_the_name_that_one_charge_has(other: str, constant: list[str]) -> None:
+    columns = COLUMNS | {other: {"kind": "categorical", "values": ["a", "b", "c"]}}
+    schema = parse_schema(
+        {"name": "stays", "columns": columns, "unit": UNIT | {"constant": constant}}, where="", folder=Path()
+    )
+    with pytest.raises(UserError, match="two questions about persons are called 'persons:persons: records"):
+        questions_of(schema)
+
+
+ALL_ROWS_OF_ONE = """
+import resource
+import numpy as np
+from mechanisms.public.persons.tally import Persons, sheet_of, tally
+from tests.public.test_persons import QUESTIONS
+
+def most(persons, rows):
+    sheet = sheet_of(QUESTIONS)
+    starts = np.linspace(0, rows, persons + 1).astype(np.int64)
+    codes, constants = np.zeros((len(sheet.columns), rows), np.int32), np.zeros((1, persons), np.int32)
+    tally(Persons(codes, np.zeros(rows, np.int64), constants, np.arange(rows), starts), sheet)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+print(most(100_000, 400_000), most(1, 400_000))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kilobytes are those of Linux")
+def test_one_person_with_all_rows_takes_hardly_more_memory_than_many() -> None:
+    said = subprocess.run([sys.executable, "-c", ALL_ROWS_OF_ONE], capture_output=True, text=True, check=True).stdout
+    many, one = map(int, said.split())
+    assert one - many < 25_000  # of each question at once: 24 bytes a row more

@@ -82,6 +82,12 @@ def test_ids_are_told_apart_as_everywhere_and_rows_without_one_are_dropped_or_th
     assert counts(load(tmp_path / "b", rows, missing="own"), "persons: records").tolist() == [1, 1, 0, 0]
 
 
+def test_rows_without_an_id_are_as_many_persons(tmp_path: Path) -> None:
+    """Pooled into one, they would all move where one of them goes."""
+    rows: list[Row] = [(blank, "f", "3", "w1", "5") for blank in ("", "NA", "  ", "NaN")]
+    assert counts(load(tmp_path, [*ANN, *rows], missing="own"), "persons: records").tolist() == [4, 0, 1, 0]
+
+
 def test_more_records_than_c_count_as_one_person(tmp_path: Path) -> None:
     rows: list[Row] = [("ann", "f", str(i % 30), "w1", "5") for i in range(50)]
     for clip in ("weight", "truncate"):

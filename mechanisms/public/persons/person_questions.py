@@ -7,11 +7,13 @@ Markov chain of order one (Chen, Acs & Castelluccia 2012, n-grams, of length two
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, Literal
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_features import (
     GROUPS,
     OF_PERSONS,
@@ -104,6 +106,8 @@ def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[Perso
 
     Args:
         columns: of the schema.
+    Raises:
+        UserError: two questions with one name, by which they are charged: a column is called as a feature of another.
     """
     by_name = {c.name: c for c in columns}
     time, group = unit.times(by_name), sizes(unit.max_records)
@@ -114,6 +118,10 @@ def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[Perso
     asked += _of_constants(constants, group, [*moving, *([] if time is None else [time])])
     if unit.max_records > 1:
         asked += _of_moving(moving, time, group)
+    if twice := next((name for name, n in Counter(q.event for q in asked).items() if n > 1), None):
+        problem = f"two questions about persons are called {twice!r}"
+        fix = "other names of columns: without commas, and without first, mean, next, records and the like in front"
+        raise UserError(problem, where="schema: unit", fix=fix)
     return tuple(q for q in asked if math.prod(q.shape) <= MOST_CELLS)
 
 

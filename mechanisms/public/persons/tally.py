@@ -270,13 +270,14 @@ def add_person(
     seen: Ints,
 ) -> None:
     """Add a person's weights to the counts of all questions, or take them away: sign is 1 or −1."""
-    room = np.empty((3, len(questions) * (stop - start)), np.int64)
-    written = weigh_person(
-        room[0], room[1], room[2], questions, features, groups, codes, times, constants, members, start, stop, person,
-        seen, start, stop,
-    )  # fmt: skip
-    for k in range(written):
-        counts[room[1, k]] += sign * room[2, k]
+    room = np.empty((3, stop - start), np.int64)  # of one question: one person may have all rows of a table
+    for q in range(len(questions)):
+        written = weigh_person(
+            room[0], room[1], room[2], questions[q : q + 1], features, groups, codes, times, constants, members, start,
+            stop, person, seen, start, stop,
+        )  # fmt: skip
+        for k in range(written):
+            counts[room[1, k]] += sign * room[2, k]
 
 
 @compiled
