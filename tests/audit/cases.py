@@ -239,7 +239,7 @@ def _admitted(
         facts["synthesis"] = rng.choice((*SYNTHESIS, *["independent"] * 5))
         tries = itertools.product((rng.choice(fitting), "plain"), rng.sample(MECHANISMS, len(MECHANISMS)))
         for schema, mechanism in tries:
-            own = replace(settings, bound=PERSONS_BOUND) if schema == "persons" else settings
+            own = replace(settings, bound=PERSONS_BOUND) if schema.startswith("persons") else settings
             case = Case(selection, mechanism, accountant, own, schema, **facts)
             if not all(w in case.name for w in words):
                 continue
@@ -250,7 +250,7 @@ def _admitted(
 
 
 def _fits(schema: str, selection: str, column: bool) -> bool:
-    if schema in ("histogram", "persons") or schema in FINDS_C:
+    if schema == "histogram" or schema.startswith("persons") or schema in FINDS_C:
         return column
     if selection in PRIVBASIS and schema in ("rules", "recode"):  # one binary column is left
         return False

@@ -66,6 +66,7 @@ SCHEMAS = {
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
     "persons": f"unit: {{column: uid, constant: [e], order: a, records: {{max: {PERSONS_BOUND}}}}}\n",
+    "persons unordered": f"unit: {{column: uid, constant: [d, e], records: {{max: {PERSONS_BOUND}}}}}\n",
     "discover": "",
     "records": "leave_out: [uid]\n",
     "discover all": "",
