@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.tables.doubts import number_doubts
-from mechanisms.public.tables.persons import may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names
 from mechanisms.public.tables.text_forms import may_be_thousands
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.looks import checked, drafted
@@ -120,12 +120,12 @@ WARDS = ["Intensive Care", "Emergency Room", "General Surgery", "Internal Medici
 @pytest.mark.parametrize("write", [str, lambda t: ", ".join(reversed(t.split(" ", 1))), str.upper])
 def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_listed(write, capsys):
     """Nurses with many records each were listed, called ok, and released as they are."""
-    cells = {"nurse": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
+    cells = {"who": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
     columns, text = drafted(cells)
     assert set(columns) == {"ward", "place"} and "Meier" not in text
     assert "15 of 15 texts may be names of persons" in text and "values: discover" in text
-    declared = f"nurse: {{kind: categorical, values: {json.dumps([write(t) for t in STAFF])}}}"
-    look = checked(capsys, cells, declared)["columns"]["nurse"]
+    declared = f"who: {{kind: categorical, values: {json.dumps([write(t) for t in STAFF])}}}"
+    look = checked(capsys, cells, declared)["columns"]["who"]
     assert look["status"] == "warning" and "15 of the 15 listed texts hold names" in look["hints"][0]
 
 
@@ -142,6 +142,79 @@ def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_lis
 )
 def test_places_things_and_few_texts_are_no_names(column, texts):
     assert may_be_names(column, texts) == []
+
+
+TITLED = [
+    *(
+        "Rücksprache Dr. Meier",
+        "see Dr Smith",
+        "Überw. Dr. med. Lindqvist",
+        "Überweisung: Prof. Braun",
+        "OA Sauer weiß",
+    ),
+    *("Praxis Dr. Meier, Pirna", "Kiwi – since 2019 (Dr. von Ruhr)", "Penicillin (OA Sauer)", "Nurse Kelly"),
+    *(
+        "Schwester Beate",
+        "Frau Özdemir",
+        "Dr.-Ing. Weber",
+        "Müller Tel. 0351-248445",
+        "+49 351 248445",
+        "ask 555-123-4567",
+    ),
+]
+
+
+def test_texts_with_a_name_after_a_title_or_a_telephone_number_are_never_listed_and_are_warned_of(capsys):
+    """A title counted as the first word of a text alone: all of these were listed, and ok."""
+    plain = [f"finding {letter}" for letter in "abcdefghijklmnopqrst"]
+    cells = {"note": TITLED * 10 + plain * 40}
+    columns, text = drafted(cells)
+    assert sorted(columns["note"]["values"]) == plain and "Meier" not in text and "15 that fewer" in text
+    declared = f"note: {{kind: categorical, other: O, values: {json.dumps([*TITLED, 'follow-up'])}}}"
+    look = checked(capsys, cells, declared)["columns"]["note"]
+    assert f"{len(TITLED)} of the {len(TITLED) + 1} listed texts hold names" in look["hints"][0]
+    assert look["status"] == "warning"
+
+
+def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
+    plain = [
+        "Nurse Practitioner",
+        "Nurse Station",
+        "Doctor Visit",
+        "nurse on duty",
+        "Prof-specialty",
+        "Lakeview Dr",
+        "OA",
+    ]
+    numbers = ["01067-01069", "2024-01-05", "12345-6789", "0100-0199", "0002-1433-80", "pH 7.35-7.45", "Phone 1"]
+    assert addresses([*plain, *numbers, "12.10.2020 10:15", "100-200", "Penicillin (since 2019)", "D.R."]) == []
+
+
+SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
+        *("assignedNurse", "OFFICER", "signed_by", "Case Worker"),
+    ],
+)
+def test_bare_surnames_in_a_column_of_staff_are_left_out_and_warned_of(column, capsys):
+    cells = {column: SURNAMES * 150, "n": [1, 2, 3] * 200}
+    columns, text = drafted(cells)
+    assert column not in columns and "names of persons, by its name" in text and "Meier" not in text
+    declared = {column: {"kind": "categorical", "values": SURNAMES}}
+    assert "4 of the 4 listed texts hold names" in checked(capsys, cells, declared)["columns"][column]["hints"][0]
+
+
+@pytest.mark.parametrize("column", ["name", "product_name", "agent_type", "nurses", "station", "paid_by", "Pflegegrad"])
+def test_columns_of_things_and_answers_about_staff_are_listed(column, capsys):
+    assert drafted({column: SURNAMES * 150})[0][column]["kind"] == "categorical"
+    cells = {"doctor": ["Yes", "No"] * 300}
+    assert drafted(cells)[0]["doctor"]["kind"] == "flag"
+    declared = "doctor: {kind: categorical, values: ['Yes', 'No', Unknown]}"
+    assert not checked(capsys, cells, declared)["columns"]["doctor"]["hints"]
 
 
 def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):

@@ -20,7 +20,7 @@ from mechanisms.public.drafts.column_facts import (
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, NO, YES
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.persons import NAME_COLUMN, addresses, may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
@@ -321,10 +321,14 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "spellings": "common", **_own_words(look, index), "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
-    if NAME_COLUMN.search(look.source.names[index]):
+    texts = look.sample(index)
+    if of_name_column(look.source.names[index], texts):
         return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
-    if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
-        return None, f"about {facts.distinct:,} distinct texts: names, e-mail addresses or accounts of persons"
+    if len(addresses(texts)) > MOSTLY * len(texts):
+        return (
+            None,
+            f"about {facts.distinct:,} distinct texts: names, e-mail addresses, telephones or accounts of persons",
+        )
     if names := may_be_names(look.source.names[index], texts):
         many = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
         return None, f"{many}; if they are none, list them, or values: discover, other: Other"
@@ -337,7 +341,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     frequent = list(look.told(index, {v: counts[v] for v in values}))
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold names, e-mail addresses or accounts" if addresses(values) else ""
+    rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:
