@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
+#: How a text of another encoding is mended.
+AS_UTF8 = "save the file as UTF-8; of one that Windows wrote: iconv -f cp1252 -t utf-8 FILE > NEW"
+
 
 class UserError(Exception):
     """A mistake that the user can mend; the command line shows it without a traceback and exits with 1.

@@ -323,6 +323,9 @@ def _alike(column: Column) -> list[str]:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
     cure = "one spelling of each in the table"
+    width = max(len(v) for values in alike for v in values)
+    if all(v.isdecimal() for values in alike for v in values):
+        cure += f"; codes that lost zeros: kind: zip, digits: {width}"
     yes, no = by_key.values() if len(by_key) == 2 else ([""], [""])
     answers = _answer(yes), _answer(no)
     if len(by_key) == 2 and (answers[0] != answers[1] or not answers[0]):

@@ -11,7 +11,15 @@ from mechanisms.public.drafts.column_facts import COMPACT, OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables.doubts import COMPACT_FORMS, FIRST_YEAR, LAST_YEAR, TOTALS, number_doubts, totals
+from mechanisms.public.tables.doubts import (
+    COMPACT_FORMS,
+    FEWEST_PARTS,
+    FIRST_YEAR,
+    LAST_YEAR,
+    TOTALS,
+    number_doubts,
+    totals,
+)
 from mechanisms.public.tables.encode import moment_sql, number_sql
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
@@ -36,8 +44,6 @@ BRACKETS = ("(", ")", "[", "]")
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 #: Up to so many different numbers below 0 may each say why there is no answer.
 FEW_CODES = 6
-#: Of times of the day at least so many different minutes of the hour are seen.
-FEWEST_MINUTES = 3
 #: An end of so many different numbers is asked about, where at least this share of the rows holds it.
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
 #: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
@@ -62,7 +68,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
     if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
     if column.numeric and not warnings:
-        warnings += number_doubts(_texts(source, column))
+        warnings += number_doubts(_texts(source, column), reading)
     if rounded > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
@@ -165,19 +171,24 @@ def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
 
 
 def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:
-    """That numbers are times, as 1740 or 17.40 are: their last two digits go to 59, which of other numbers few do."""
+    """That numbers are times, as 1740 or 17.40 are: most have hours, and the last two digits of these go to 59."""
     scale = {"integer": 1, "float": 100}.get(column.kind, 0)
     if not scale or column.width is not None or seen.low is None or seen.high is None:
         return []
     if seen.low < 0 or not 100 < scale * seen.high < 2400:
         return []
-    number = f"round({scale} * {number_sql(source, source.names.index(column.name), column)})::BIGINT"
-    held = f"SELECT x, x % 100 AS minute FROM (SELECT {number} AS x FROM {source.relation})"
-    counts = "count(x), count(*) FILTER (minute < 60), count(DISTINCT minute), count(DISTINCT x)"
-    numbers, times, minutes, distinct = source.lines(f"SELECT {counts} FROM ({held})")[0]
-    if times <= COMPACT * numbers or minutes < FEWEST_MINUTES or distinct < FEWEST_NUMBERS:
+    index = source.names.index(column.name)
+    cells = f"round({scale} * {number_sql(source, index, column)})::BIGINT AS x, {source.text(index)} AS t"
+    held = f"SELECT x, t, x % 100 AS minute FROM (SELECT {cells} FROM {source.relation})"
+    counts = "count(x), count(x) FILTER (x >= 100), count(DISTINCT minute), count(DISTINCT x)"
+    times = "FILTER (x >= 100 AND minute < 60)"
+    counts += f", count(*) FILTER (minute < 60), count(*) {times}, count(DISTINCT x // 100) {times}, mode(t) {times}"
+    numbers, late, minutes, distinct, fit, of_late, hours, shown = source.lines(f"SELECT {counts} FROM ({held})")[0]
+    if fit <= COMPACT * numbers or of_late <= COMPACT * late or 2 * late < numbers:
+        return []  # numbers below 60 are minutes whatever they count
+    if min(minutes, hours) < FEWEST_PARTS or distinct < FEWEST_NUMBERS:
         return []
-    asked = f"are {times:,} of {numbers:,} numbers times of the day, as 1740 is? Synthetic ones would often be none"
+    asked = f"are {fit:,} of {numbers:,} numbers times of the day, as {shown} is? Synthetic ones would often be none"
     return [f"{asked}: write minutes since midnight in the table"]
 
 

@@ -26,7 +26,7 @@ from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, numbe
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.persons import NAME_COLUMN, addresses, may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.scan import Source, by_column, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -237,11 +237,17 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
 
     Those of persons with many rows would be released.
     """
-    named = len(column.texts) if NAME_COLUMN.search(column.name) else len(addresses(column.texts))
-    named = named or len(may_be_names(column.name, column.texts))
+    found = (
+        of_name_column(column.name, column.texts),
+        addresses(column.texts),
+        may_be_names(column.name, column.texts),
+    )
+    named = len(max(found, key=len))
     if named and column.kind in {"categorical", "flag"}:
-        ids = f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses or accounts of persons"
-        return [f"{ids}, and would be released as they are; leave_out: [{column.name}]"]
+        ids = (
+            f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses, telephones or accounts"
+        )
+        return [f"{ids} of persons, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def _of_units(
         ids = [n for n in ids if n not in schema.domain.names or not compact_days(source, schema[n], seen[n])]
         asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
-            f"in {rows:,} rows: a person may have several; the unit is one record now: privacy.unit={name} "
+            f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
             "privacy.max_records=C protects all of them"
             for name in ids
         ]

@@ -139,15 +139,16 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("warning", words["warnings"]),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
         ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
-        *(_not_private(done, listed) if tells else ()),
+        *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("related", [line for line in [in_words(done.relations)] if line]),
+        ("better", _better(pairs.noise)),
+        ("lost", _lost(done) if tells else []),
         ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
-        ("better", _better(pairs.noise)),
     ]
     sentences = [folded(label, words) for label, each in parts for words in each]
     return "\n".join(at_most([lines, *sentences], "release/statement.html and internal/ have them"))
@@ -179,13 +180,17 @@ def rehearsed(done: Run) -> str:
     return "\n".join([*lines, *(line for words in scores for line in folded("made up", words))])
 
 
-def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
-    """What saw rows: how good the table is, whether an attack was tried, and values that are lost."""
+def _lost(done: Run) -> list[str]:
+    """What saw rows: values that are lost."""
     losses = said_losses(done.losses)
     more = [f"{len(losses) - LOST_LINES} more columns: python -m pipeline check"] if len(losses) > LOST_LINES else []
-    lost = ("lost", [f"{line} (NOT private)" for line in losses[:LOST_LINES]] + more)
+    return [f"{line} (NOT private)" for line in losses[:LOST_LINES]] + more
+
+
+def _quality(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
+    """What saw rows: how good the table is, and whether an attack was tried."""
     if done.scores is None:
-        return [lost]
+        return []
     verdict = done.scores.privacy
     untried = verdict is None or "holdout" not in verdict.rows
     tried = [UNTRIED] if untried or verdict is None else list(verdict.lines)
@@ -193,7 +198,7 @@ def _not_private(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
     quality = scored_lines(card, listed=True) if listed else [*card.notices, *_accuracy(card)]
     first, *others = [*quality, *(() if untried else tried)] if listed else quality or ["no accuracy was asked for"]
     shown = [("quality", [f"NOT private: {first}"]), ("", others)]
-    return [*shown, *(() if listed and not untried else [("memory", tried)]), lost]
+    return [*shown, *(() if listed and not untried else [("memory", tried)])]
 
 
 def _here(path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN
 from mechanisms.public.units import ID_RULES
@@ -42,9 +44,9 @@ def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     if unit.column in [c.name for c in schema.columns]:
         return (f"the column {unit.column!r} {IDS_MEASURED}; instead, leave_out: [{unit.column}]",)
     ids = [n for n in schema.leave_out if ID_NAME.search(n)] if unit.column is None else []
-    fix = "privacy.unit={0} privacy.max_records=C protects all rows of one"
     persons = sorted(ids, key=lambda n: not PERSON_ID_COLUMN.search(n))
-    return tuple(f"each row alone is protected; {n!r} looks like an id: {fix.format(n)}" for n in persons[:1])
+    fixes = {n: f"{quote(f'privacy.unit={n}')} privacy.max_records=C protects all rows of one" for n in persons[:1]}
+    return tuple(f"each row alone is protected; {n!r} looks like an id: {fix}" for n, fix in fixes.items())
 
 
 def unit_warnings(unit: PrivacyUnit) -> tuple[str, ...]:

@@ -46,7 +46,9 @@ def test_names_of_persons_are_not_drafted_and_are_warned_of_where_they_are_liste
     assert set(columns) == none and "Meier" not in text and "Patel" not in text
     for name, texts in {k: sorted({*v}) for k, v in cells.items()}.items():
         look = checked(capsys, cells, f"{name}: {{kind: categorical, values: {json.dumps(texts)}}}")["columns"][name]
-        warned = any("listed texts hold names, e-mail addresses or accounts" in hint for hint in look["hints"])
+        warned = any(
+            "listed texts hold names, e-mail addresses, telephones or accounts" in hint for hint in look["hints"]
+        )
         assert warned == (name not in none), name
 
 

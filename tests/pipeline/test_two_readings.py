@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.tables.doubts import number_doubts
-from mechanisms.public.tables.persons import may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names
 from mechanisms.public.tables.text_forms import may_be_thousands
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.looks import checked, drafted
@@ -51,6 +51,10 @@ def said(capsys, cells, name):
         (made(lambda r, i: str(r.randrange(30, 100) + 1900 * (i % 4 > 0))), "years of two digits, as 58"),
         (made(lambda r, i: f"{r.uniform(36, 40):.1f}" if i % 3 else f"{r.uniform(97, 104):.1f}"), "°C beside °F?"),
         (made(lambda r, i: f"{r.uniform(150, 200):.0f}" if i % 3 else f"{r.uniform(59, 79):.0f}"), "inches beside cm?"),
+        (
+            made(lambda r, i: (f"{r.uniform(36, 40):.1f}" if i % 3 else f"{r.uniform(97, 104):.1f}").replace(".", ",")),
+            "°C beside °F?",
+        ),
     ],
 )
 def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_by_check(cells, words, capsys):
@@ -120,12 +124,12 @@ WARDS = ["Intensive Care", "Emergency Room", "General Surgery", "Internal Medici
 @pytest.mark.parametrize("write", [str, lambda t: ", ".join(reversed(t.split(" ", 1))), str.upper])
 def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_listed(write, capsys):
     """Nurses with many records each were listed, called ok, and released as they are."""
-    cells = {"nurse": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
+    cells = {"who": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
     columns, text = drafted(cells)
     assert set(columns) == {"ward", "place"} and "Meier" not in text
     assert "15 of 15 texts may be names of persons" in text and "values: discover" in text
-    declared = f"nurse: {{kind: categorical, values: {json.dumps([write(t) for t in STAFF])}}}"
-    look = checked(capsys, cells, declared)["columns"]["nurse"]
+    declared = f"who: {{kind: categorical, values: {json.dumps([write(t) for t in STAFF])}}}"
+    look = checked(capsys, cells, declared)["columns"]["who"]
     assert look["status"] == "warning" and "15 of the 15 listed texts hold names" in look["hints"][0]
 
 
@@ -142,6 +146,79 @@ def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_lis
 )
 def test_places_things_and_few_texts_are_no_names(column, texts):
     assert may_be_names(column, texts) == []
+
+
+TITLED = [
+    *(
+        "Rücksprache Dr. Meier",
+        "see Dr Smith",
+        "Überw. Dr. med. Lindqvist",
+        "Überweisung: Prof. Braun",
+        "OA Sauer weiß",
+    ),
+    *("Praxis Dr. Meier, Pirna", "Kiwi – since 2019 (Dr. von Ruhr)", "Penicillin (OA Sauer)", "Nurse Kelly"),
+    *(
+        "Schwester Beate",
+        "Frau Özdemir",
+        "Dr.-Ing. Weber",
+        "Müller Tel. 0351-248445",
+        "+49 351 248445",
+        "ask 555-123-4567",
+    ),
+]
+
+
+def test_texts_with_a_name_after_a_title_or_a_telephone_number_are_never_listed_and_are_warned_of(capsys):
+    """A title counted as the first word of a text alone: all of these were listed, and ok."""
+    plain = [f"finding {letter}" for letter in "abcdefghijklmnopqrst"]
+    cells = {"note": TITLED * 10 + plain * 40}
+    columns, text = drafted(cells)
+    assert sorted(columns["note"]["values"]) == plain and "Meier" not in text and "15 that fewer" in text
+    declared = f"note: {{kind: categorical, other: O, values: {json.dumps([*TITLED, 'follow-up'])}}}"
+    look = checked(capsys, cells, declared)["columns"]["note"]
+    assert f"{len(TITLED)} of the {len(TITLED) + 1} listed texts hold names" in look["hints"][0]
+    assert look["status"] == "warning"
+
+
+def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
+    plain = [
+        "Nurse Practitioner",
+        "Nurse Station",
+        "Doctor Visit",
+        "nurse on duty",
+        "Prof-specialty",
+        "Lakeview Dr",
+        "OA",
+    ]
+    numbers = ["01067-01069", "2024-01-05", "12345-6789", "0100-0199", "0002-1433-80", "pH 7.35-7.45", "Phone 1"]
+    assert addresses([*plain, *numbers, "12.10.2020 10:15", "100-200", "Penicillin (since 2019)", "D.R."]) == []
+
+
+SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
+        *("assignedNurse", "OFFICER", "signed_by", "Case Worker"),
+    ],
+)
+def test_bare_surnames_in_a_column_of_staff_are_left_out_and_warned_of(column, capsys):
+    cells = {column: SURNAMES * 150, "n": [1, 2, 3] * 200}
+    columns, text = drafted(cells)
+    assert column not in columns and "names of persons, by its name" in text and "Meier" not in text
+    declared = {column: {"kind": "categorical", "values": SURNAMES}}
+    assert "4 of the 4 listed texts hold names" in checked(capsys, cells, declared)["columns"][column]["hints"][0]
+
+
+@pytest.mark.parametrize("column", ["name", "product_name", "agent_type", "nurses", "station", "paid_by", "Pflegegrad"])
+def test_columns_of_things_and_answers_about_staff_are_listed(column, capsys):
+    assert drafted({column: SURNAMES * 150})[0][column]["kind"] == "categorical"
+    cells = {"doctor": ["Yes", "No"] * 300}
+    assert drafted(cells)[0]["doctor"]["kind"] == "flag"
+    declared = "doctor: {kind: categorical, values: ['Yes', 'No', Unknown]}"
+    assert not checked(capsys, cells, declared)["columns"]["doctor"]["hints"]
 
 
 def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
@@ -182,6 +259,48 @@ def test_answers_come_back_in_the_words_of_the_table(capsys):
 
 
 FAST = ["synthesis=independent", "selection=oneway", "evaluation.enabled=false", "hydra.run.dir=out"]
+
+
+def test_minutes_of_travel_are_no_times_of_the_day_and_a_time_that_occurs_is_named(capsys):
+    """Of minutes most are below 60 whatever they count; "as 1740 is" was said of tables without a 1740."""
+    travel = made(lambda r, _: str(round(r.gammavariate(1.6, 16))))
+    clock = [f"{r // 60}{r % 60:02}" for r in (480 + i * 7 % 840 for i in range(N))]
+    cells = {"travel": travel, "heights": made(lambda r, _: str(r.randrange(100, 160))), "at": clock}
+    look = checked(capsys, cells)["columns"]
+    assert {n for n, c in look.items() if any("times of the day" in h for h in c["hints"])} == {"at"}, look
+    (shown,) = [h.split(" as ")[1].split(" is?")[0] for h in look["at"]["hints"] if "times of the day" in h]
+    assert shown in clock
+
+
+def test_codes_that_lost_zeros_are_said_to_be_postal_codes(capsys):
+    cells = {"place": ["01067", "1067", "01099", "04103"] * 150}
+    hints = checked(capsys, cells)["columns"]["place"]["hints"]
+    assert any("'01067', '1067': one spelling" in h and "kind: zip, digits: 5" in h for h in hints), hints
+
+
+def test_a_flag_is_written_in_two_words_of_one_family(capsys):
+    """N was the most frequent no, and yes the most frequent yes: a release held yes beside N."""
+    cells = {
+        "a": ["yes"] * 200 + ["N"] * 180 + ["no"] * 120 + ["Y"] * 60 + ["Yes"] * 40,
+        "b": ["N"] * 300 + ["yes"] * 200 + ["Yes"] * 60 + ["no"] * 40,
+        "c": ["J"] * 300 + ["Nein"] * 30 + ["N"] * 270,
+        "d": ["Ja"] * 300 + ["nein"] * 200 + ["Nein"] * 100,
+    }
+    words = {n: (c.get("true", ["yes"])[0], c.get("false", ["no"])[0]) for n, c in drafted(cells)[0].items()}
+    assert words == {"a": ("yes", "no"), "b": ("yes", "no"), "c": ("J", "N"), "d": ("Ja", "Nein")}
+
+
+def test_lost_values_stand_behind_the_lines_on_quality(capsys):
+    """Two lines of lost values took the place of the columns that are mostly noise, of pairs and of related ones."""
+    cells = {n: made(lambda r, _: str(r.randrange(9)), seed) for seed, n in enumerate("abcd")}
+    checked(capsys, cells, ", ".join(f"{n}: {{kind: integer, min: 0, max: 7}}" for n in "abcd"))
+    given = ["data=table", "data.path=t.csv", "data.schema=t.yaml", "evaluation.enabled=false", "console=always"]
+    assert command("run", *given, "privacy.epsilon=0.02", "hydra.run.dir=noisy") == 0
+    lines = capsys.readouterr().out.splitlines()
+    labels = [line[2:11].strip() for line in lines]
+    assert labels.index("columns") < labels.index("lost"), lines
+    assert not {"pairs", "related", "better"} & {*labels[labels.index("lost") :]}
+    assert len(lines) <= 14 and max(map(len, lines)) <= 110
 
 
 def test_no_rows_are_refused_before_anything_is_spent(town, capsys):

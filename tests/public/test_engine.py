@@ -87,6 +87,7 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv", b"a\tb\n1\t2\n", "fix: data.delimiter='\\t'"),
     ("t.csv", b'"a\nb",c\n1,2\n', "a column name with a line break"),
     ("t.csv", b"a,\xff\n1,2\n", "is not UTF-8 text"),
+    ("t.csv", b"a,b\n1,\xff\n", "iconv -f cp1252 -t utf-8 FILE > NEW"),
     ("t.csv", b"a,b\n1,\xff\n", "is not UTF-8 text at line 2"),
     ("t.csv", b"a,b\n1,2\nSECRET\n", "malformed at line 3: the header has 2 fields, this line 1"),
     ("t.csv", b"a,b\n1,2\n1,2,SECRET\n", "malformed at line 3: the header has 2 fields, this line 3"),

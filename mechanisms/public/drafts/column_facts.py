@@ -289,15 +289,16 @@ class Look:
             texts.setdefault(i, {})[str(text)] = int(n)
         return texts
 
-    def doubts(self, index: int, kind: str | None) -> list[str]:
+    def doubts(self, index: int, kind: str | None, reading: NumberForm) -> list[str]:
         """What a column's texts may mean instead, as sentences.
 
         Args:
             kind: as which it is drafted; None: it is left out.
+            reading: how its numbers are drafted to be read.
         """
         texts, named = self.sample(index), self.source.names[index] == self.unit
         often = dict(itertools.islice(texts.items(), DOUBTED))
-        found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        found = number_doubts(often, reading) if kind in {None, "integer", "float", "zip"} else []
         found += text_doubts(often) if kind is None else []
         found += cut_short(texts, self.source.names[index], names=named)
         return found + [words for words in [totals(self._totals.get(index, {}))] if words]

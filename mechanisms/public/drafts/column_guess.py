@@ -20,7 +20,7 @@ from mechanisms.public.drafts.column_facts import (
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, NO, YES
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.persons import NAME_COLUMN, addresses, may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
@@ -59,8 +59,9 @@ MANY_YEARS = 5
 FEW_IDS = 20
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
-#: So many spellings of yes and of no at first are each other's opposites: ja, nein.
-PAIRED = 8
+#: Spellings of yes and of no that are each other's opposites.
+OPPOSITES = (*zip(YES[:8], NO[:8], strict=True), ("j", "n"), ("j", "nein"), ("ja", "n"), ("oui", "non"), ("si", "no"))
+OPPOSITES += (("sí", "no"), ("sim", "não"), ("sim", "nao"), ("da", "net"), ("tak", "nie"))
 FREE = (
     "free text; where a list is wanted, and privacy.unit names the person: "
     "{kind: categorical, values: discover, other: Other}"
@@ -76,7 +77,8 @@ def guess_column(look: Look, index: int) -> Guess:
         return None, "lengths of time: written as seconds, they can be read"
     fields, words = _guess(look, index, look.facts[index])
     kind = None if fields is None else str(fields["kind"])
-    return fields, "; ".join([words, *look.doubts(index, kind)])
+    reading = NumberForm(tuple((fields or {}).get("strip", ())), (fields or {}).get("decimal", "."))
+    return fields, "; ".join([words, *look.doubts(index, kind, reading)])
 
 
 def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
@@ -321,10 +323,12 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return {"kind": "flag", "spellings": "common", **_own_words(look, index), "missing": facts.missing}, guess
     if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
         return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
-    if NAME_COLUMN.search(look.source.names[index]):
+    texts = look.sample(index)
+    if of_name_column(look.source.names[index], texts):
         return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
-    if len(addresses(texts := look.sample(index))) > MOSTLY * len(texts):
-        return None, f"about {facts.distinct:,} distinct texts: names, e-mail addresses or accounts of persons"
+    if len(addresses(texts)) > MOSTLY * len(texts):
+        whose = "names, e-mail addresses, telephones or accounts of persons"
+        return None, f"about {facts.distinct:,} distinct texts: {whose}"
     if names := may_be_names(look.source.names[index], texts):
         many = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
         return None, f"{many}; if they are none, list them, or values: discover, other: Other"
@@ -337,7 +341,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     frequent = list(look.told(index, {v: counts[v] for v in values}))
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold names, e-mail addresses or accounts" if addresses(values) else ""
+    rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
     if len(values) == 1 and facts.empty and not gaps:
@@ -353,20 +357,23 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
 
 
 def _own_words(look: Look, index: int) -> FieldDict:
-    """Of yes and of no the most frequent spelling, and its opposite, which a release writes."""
+    """Two frequent spellings that are each other's opposites, which a release writes; else one of either side."""
     texts = [t.strip() for t in look.sample(index)]
-    sides = (YES, NO) if texts[0].lower() in YES else (NO, YES)
-    own, other = texts[0], _opposite(texts[0], *sides)
-    if other not in texts:
-        other = next((t for t in texts if t.lower() in sides[1]), other)
-    words = {"true": own, "false": other} if sides[0] is YES else {"true": other, "false": own}
-    return {side: [text] for side, text in words.items() if text not in {"yes", "no"}}
+    each = list(enumerate(texts))
+    pairs = [(a, b, i + k) for i, a in each for k, b in each if (a.lower(), b.lower()) in OPPOSITES]
+    if pairs:
+        yes, no, _ = min(pairs, key=lambda p: (_capitals(p[0]) != _capitals(p[1]), p[2]))
+    else:
+        own, first = texts[0], texts[0].lower() in YES
+        word = next(p[first] for p in OPPOSITES if p[not first] == own.lower())
+        word = word.upper() if own.isupper() else word.capitalize() if own.istitle() else word
+        other = next((t for t in texts if t.lower() in (NO if first else YES)), word)
+        yes, no = (own, other) if first else (other, own)
+    return {side: [text] for side, text in (("true", yes), ("false", no)) if text not in {"yes", "no"}}
 
 
-def _opposite(text: str, words: Sequence[str], others: Sequence[str]) -> str:
-    """N of Y, where the lists hold such a pair; else their first word."""
-    other = dict(zip(words[:PAIRED], others[:PAIRED], strict=True)).get(text.lower(), others[0])
-    return other.upper() if text.isupper() else other.capitalize() if text.istitle() else other
+def _capitals(text: str) -> tuple[bool, bool]:
+    return text.isupper(), text.istitle()
 
 
 def _long_list(look: Look, index: int, facts: ColumnFacts) -> Guess:

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 import yaml
 
-from mechanisms.public.drafts.column_facts import Look, few_units, looks
+from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import FEW_IDS, guess_column, unused
 from mechanisms.public.drafts.rule_guess import (
     Determined,
@@ -48,6 +49,8 @@ NOTICE = """\
 RECORD, GUESS = "record", "guess"
 #: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
 SHARE = 0.02
+#: Ids with up to so many times the values of another, which are counted approximately, have about as many.
+ALIKE = 1.1
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
@@ -122,7 +125,9 @@ def draft_schema(
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:
-    """The column called a person's id, or any id that repeats: of several the one with the fewest values.
+    """The column called a person's id, or any id that repeats: the fullest of those with about the fewest values.
+
+    Values are counted as if no cell were empty: an e-mail address that some persons lack is no better id.
 
     Args:
         source: the table in the engine.
@@ -130,11 +135,15 @@ def guess_unit(source: Source, engine: Any) -> str | None:
     named = [i for i, name in enumerate(source.names) if ID_NAME.search(name)]
     if not named:
         return None
-    parts = ", ".join(f"approx_count_distinct({source.text(i)})" for i in named)
-    ((rows, *values),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
-    ids = [(n, source.names[i]) for i, n in zip(named, values, strict=True) if n > FEW_IDS]
-    persons = [(n, name) for n, name in ids if PERSON_ID_COLUMN.search(name)]
-    return min(persons or [(n, name) for n, name in ids if SHARE * rows <= n <= ROW_SHARE * rows], default=(0, None))[1]
+    texts = [source.text(i) for i in named]
+    parts = ", ".join(f"approx_count_distinct({t}), count_if({filled(t)})" for t in texts)
+    ((rows, *seen),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
+    each = zip(named, seen[::2], seen[1::2], strict=True)
+    ids = [(-full, n, source.names[i]) for i, n, full in each if n > FEW_IDS and full]
+    persons = [one for one in ids if PERSON_ID_COLUMN.search(one[2])]
+    ids = persons or [one for one in ids if SHARE * rows <= one[1] <= ROW_SHARE * rows]
+    fewest = min((n / -full for full, n, _ in ids), default=0)
+    return min((one for one in ids if one[1] / -one[0] <= ALIKE * fewest), default=(0, 0, None))[2]
 
 
 def counted(unit: str | None, *, guessed: bool) -> str:
@@ -156,7 +165,8 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     if not codes or not may_be_id(name, facts.distinct, facts.filled):
         return ""
     each = f"{facts.filled / facts.distinct:.1f} rows each"
-    return f"; about {facts.distinct:,} values, {each}: does it name persons? then draft with privacy.unit={name}"
+    unit = quote(f"privacy.unit={name}")
+    return f"; about {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
 
 
 def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:

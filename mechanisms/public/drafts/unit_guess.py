@@ -13,6 +13,8 @@ from mechanisms.public.tables.scan import Source
 
 #: Whole numbers between these may be years.
 YEARS = (1800, 2200)
+#: Records are ordered by what differs within this share of the persons with several, and within about the most persons.
+FEWEST_ORDERED, ABOUT = 0.1, 0.9
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -55,28 +57,37 @@ def _field(name: str, value: str | list[str]) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> list[str]:
-    """Columns of which some id has several values; none where no id repeats."""
-    who, varying = who_sql(source, source.index(unit, where="privacy.unit")), []
+def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> dict[str, float]:
+    """Columns of which some id has several values → the share of such ids among those with several rows."""
+    who = who_sql(source, source.index(unit, where="privacy.unit"))
+    varying: dict[str, float] = {}
     for first in range(0, len(names), TOGETHER):
         block = names[first : first + TOGETHER]
         texts = [source.text(source.names.index(n)) for n in block]
         each = ", ".join(
             f"min({t}) FILTER ({filled(t)}) <> max({t}) FILTER ({filled(t)}) AS d{i}" for i, t in enumerate(texts)
         )
-        sql = f"SELECT {each} FROM (SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL GROUP BY who"
-        parts = ", ".join(f"coalesce(bool_or(d{i}), false)" for i in range(len(block)))
-        ((*differ,),) = engine.execute(f"SELECT {parts} FROM ({sql})").fetchall()
-        varying += [n for n, differs in zip(block, differ, strict=True) if differs]
+        rows = f"(SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL"
+        sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"
+        parts = ", ".join(f"count_if(d{i})" for i in range(len(block)))
+        ((several, *differ),) = engine.execute(f"SELECT count_if(k > 1), {parts} FROM ({sql})").fetchall()
+        varying |= {n: differs / several for n, differs in zip(block, differ, strict=True) if differs}
     return varying
 
 
-def _order(varying: list[str], drafted: Mapping[str, Fields]) -> str | None:
-    """The first column of dates or times that differs between the rows of one person, else the first one of years."""
+def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str | None:
+    """The first column of dates or times that differs within about as many persons as any, else the first of years.
+
+    None that differs within few persons: a birth date with typing errors orders nothing.
+    """
     dates = [n for n in varying if drafted[n]["kind"] in DATE_KINDS]
     years = [
         n
         for n in varying
         if drafted[n]["kind"] == "integer" and YEARS[0] <= drafted[n]["min"] <= drafted[n]["max"] <= YEARS[1]
     ]
-    return next(iter([*dates, *years]), None)
+    for names in (dates, years):
+        most = max((varying[n] for n in names), default=0)
+        if most >= FEWEST_ORDERED:
+            return next(n for n in names if varying[n] >= ABOUT * most)
+    return None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import AS_UTF8, UserError
 
 _ALONE = ContextVar("alone", default=False)
 
@@ -55,7 +55,7 @@ def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[l
             reader = csv.reader(file, strict=True)
             lines = [(reader.line_num, cells) for cells in reader if cells]
     except UnicodeDecodeError as error:
-        raise UserError(f"{field}: {path} is not UTF-8 text", where=where, fix="save it as UTF-8") from error
+        raise UserError(f"{field}: {path} is not UTF-8 text", where=where, fix=AS_UTF8) from error
     except OSError as error:
         fix = "check the path; a relative one in a schema starts at the schema's own folder"
         raise UserError(f"{field}: cannot read {path}: {error.strerror}", where=where, fix=fix) from error

@@ -52,14 +52,15 @@ SCALES = ((1.8, 32.0, (34, 42), "°C beside °F"), (2.54, 0.0, (15, 85), "inches
 EMPTY, OFF = 0.2, 0.06
 
 
-def number_doubts(texts: Texts) -> list[str]:
+def number_doubts(texts: Texts, reading: NumberForm | None = None) -> list[str]:
     """What numbers, or digits, may be instead: sentences, none where nothing is odd.
 
     Args:
         texts: without gaps.
+        reading: how they are read; None: as they are.
     """
     bare = {t.strip().removesuffix(".0"): n for t, n in texts.items()}
-    return _in_digits(bare) or _short_years(bare) or _two_scales(bare)
+    return _in_digits(bare) or _short_years(bare) or _two_scales(bare, reading or NumberForm())
 
 
 def text_doubts(texts: Texts) -> list[str]:
@@ -135,11 +136,11 @@ def _short_years(texts: Texts) -> list[str]:
     return [f"{rows:,} years of two digits, as 58, beside those of four: write four in the table"]
 
 
-def _two_scales(texts: Texts) -> list[str]:
+def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     """Numbers in two groups far apart, of which one is about the other in another unit: 37.2 beside 98.9."""
     rows: Counter[float] = Counter()
     for text, n in texts.items():
-        if (number := NumberForm().number(text)) is not None and math.isfinite(number):
+        if (number := reading.number(text)) is not None and math.isfinite(number):
             rows[number] += n
     numbers = sorted(rows)
     if len(numbers) < FEWEST:

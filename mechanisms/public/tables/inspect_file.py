@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Literal
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
 
 DELIMITERS = (",", ";", "\t", "|")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -110,7 +110,7 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     try:
         line = _first_line(path, compressed).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError("is not UTF-8 text", where=where, fix="save the file as UTF-8") from error
+        raise UserError("is not UTF-8 text", where=where, fix=AS_UTF8) from error
     except (OSError, EOFError, zlib.error) as error:
         raise UserError("the compressed file is truncated or damaged", where=where, fix=DAMAGED) from error
     if "\0" in line:

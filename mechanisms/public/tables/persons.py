@@ -1,4 +1,4 @@
-"""What names a person: e-mail addresses and accounts, titles and initials, two words that begin with capitals. Guesses.
+"""What names a person: e-mail addresses, telephones, accounts, titles, initials, two words in capitals. Guesses.
 
 Nothing here is released.
 """
@@ -9,12 +9,27 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
-#: What names one person, or one household: e-mail addresses, bank accounts (IBAN), names after a title.
+from mechanisms.public.schema.readings import NO, YES
+
+#: Small words inside of names.
+PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
+_INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
+#: Staff by what they are, and words behind it that name more of that, or a place: Nurse Practitioner, Nurse Station.
+_STAFF = "[Nn]urse|Doctor|OA|OÄ|(Ober|Chef|Stations|Assistenz)(arzt|ärztin)|Schwester|Pfleger(in)?"
+_NO_STAFF = (
+    "practitioner|ana?esthetist|specialist|manager|assistant|aide|midwife|educator|consultant|coordinator|led|visits?"
+    "|call|line|care|clinic|unit|on|in|and|und|station|dienst|visite"
+)
+#: What names one person, or one household: e-mail addresses, bank accounts (IBAN), telephones, names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
-    r"|^(Miss|Dr|Prof|Sra?)\.? +[A-Z]|\b(Mr|Mrs|Ms|Herr|Frau|Hr|Fr|Mme|Mlle)\.? +[A-Z]"
+    r"|\b(?i:tel|telefon|telephone|phone|mobil|mobile|handy|fax)\b[.:]? *[+(]?([0-9][ /().-]*){6}"
+    r"|(?<![\w+])\+[1-9][0-9]([ /().-]*[0-9]){7}|(?<![\w-])0[1-9][0-9]{2,4} ?[-/] ?[1-9][0-9]{4,8}(?![\w-])"
+    r"|(?<![\w-])(\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[0-9]{3}[.-][0-9]{4}(?![\w-])"
+    rf"|^(Miss|Sra?)\.? +{_INITIAL}|\b(Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|[Dd]r|DR(?=\.)|[Pp]rof)(\.-Ing\. *|\. *| +)"
+    rf"(([a-z]{{1,5}}\.|(med|dent|{PARTICLES.pattern})(?= )) *)*{_INITIAL}"
+    rf"|\b({_STAFF})\.? +(?!(?i:{_NO_STAFF})\b){_INITIAL}\w"
 )
-_INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
 BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} {_INITIAL}\.")
 #: What columns of names of persons are called.
@@ -22,6 +37,11 @@ NAME_COLUMN = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin)$"
+    r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearbeiter|behandler|therapeut|berater|betreuer|lehrer"
+    r"|hebamme|gutachter|ansprechpartner)(in)?$"
+    r"|((^|[_\W])|(?-i:(?<=[a-z])(?=[A-Z])))(doctor|physician|nurse|clerk|case[_ ]?worker|teacher|officer|agent|handler"
+    r"|staff|surgeon|author|editor|therapist|dentist|midwife|instructor|supervisor"
+    r"|(signed|seen|entered|treated|reviewed|created|approved|checked|examined|recorded|written|edited)[_ ]?by)$"
 )
 #: What columns of places and things are called, at the end of their name or in front of "of": their words are no names.
 _THINGS = (
@@ -44,15 +64,13 @@ COMMON = re.compile(
     "|african|american|asian|native|pacific|indian|european|free|paid|public|private|credit|card|cash|bank|online"
     "|single|double|married"
 )
-#: Small words inside of names.
-PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
 #: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
 #: this share of those holds a word of places and things, or half of them the same word: Heart Failure, Renal Failure.
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
 
 
 def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that hold an e-mail address or a bank account, also among other words, or a title before a name.
+    """The texts that hold an e-mail address, a telephone or account number, or a name after a title, among other words.
 
     All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
     """
@@ -61,6 +79,13 @@ def addresses(texts: Collection[str]) -> list[str]:
     if len(initials) > 1 and 2 * len(named) >= len(texts):
         return list(texts)
     return [t for t in texts if ADDRESS.search(t)]
+
+
+def of_name_column(column: str, texts: Collection[str]) -> list[str]:
+    """The texts of a column that is called as columns of names are, but for yes, no and common words."""
+    words = {*YES, *NO}
+    named = NAME_COLUMN.search(column)
+    return [t for t in texts if named and (w := t.strip().casefold()) not in words and not COMMON.fullmatch(w)]
 
 
 def may_be_names(column: str, texts: Collection[str]) -> list[str]:

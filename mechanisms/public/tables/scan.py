@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import format_of_file
@@ -385,8 +385,8 @@ def _explained(message: str, source: Source) -> UserError:
         return UserError(problem, where=where, fix=fix)
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
-        ("utf-8", "is not UTF-8 text", "save the file as UTF-8"),
-        ("unicode", "is not UTF-8 text", "save the file as UTF-8"),
+        ("utf-8", "is not UTF-8 text", AS_UTF8),
+        ("unicode", "is not UTF-8 text", AS_UTF8),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),
         ("GZIP", "the compressed file is truncated or damaged", "fetch or compress it again"),
         ("gzip", "the compressed file is truncated or damaged", "fetch or compress it again"),
