@@ -24,8 +24,6 @@ from pipeline.statement.words import words_of
 if TYPE_CHECKING:
     from pipeline.stages import Run
 
-#: So many columns that lose values are named at the end of a run; the report names all.
-LOST_LINES = 2
 #: The made-up rows of a rehearsal, in its folder.
 REHEARSAL = "rehearsal.csv"
 #: Lines of the promise; the statement has it whole.
@@ -143,9 +141,9 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
         ("pairs", [line for line in [pairs.in_words] if line]),
+        ("lost", _lost(done) if tells else []),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("better", _better(pairs.noise)),
-        ("lost", _lost(done) if tells else []),
         ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
@@ -181,10 +179,10 @@ def rehearsed(done: Run) -> str:
 
 
 def _lost(done: Run) -> list[str]:
-    """What saw rows: values that are lost."""
+    """What saw rows: values that are lost, in one sentence; the report has all."""
     losses = said_losses(done.losses)
-    more = [f"{len(losses) - LOST_LINES} more columns: python -m pipeline check"] if len(losses) > LOST_LINES else []
-    return [f"{line} (NOT private)" for line in losses[:LOST_LINES]] + more
+    more = f"; {len(losses) - 1} more columns: python -m pipeline check" if len(losses) > 1 else ""
+    return [f"{losses[0]} (NOT private){more}"] if losses else []
 
 
 def _quality(done: Run, listed: bool) -> list[tuple[str, list[str]]]:

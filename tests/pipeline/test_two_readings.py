@@ -295,11 +295,12 @@ def test_lost_values_stand_behind_the_lines_on_quality(capsys):
     cells = {n: made(lambda r, _: str(r.randrange(9)), seed) for seed, n in enumerate("abcd")}
     checked(capsys, cells, ", ".join(f"{n}: {{kind: integer, min: 0, max: 7}}" for n in "abcd"))
     given = ["data=table", "data.path=t.csv", "data.schema=t.yaml", "evaluation.enabled=false", "console=always"]
-    assert command("run", *given, "privacy.epsilon=0.02", "hydra.run.dir=noisy") == 0
+    assert command("run", *given, "privacy.epsilon=2", "hydra.run.dir=noisy") == 0
     lines = capsys.readouterr().out.splitlines()
     labels = [line[2:11].strip() for line in lines]
     assert labels.index("columns") < labels.index("lost"), lines
-    assert not {"pairs", "related", "better"} & {*labels[labels.index("lost") :]}
+    assert not {"pairs", "lost"} & {*labels[labels.index("lost") + 1 :]}
+    assert "; 3 more columns: python -m pipeline check" in " ".join(" ".join(lines).split())
     assert len(lines) <= 14 and max(map(len, lines)) <= 110
 
 
