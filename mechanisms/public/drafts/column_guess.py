@@ -357,12 +357,12 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
 
 
 def _own_words(look: Look, index: int) -> FieldDict:
-    """Two frequent spellings that are each other's opposites, which a release writes; else one of either side."""
+    """The most frequent spelling with an opposite in the table, and that, as a release writes them; else any two."""
     texts = [t.strip() for t in look.sample(index)]
     each = list(enumerate(texts))
-    pairs = [(a, b, i + k) for i, a in each for k, b in each if (a.lower(), b.lower()) in OPPOSITES]
+    pairs = [(a, b, min(i, k), max(i, k)) for i, a in each for k, b in each if (a.lower(), b.lower()) in OPPOSITES]
     if pairs:
-        yes, no, _ = min(pairs, key=lambda p: (_capitals(p[0]) != _capitals(p[1]), p[2]))
+        yes, no, *_ = min(pairs, key=lambda p: (p[2], _capitals(p[0]) != _capitals(p[1]), p[3]))
     else:
         own, first = texts[0], texts[0].lower() in YES
         word = next(p[first] for p in OPPOSITES if p[not first] == own.lower())
