@@ -95,7 +95,7 @@ class MechanismConfig:
 class SynthesisConfig(BoundedSettings):
     settings_group: ClassVar[str] = "synthesis"
     kind: str = "gum"
-    rows: int | None = setting(None, least=1)
+    rows: int | None = setting(None, least=0)
     seed: int | None = setting(None, least=0)
     options: dict[str, Any] = field(default_factory=dict)
 

@@ -154,6 +154,9 @@ def build_specs(config: Config) -> Specs:
     """
     declared = None if config.data.schema is None else declared_schema(config.data)
     config = settled(config, declared)
+    if config.synthesis.rows == 0:
+        fix = "a whole number of at least 1, or null"
+        raise UserError("got 0: a run would spend its budget on no row", where="synthesis.rows", fix=fix)
     privacy, unit = config.privacy, build_unit(config.privacy, config.data)
     check_units_table(config, unit, declared)
     relation = Neighbouring(privacy.neighbouring)

@@ -19,6 +19,7 @@ OPEN = SCHEMA.replace("values: [baker, smith, clerk], other: other", "values: di
     "min: 0, max: 99, bins: {count: 10}", "bounds: discover, within: [0, 1000], bins: {discover: 6}"
 )
 SIZES = SCHEMA + "unit_id: {name: person, records: measured}\n"
+WHOLE = SCHEMA + "unit: {column: person, order: age, records: {max: 3}}\n"
 PAPERS = ("page", "deployment", "croissant", "privacy")
 
 
@@ -210,6 +211,12 @@ TABLE = {
         [*PERSON, "data.schema=sizes.yaml", "privacy.unit_id_share=0.2"],
         page=["noisy counts of 3 columns, and of no combination of them; of units by their number of records"],
     ),
+    "whole persons": Row(
+        [*PERSON, "data.schema=whole.yaml", "privacy.person_share=0.2"],
+        page=[
+            "histograms of units, of their records and of neighbours among these, in which one unit weighs 1 at most"
+        ],
+    ),
     "pure": Row(
         ["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace", "privacy.epsilon=20"],
         page=["none: δ = 0", "Warning: ε = 20"],
@@ -240,6 +247,7 @@ UNSAID = {
     "data.path": "of the rows",
     "data.delimiter": "of the rows",
     "data.unit": "the unit that is used is told",
+    "data.units": "of the rows",
     "data.max_records": "the bound that is used is told",
     "data.rows": "of the demo's rows",
     "data.seed": "of the demo's rows",
@@ -282,6 +290,7 @@ def towns(town):
     (town / "unsure.yaml").write_text(SCHEMA.replace("confirmed_public: true", "confirmed_public: false"))
     (town / "open.yaml").write_text(OPEN)
     (town / "sizes.yaml").write_text(SIZES)
+    (town / "whole.yaml").write_text(WHOLE)
     people(500, seed=7).to_csv(town / "known.csv", index=False)
     return town
 
