@@ -16,6 +16,9 @@ from tests.pipeline.browser import CHROMIUM, browsed
 from tests.pipeline.conftest import PAIRS, TOWN, command, people, rebound
 from tests.pipeline.test_pages import HOSTILE, assert_is_text
 
+#: Whole runs and scores.
+pytestmark = pytest.mark.slow
+
 VISITS = """
 name: visits
 source: invented for the tests

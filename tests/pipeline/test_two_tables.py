@@ -14,6 +14,9 @@ from mechanisms.public.errors import UserError
 from tests.pipeline.conftest import command
 from tests.pipeline.test_whole_persons import SCHEMA, UNIT, stays
 
+#: Whole runs of two tables.
+pytestmark = pytest.mark.slow
+
 FAST = ("selection=oneway", "synthesis=independent", "privacy.delta=1e-6", "evaluation.enabled=false")
 TWO = ("data=table", "data.path=stays.csv", "data.schema=stays.yaml", "data.units.path=people.csv", "data.units.id=id")
 

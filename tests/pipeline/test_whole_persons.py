@@ -151,6 +151,7 @@ def test_a_statement_about_another_unit_than_the_schema_s_is_found(place: Path, 
     assert "schema.yaml says unit: 'patient' with C = 5, and privacy.json" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_jobs_of_a_sweep_share_the_counted_persons(place: Path) -> None:
     settings = ["privacy.epsilon=5,50", "release.format=parquet", "hydra.sweep.dir=sweep"]
     assert command("run", "-m", *RUN, *settings) == 0
@@ -161,6 +162,7 @@ def test_jobs_of_a_sweep_share_the_counted_persons(place: Path) -> None:
         assert frame.groupby("patient").sex.nunique().max() == 1
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_saved_answers(place: Path) -> None:
     first = load_measurements(Path("out/release/measurements")).persons
     shutil.rmtree("out/release")
@@ -194,6 +196,7 @@ def test_a_condition_on_a_constant_is_refused_and_one_on_records_holds(place: Pa
     check_persons(frame)
 
 
+@pytest.mark.slow
 def test_constants_of_many_values_keep_those_that_persons_have(place: Path) -> None:
     """A thousand codes, of which three are held: noise in the others is taken for noise."""
     codes = ", ".join(f"z{i:03}" for i in range(1000))

@@ -167,6 +167,7 @@ def figures(linked: Linked, table: CodedTable, times: Ints) -> tuple[float, floa
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_persons_come_back_where_answers_are_near_and_shuffled_owners_give_none():
     table, times, owners = world(5, 3000)
     assert np.bincount(owners).max() == 6
@@ -180,6 +181,7 @@ def test_persons_come_back_where_answers_are_near_and_shuffled_owners_give_none(
     assert same < 0.12 and following < 0.2 and likeness < 0.4  # at random .07, and .29 of one in 3.5
 
 
+@pytest.mark.slow
 def test_pure_noise_links_as_chance_does():
     table, times, owners = world(6, 1500)
     answers = [
