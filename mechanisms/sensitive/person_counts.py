@@ -82,19 +82,6 @@ def read_persons(
     )
 
 
-def contradictions(plain: CodedTable, declared: PersonUnit, members: Ints, starts: Ints) -> dict[str, int]:
-    """Constant → persons whose records say more than one value of it. NOT private.
-
-    Args:
-        members, starts: as of `Persons`.
-    """
-    found = {}
-    for name in declared.constant if starts.size > 1 else ():
-        codes = np.asarray(plain.column(name))[members].astype(np.int64)
-        found[name] = int((np.maximum.reduceat(codes, starts[:-1]) > np.minimum.reduceat(codes, starts[:-1])).sum())
-    return found
-
-
 def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:
     """The columns of the order whose values are numbers, dates or times; of others the codes are in order."""
     return [n for n in declared.order if columns[n].kind in ORDERED_KINDS and columns[n].width is None]

@@ -115,6 +115,7 @@ class _World:
     token_rows: Ints
 
     def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
+        """An arrangement as what tallies count: (records,) who stands where, and the time that each record holds."""
         codes = [self.table.column(name).astype(np.int32) for name in sheet.columns]
         fixed = [self.constants[self.unit.constant.index(name)] for name in sheet.constants]
         return Persons(
