@@ -133,7 +133,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15)
 @given(rows=ROWS, missing=st.sampled_from(["drop", "own"]), more=ROWS, at=st.integers(0, 14))
 def test_one_person_more_moves_one_at_most(rows: list[Row], missing: str, more: list[Row], at: int) -> None:
     rows = [r for r in rows if r[0] != "cy"]
