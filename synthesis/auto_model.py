@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,12 +14,12 @@ from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
-from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
-from synthesis.consistency.agree import Target, consistent
+from synthesis.consistency.agree import Target
 from synthesis.consistency.evidence import Evidence, gathered, lifted
+from synthesis.consistency.likely_columns import with_likely_columns
 from synthesis.consistency.nonnegative import norm_sub
 from synthesis.consistency.projection import product, soften, soften_alike
 from synthesis.consistency.residual_parts import completed
@@ -31,14 +31,10 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
-from synthesis.pgm.holdout import SEED as SPLIT_SEED
-from synthesis.pgm.holdout import SHARE
 from synthesis.pgm.junction_tree import fit_cliques
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.unmeasured import ALL_CELLS, unmeasured
 
-#: Noise of columns is heavy where it sums to more than this share of the records, in the mean of all columns.
-HEAVY = 0.1
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6
 #: The model may be so many times `max_cells` large where the forest of its pairs is; others then get so many times the
@@ -114,14 +110,15 @@ class AutoSpec(Synthesizer):
     ) -> Synthesized:
         """The rows of a model, adjusted to the other answers; independent columns if nothing else was measured.
 
-        Independent columns are smoothed if their noise is heavy (`_smoother`).
+        Columns are what their answers make likeliest (`with_likely_columns`).
 
         The model holds the marginals that show the most dependence: a forest of pairs first, which joins all columns
         that depend on each other, then as many as `max_cells` has room for. Where answers
         differ from it by more than their noise (`soften`: the threshold of least estimated risk), rows follow them; and
         the model in pairs and triples that nobody measured (`unmeasured`), which a draw meets by chance alone.
         """
-        if rows == 0 or self._columns_alone(measurements):
+        measurements = with_likely_columns(measurements)
+        if rows == 0 or _columns_alone(measurements):
             return IndependentSpec().make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
         model = self._mended(measurements, zeros, progress)
         if model is None:
@@ -133,14 +130,10 @@ class AutoSpec(Synthesizer):
         self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
     ) -> RowModel | None:
         """What `make` draws from: independent columns, or the graphical model and what mends its rows."""
-        if self._columns_alone(measurements):
+        measurements = with_likely_columns(measurements)
+        if _columns_alone(measurements):
             return IndependentSpec().model(measurements, zeros=zeros, progress=progress)
         return self._mended(measurements, zeros, progress)
-
-    def _columns_alone(self, measurements: Measurements) -> bool:
-        """Whether the rows are independent columns."""
-        alone = all(len(a.clique) < 2 for a in measurements.answers)
-        return estimate_total(measurements) <= 0 or (alone and not _smoother(measurements, self.iterations))
 
     def _mended(self, measurements: Measurements, zeros: Zeros, progress: Progress | None) -> MendedRows | None:
         """The model and the targets of its rows; None where the columns, or the zeros, are more than it may have."""
@@ -203,36 +196,9 @@ class AutoSpec(Synthesizer):
         return row_bytes(domain, rows) + 14 * 8 * model + 7 * 8 * measured + 4 * 8 * min(ALL_CELLS, 1000 * rows)
 
 
-def _smoother(measurements: Measurements, iterations: int) -> bool:
-    """Whether a model, which stops where it would fit noise, foretells columns better than their non-negative answers.
-
-    Each answer y is split into y + aσz, from which both are made, and y − σz/a, whose noise is independent of it and by
-    which they are judged (data thinning; Rasines & Young 2023). Where noise is light, or not Gaussian, the answers are
-    taken.
-    """
-    if not measurements.answers:
-        return False
-    noise = np.mean([a.stddev * a.values.size for a in measurements.answers])
-    others = {a.noise for a in measurements.answers} - {GAUSSIAN.name}
-    if others or noise < HEAVY * estimate_total(measurements):
-        return False
-    rng = np.random.default_rng(SPLIT_SEED)
-    seen, judge = [], []
-    for answer in measurements.answers:
-        split = answer.stddev * rng.standard_normal(answer.values.size)
-        values, scale = answer.values + SHARE * split, answer.scale * math.sqrt(1 + SHARE**2)
-        seen.append(replace(answer, values=values, scale=scale))
-        judge.append((answer, answer.values - split / SHARE))
-    thinned = replace(measurements, answers=tuple(seen))
-    if estimate_total(thinned) <= 0:
-        return False
-    targets, model = consistent(thinned), fit_model(thinned, ModelSettings(iterations=iterations))
-    gain = 0.0
-    for answer, values in judge:
-        ours, theirs = model.marginal(answer.clique), targets.one_way(answer.clique[0])
-        off = [float(((answer.query.answer(own) - values) ** 2).sum()) for own in (theirs, ours)]
-        gain += (off[0] - off[1]) / answer.stddev**2
-    return gain > 0
+def _columns_alone(measurements: Measurements) -> bool:
+    """Whether the rows are independent columns."""
+    return estimate_total(measurements) <= 0 or all(len(a.clique) < 2 for a in measurements.answers)
 
 
 def _shown(evidence: Evidence, independent: Values) -> float:

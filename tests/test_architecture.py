@@ -23,7 +23,6 @@ MANY_IMPORTS = {
     "pipeline.frames.release_object": 30,
     "pipeline.look.table_look": 29,
     "pipeline.experiments.table1_histograms": 27,
-    "synthesis.auto_model": 26,
 }
 
 

@@ -14,10 +14,10 @@ from mechanisms.public.persons.person_features import times_of as whole_times
 from mechanisms.public.persons.tally import Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
+from synthesis.consistency.shrinkage import smoothed
 from synthesis.persons.arrangement import Codes
 from synthesis.persons.person_answers import Asked
 from synthesis.persons.person_targets import PersonTarget
-from synthesis.persons.shrinkage import smoothed
 from synthesis.persons.swaps import below
 from synthesis.rounding import codes_of
 
@@ -53,7 +53,7 @@ def drawn_constants(
                 sums.append(one.values.sum(axis=axes))
                 weights.append(size / max(one.stddev**2 * one.values.size, 1e-12))
         margin = np.average(sums, axis=0, weights=weights)
-        drawn[row] = codes_of(smoothed(margin, (0,), float(np.sum(weights)) ** -0.5), persons, rng)
+        drawn[row] = codes_of(smoothed(margin, (0,), float(np.sum(weights)) ** -0.5)[0], persons, rng)
     return drawn
 
 

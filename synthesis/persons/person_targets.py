@@ -11,8 +11,8 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.tally import Ints
+from synthesis.consistency.shrinkage import WIDTHS, likeliest, neighbours, smoothed
 from synthesis.persons.person_answers import Asked
-from synthesis.persons.shrinkage import WIDTHS, likeliest, neighbours, smoothed
 
 #: An answer tells nothing where its distance from the arrangement without it stays below so many standard deviations.
 SIGNAL = 2.0
@@ -119,7 +119,7 @@ def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
     several = open_cells.sum(axis=1) > 1
     if not several.any():
         return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
-    pooled = smoothed(values[several].sum(axis=0), asked.lines(), asked.stddev * math.sqrt(several.sum())).ravel()
+    pooled = smoothed(values[several].sum(axis=0), asked.lines(), asked.stddev * math.sqrt(several.sum()))[0].ravel()
     common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
     share = rows / np.maximum(totals, 1.0)[:, None]
     near = np.zeros_like(rows)

@@ -51,8 +51,8 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[V
     return (found * stddev).reshape(values.shape), variances.reshape(values.shape)
 
 
-def smoothed(values: Values, lines: Sequence[int], stddev: float) -> Values:
-    """Cells free of noise: each prior mean is a mean of all cells, or of the neighbours along the axes.
+def smoothed(values: Values, lines: Sequence[int], stddev: float) -> tuple[Values, Values]:
+    """Cells free of noise and their variances: each prior mean is a mean of all cells, or of neighbours along the axes.
 
     Args:
         values: of any number of axes.
@@ -63,7 +63,7 @@ def smoothed(values: Values, lines: Sequence[int], stddev: float) -> Values:
     for width in WIDTHS:
         near = neighbours(values, lines, width)
         means += [np.maximum(near, flat / 10), np.maximum(near, flat / 100)]
-    return likeliest(values, stddev, means)[0]
+    return likeliest(values, stddev, means)
 
 
 def neighbours(values: Values, lines: Sequence[int], width: float) -> Values:
