@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.counts import row_shares
 from evaluation.papers.ncript.ncript_spec import BIAS_CUTOFF
 
 Rows = NDArray[np.float64]
@@ -19,9 +20,7 @@ Rows = NDArray[np.float64]
 def thresholded(counts: NDArray[np.number], threshold: float) -> Rows:
     """Counts with every cell below `threshold` of its row's sum set to 0 (2.2.1); an empty row stays empty."""
     rows = np.asarray(counts, float)
-    total = rows.sum(axis=-1, keepdims=True)
-    share = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
-    return np.where(share >= threshold, rows, 0.0)
+    return np.where(row_shares(rows) >= threshold, rows, 0.0)
 
 
 def jsd(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Rows:
@@ -37,7 +36,7 @@ def jsd(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: f
 
 def jsd_by_type(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Rows:
     """The distance of each row shared out over its types, in proportion to their terms of the divergence."""
-    p, q = (_shares(thresholded(x, threshold)) for x in (synthetic, real))
+    p, q = (row_shares(thresholded(x, threshold)) for x in (synthetic, real))
     middle = (p + q) / 2
     terms = np.maximum((_kl_terms(p, middle) + _kl_terms(q, middle)) / 2, 0.0)
     divergence = terms.sum(axis=-1)
@@ -134,11 +133,6 @@ def heavy_hitters(
     one type is lost and none invented, which makes 0.2.
     """
     return np.asarray(np.minimum(heavy_hitter_violations(real, synthetic, level=level, k=k, delta=delta) * h, 1.0))
-
-
-def _shares(rows: Rows) -> Rows:
-    total = rows.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(rows, total, out=np.zeros_like(rows), where=total > 0))
 
 
 def _kl_terms(p: Rows, q: Rows) -> Rows:
