@@ -30,20 +30,18 @@ from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.anonymized import scores_of_anonymous
-from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
+from pipeline.experiments.challenge_scores import World, scores_of_sample, scores_of_table, values_of
 from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import stored
-from pipeline.experiments.findings import FILES, Findings, closing_text, finished, setting_of, write_findings
+from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
 from pipeline.experiments.repeats import run_seed
-from pipeline.experiments.scores_against import FILES as AGAINST_FILES
-from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
+from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
-from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -99,17 +97,13 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         pairs = pairs_of(rows, settings.against)
         against = beside_pairs(pairs)
         findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, against, scales).beside
-        write_findings(findings, folder.internal)
-        if pairs:
-            write_against(pairs, folder.internal, findings.title)
+        write_findings(findings, folder.internal, pairs)
     return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    further = AGAINST_FILES if settings_of_challenge(config).against else ()
-    findings = run(config, root, hydra_files=hydra_files)
-    return closing_text(findings, root / "internal", config.console, (*FILES, *further))
+    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
