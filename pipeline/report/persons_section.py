@@ -10,9 +10,9 @@ from pipeline.report.scale import ChartAxis
 #: What a figure is; {0} stands for its column, {1} for the usual gap.
 LEVELS = {
     "records": "records per person",
-    "same": "{0}: the same as in the record before, share of steps",
-    "gaps": "the next record is {1} later, share of steps",
-    "likeness": "{0}: likeness, the share of variance between persons",
+    "same": "{0}: the same as before, share of steps",
+    "gaps": "next record {1} later, share of steps",
+    "likeness": "{0}: share of variance between persons",
     "distinct": "{0}: different values per person",
     "spans": "from a person's first record to the last",
 }
@@ -34,8 +34,8 @@ BROKEN = {
     "out_of_order": "rows that lie before the one above them",
     "beyond": "persons with too many records",
 }
-#: Rows of figures before the rest is folded away, and persons likewise.
-SHOWN, OPEN = 24, 6
+#: Rows of figures before the rest is folded away.
+SHOWN = 24
 
 
 def persons_section(drawn: Json) -> Section:
@@ -61,8 +61,8 @@ def persons_section(drawn: Json) -> Section:
         "legend": BOTH,
         "charts": [Card(titles[n], _distribution(s, titles[n])) for n, s in shares.items()],
         "broken": _broken(drawn["violations"]),
-        "people": cards[:OPEN],
-        "more": cards[OPEN:],
+        "people": cards[::2],  # ordered by their records: some of each number
+        "more": cards[1::2],
         "left_out": people["of"] - len(people["columns"]),
     }
     return Section("persons", "Persons", parts)

@@ -9,7 +9,7 @@ from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing, Line, Place, heat, lines, place_map
 from pipeline.report.page import BOTH, Card, Section, Table, number
 from pipeline.report.scale import ChartAxis
-from pipeline.report.small_charts import cells, cloud
+from pipeline.report.small_charts import cloud
 
 #: Places in the matrix, and in the table: the worst ones.
 WORST, LISTED = 24, 10
@@ -48,7 +48,11 @@ def pair_maps_section(pairs: Sequence[Json]) -> Section:
         high = max(v for side in sides for line in side for v in line)
         most = max(abs(v) for line in difference for v in line)
         cards = [
-            Card(name, cells(pair["rows"], pair["columns"], values, high=top, label=f"{title}: {name}"), words)
+            Card(
+                name,
+                heat(pair["rows"], pair["columns"], values, high=top, cell=(22, 17), label=f"{title}: {name}"),
+                words,
+            )
             for name, values, top, words in (
                 ("Real", sides[0], high, f"up to {high:.1%} of the records in a cell"),
                 ("Synthetic", sides[1], high, "on the same scale"),
