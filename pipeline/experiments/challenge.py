@@ -202,14 +202,9 @@ def _generate(config: Config, schema: Schema, path: Path, report: Progress) -> N
 
 
 def _subjects(config: Config, source: Source) -> NDArray[np.int64] | None:
-    """The unit of each row, where one column names it."""
+    """A number per row for its unit, as a run tells units apart, where one column names it."""
     unit = config.privacy.unit
-    return None if unit is None or unit == RECORD else _ids(source, unit)
-
-
-def _ids(source: Source, column: str) -> NDArray[np.int64]:
-    """A number per row for the unit that one column names, as a run tells units apart."""
-    return unit_numbers(source, PrivacyUnit(column))
+    return None if unit is None or unit == RECORD else unit_numbers(source, PrivacyUnit(unit))
 
 
 def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> list[dict[str, Any]]:
@@ -287,7 +282,7 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
         return options
     units = world.schema.rules.unit_ids
     if units is not None and units.name == config.privacy.unit:
-        return replace(options, subject=(world.subjects, _ids(source, units.name)))
+        return replace(options, subject=(world.subjects, unit_numbers(source, PrivacyUnit(units.name))))
     rng = np.random.default_rng(settings_of_challenge(config).sample_seed)
     ids = rng.permutation(synthetic.rows) // settings_of_challenge(config).per_subject
     return replace(options, subject=(world.subjects, ids))

@@ -1,4 +1,4 @@
-"""Charts as inline SVG without a script: bars, heat maps, histograms, lines and points over two axes, maps.
+"""Charts as inline SVG without a script: bars, heat maps, lines and points over two axes, maps.
 
 Each chart is a tree of elements, so that a text is always text and never a tag. A `Scale` turns values into places (and
 into strengths of a colour). Colours are classes of the stylesheet `charts.css`, which knows light and dark; the title
@@ -160,24 +160,6 @@ def heat(
 def _in_cell(value: float) -> str:
     text = f"{value:.2f}"
     return text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 else text
-
-
-def histogram(labels: Sequence[str], values: Sequence[float], *, label: str) -> Drawing:
-    """Upright bars with their names below, as many as there is room for."""
-    width, height, left, most = 340, 200, 8, max([*values, 1e-12])
-    bottom = height - 24
-    step, every = (width - left - 8) / max(len(values), 1), max(1, math.ceil(len(values) / 12))
-    scale = Scale(0.0, most, bottom, 20.0)
-    root = svg(width, height, label)
-    add(root, "path", class_="axis", d=f"M{left} {bottom}H{width - 4}")
-    for i, (name, value) in enumerate(zip(labels, values, strict=True)):
-        x, y = left + i * step, scale.at(value)
-        box: dict[str, Any] = {"x": x + 1, "y": y, "width": max(step - 2, 1), "height": bottom - y}
-        add(titled(root, f"{name}: {value:,.6g}"), "rect", class_="real", **box)
-        if i % every == 0:
-            add(root, "text", name, class_="s", x=x + step / 2, y=bottom + 14, text_anchor="middle")
-    add(root, "text", f"{most:,.0f}", class_="s", x=left, y=12)
-    return Drawing(root)
 
 
 def lines(

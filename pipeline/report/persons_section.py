@@ -47,7 +47,6 @@ def persons_section(drawn: Json) -> Section:
         (LEVELS[each["figure"]].format(each["column"], drawn["usual_gap"]), *(each[s] for s in sides))
         for each in drawn["levels"]
     ]
-    first, rest = Table(head, rows).parted(SHOWN)
     far: list[tuple[Cell, ...]] = [(ERRORS[e["figure"]], *(e[s] for s in sides[1:])) for e in drawn["errors"]]
     far.append(("all, as a part of what shuffled owners lose", drawn["score"], drawn["halves"], 1.0))
     titles = {"records": "Records per person", "spans": "From first to last record"}
@@ -55,8 +54,8 @@ def persons_section(drawn: Json) -> Section:
     people = drawn["people"]
     cards = [_person(i, each, people["columns"]) for i, each in enumerate(people["shown"], 1)]
     parts = {
-        "first": first,
-        "rest": rest,
+        "figures": Table(head, rows),
+        "first": SHOWN,
         "errors": Table((("distance from the real table"), *head[2:]), far),
         "legend": BOTH,
         "charts": [Card(titles[n], _distribution(s, titles[n])) for n, s in shares.items()],
@@ -70,13 +69,10 @@ def persons_section(drawn: Json) -> Section:
 
 def _distribution(shares: Json, title: str) -> Drawing:
     """The shares of persons of both tables over one axis."""
-    labels = shares["labels"]
     most = max([*shares["real"], *shares["synthetic"], 1e-9])
     series = [Line(style, side, list(enumerate(shares[side])), marked=True) for style, side in BOTH]
-    every = max(1, -(-len(labels) // 6))
-    ticks = tuple((float(i), labels[i].split(" to ")[0]) for i in range(0, len(labels), every))
-    across = ChartAxis(0.0, max(len(labels) - 1.0, 1.0), ticks)
     up = ChartAxis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
+    across = ChartAxis.named(shares["labels"])
     return lines(series, across, up, label=f"Shares of persons: {title}", width=340, height=190)
 
 

@@ -134,14 +134,15 @@ def map_section(figure: Json) -> Section:
 
 def _course(course: Json, times: Sequence[str]) -> Card:
     """The temporal scores chart of one place (N-CRiPT 2021, 2.4.2)."""
-    every = max(1, -(-len(times) // 6))
-    ticks = tuple((float(i), times[i].split(" to ")[0]) for i in range(0, len(times), every))
-    x = ChartAxis(0.0, max(len(times) - 1.0, 1.0), ticks)
     y = ChartAxis(0.0, 1.0, tuple((v / 4, f"{v / 4:g}") for v in range(5)))
     series = [Line(style, name, list(enumerate(course[name])), marked=True) for name, style in LOSSES.items()]
     name = course["segment"]
     mean = sum(course["Total"]) / max(len(times), 1)
-    return Card(name, lines(series, x, y, label=f"Losses of {name} over time", width=380), f"mean loss {mean:.3g}")
+    return Card(
+        name,
+        lines(series, ChartAxis.named(times), y, label=f"Losses of {name} over time", width=380),
+        f"mean loss {mean:.3g}",
+    )
 
 
 def _types(types: Sequence[Json]) -> Table:

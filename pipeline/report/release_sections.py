@@ -14,7 +14,7 @@ from mechanisms.public.units import rounded_up
 from pipeline.inference.decided import decided
 from pipeline.inference.release_bounds import bounds
 from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
-from pipeline.report.charts import Drawing, Line, histogram, lines
+from pipeline.report.charts import Drawing, Line, lines
 from pipeline.report.page import Card, Cell, Gauge, Section, Table, number
 from pipeline.report.scale import ChartAxis
 from pipeline.statement.format_2 import as_fields, start_named
@@ -92,8 +92,7 @@ def noise_section(measurements: Measurements, schema: Schema, statement: Json) -
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
     covered = coverage(measurements, schema, start=start_named(statement))
-    weakest, rest = Table(head, rows).parted(SHOWN)
-    shown = {"covered": covered.in_words, "warnings": covered.warnings, "weakest": weakest, "rest": rest}
+    shown = {"covered": covered.in_words, "warnings": covered.warnings, "weakest": Table(head, rows), "first": SHOWN}
     return Section("noise", "Noise of each marginal against its signal", shown)
 
 
@@ -101,7 +100,9 @@ def units_section(units: Json) -> Section:
     """From the exact sizes of the units: NOT private."""
     sizes, own = [(int(n), int(count)) for n, count in units["sizes"]], int(units["max_records"])
     heights = size_bars(sizes)
-    picture = histogram(list(heights), list(heights.values()), label="Units by their number of records")
+    drawn = [Line("lreal", "units", list(enumerate(heights.values())), marked=True)]
+    x, y = ChartAxis.named(list(heights)), ChartAxis.linear(heights.values())
+    picture = lines(drawn, x, y, label="Units by their number of records", width=340, height=200)
     lost = [
         (f"{loss.bound}{' (this run)' if loss.bound == own else ''}", f"{loss.weight:.1%}", f"{loss.units:.1%}")
         for loss in losses_of_bounds(sizes, own)
@@ -119,14 +120,13 @@ def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTa
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
     tells = [row for row in rows if float(str(row[3])) < ANYTHING]
-    worst, rest = Table(head, tells).parted(SHOWN)
     words = {
         "anything": [str(row[0]) for row in rows[: len(rows) - len(tells)]],
         "decided": decided(measurements).in_words,
         "related": table.attrs["related"],
         "notes": notes,
     }
-    return Section("bounds", "How wrong a marginal is at most", words | {"worst": worst, "rest": rest})
+    return Section("bounds", "How wrong a marginal is at most", words | {"worst": Table(head, tells), "first": SHOWN})
 
 
 def convergence_section(record: Json) -> Section:

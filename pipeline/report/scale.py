@@ -69,6 +69,13 @@ class ChartAxis:
         return cls(first * step, last * step, ticks, title)
 
     @classmethod
+    def named(cls, names: Sequence[str]) -> ChartAxis:
+        """Places by number, about six of which get their name: of a range its beginning."""
+        every = max(1, math.ceil(len(names) / TICKS))
+        ticks = tuple((float(i), names[i].split(" to ")[0]) for i in range(0, len(names), every))
+        return cls(0.0, max(len(names) - 1.0, 1.0), ticks)
+
+    @classmethod
     def decades(cls, values: Iterable[float]) -> ChartAxis:
         """Powers of ten that hold all values above 0, at most DECADES of them: the highest."""
         positive = [v for v in values if v > 0] or [1.0]

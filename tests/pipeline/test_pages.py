@@ -17,7 +17,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.text_table import lined_up, markdown
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
-from pipeline.report.charts import Line, Place, bars, heat, histogram, lines, place_map
+from pipeline.report.charts import Line, Place, bars, heat, lines, place_map
 from pipeline.report.page import Card, Gauge, Page, Table, chart_style, number, rendered
 from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.table_sections import columns_section
@@ -51,14 +51,13 @@ def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
     [
         bars([HOSTILE], [1.0], [0.5]),
         heat([HOSTILE], [HOSTILE], [[1.0]], high=1.0, label=HOSTILE),
-        histogram([HOSTILE], [3.0], label=HOSTILE),
         lines([Line("c0", HOSTILE, [(1, 1), (2, 2)], notes=[HOSTILE])], ChartAxis.linear([1, 2], HOSTILE),
               ChartAxis.linear([1]), label=HOSTILE),
         place_map([Place(HOSTILE, 1.0, point=(0, 0)), Place(HOSTILE, None, rings=[[(1, 1), (2, 2), (1, 2)]])],
                   low=0, high=1, label=HOSTILE),
         panels([Card(HOSTILE, bars(["a"], [1.0], [1.0]), HOSTILE)], [("c0", HOSTILE)], across=1, label=HOSTILE),
     ],
-    ids=["bars", "heat", "histogram", "lines", "map", "panels"],
+    ids=["bars", "heat", "lines", "map", "panels"],
 )  # fmt: skip
 def test_hostile_names_are_text_in_every_chart(drawing):
     text = drawing.as_file(chart_style())

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.verdict.rare_matches import column_marks, row_sums
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.jit import compiled
 
@@ -150,18 +151,10 @@ def matches(queries: CodedTable, reference: CodedTable) -> NearestMatches:
     about rows × rows × columns / 2⁶⁴.
     """
     check_same_domain(queries, reference)
-    rng = np.random.default_rng(0)
-    sums = [np.zeros(t.rows, np.uint64) for t in (queries, reference)]
-    parts = []
-    for i, attribute in enumerate(queries.domain.attributes):
-        marks = rng.integers(0, 2**64, attribute.size, np.uint64)
-        pair = [marks[t.columns[i]] for t in (queries, reference)]
-        for total, part in zip(sums, pair, strict=True):
-            total += part
-        parts.append(pair)
-    exact = np.isin(sums[0], sums[1])
-    near = np.zeros(queries.rows, bool)
-    left = np.flatnonzero(~exact)
-    for asked, stored in parts if len(queries.domain) > 1 else ():
-        near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - stored)
+    asked, stored = row_sums(queries), row_sums(reference)
+    exact = np.isin(asked, stored)
+    near, left = np.zeros(queries.rows, bool), np.flatnonzero(~exact)
+    for i in range(len(queries.domain)) if len(queries.domain) > 1 else ():
+        marks = column_marks(queries, i)
+        near[left] |= np.isin(asked[left] - marks[queries.columns[i][left]], stored - marks[reference.columns[i]])
     return NearestMatches(queries.rows, int(exact.sum()), int(near.sum()))

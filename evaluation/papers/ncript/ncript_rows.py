@@ -75,26 +75,6 @@ def jaccard_by_type(real: NDArray[np.number], synthetic: NDArray[np.number]) -> 
     return np.asarray((a ^ b) / union)
 
 
-def heavy_hitter_violations(
-    real: NDArray[np.number],
-    synthetic: NDArray[np.number],
-    *,
-    level: NDArray[np.number] | float | None = None,
-    k: float = 0.1,
-    delta: float = 0.2,
-) -> NDArray[np.int64]:
-    """How many types of each row break a condition of 2.2.3; a k-heavy hitter occurs more than k times.
-
-    A (1 + Δ)k-heavy hitter of the synthetic row must be a k-heavy hitter of the true one; a type that is not even a
-    (1 − Δ)k-heavy hitter of the synthetic row must not be a k-heavy hitter of the true one.
-
-    Args:
-        level: the paper's k, for all rows or one a row; None for ⌊sum of the true row · k⌋ (2.3.2).
-        k: the level as a share of the true row's sum.
-    """
-    return np.asarray(violating_types(real, synthetic, level=level, k=k, delta=delta).sum(axis=-1), np.int64)
-
-
 def violating_types(
     real: NDArray[np.number],
     synthetic: NDArray[np.number],
@@ -103,7 +83,15 @@ def violating_types(
     k: float = 0.1,
     delta: float = 0.2,
 ) -> NDArray[np.bool_]:
-    """Which types break a condition of 2.2.3, as of `heavy_hitter_violations`."""
+    """Which types of each row break a condition of 2.2.3; a k-heavy hitter occurs more than k times.
+
+    A (1 + Δ)k-heavy hitter of the synthetic row must be a k-heavy hitter of the true one; a type that is not even a
+    (1 − Δ)k-heavy hitter of the synthetic row must not be a k-heavy hitter of the true one.
+
+    Args:
+        level: the paper's k, for all rows or one a row; None for ⌊sum of the true row · k⌋ (2.3.2).
+        k: the level as a share of the true row's sum.
+    """
     q, p = np.asarray(real, float), np.asarray(synthetic, float)
     part = Fraction(str(k))
     bar = np.floor(q.sum(axis=-1) * part.numerator / part.denominator) if level is None else np.asarray(level, float)
@@ -132,7 +120,8 @@ def heavy_hitters(
     The example of 2.2.3 (k = 250, h = 0.2) prints five violations and the penalty 1; by the definition above it only
     one type is lost and none invented, which makes 0.2.
     """
-    return np.asarray(np.minimum(heavy_hitter_violations(real, synthetic, level=level, k=k, delta=delta) * h, 1.0))
+    violations = violating_types(real, synthetic, level=level, k=k, delta=delta).sum(axis=-1)
+    return np.asarray(np.minimum(violations * h, 1.0))
 
 
 def _kl_terms(p: Rows, q: Rows) -> Rows:
