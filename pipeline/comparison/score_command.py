@@ -14,6 +14,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.text_table import lined_up
 from pipeline.comparison.tidy import is_csv, tidy_text
 from pipeline.report import last_lines as report_run
+from pipeline.report.page import number
 from pipeline.scores import two_tables
 from pipeline.settings.config import ScoreConfig
 
@@ -73,11 +74,5 @@ def deep_dives(card: Scorecard, detail: str, top: int) -> str:
 
 def _add(out: list[str], title: str, frame: pd.DataFrame) -> None:
     if not frame.empty:
-        rows = [[*map(str, frame.columns)], *([*map(_shown, row)] for row in frame.itertuples(index=False))]
+        rows = [[*map(str, frame.columns)], *([*map(number, row)] for row in frame.itertuples(index=False))]
         out += [title, *lined_up(rows, left=len(rows[0])), ""]
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
