@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -292,13 +292,7 @@ def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str
     rows, file = world.real.rows, config.data.path
     kind = f"{Path(file).name}" if file else f"generated stand-in for {config.data.name}"
     domain = {a.name: a.size for a in world.schema.domain.attributes}
-    return {
-        **setting_of(config, f"{kind}, {rows:,} rows", facts, rows, domain=domain),
-        "settings": asdict(settings_of_challenge(config)),
-        "privacy": asdict(config.privacy),
-        "synthesis": asdict(config.synthesis),
-        "selection": asdict(config.selection),
-    }
+    return setting_of(config, settings_of_challenge(config), f"{kind}, {rows:,} rows", facts, rows, domain=domain)
 
 
 def _notes(config: Config) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.text_table import lined_up, markdown
 from pipeline.console import NOT_PRINTED, tells
+from pipeline.experiments.experiment_settings import ExperimentSource
 from pipeline.experiments.gallery.published import (
     SMOKE,
     TOO_SMALL,
@@ -206,17 +207,21 @@ def finished(path: Path, make: Callable[[], Rows]) -> Rows:
     return values
 
 
-def setting_of(config: Config, kind: str, facts: Json, records: int, **data: Any) -> JsonDict:
+def setting_of(
+    config: Config, settings: ExperimentSource, kind: str, facts: Json, records: int, **data: Any
+) -> JsonDict:
     """What rows were made from: the experiment, and its data.
 
     Args:
+        settings: of the experiment.
         kind: what the data are, in words.
         facts: of the run, with the fingerprint of the data.
         data: further facts of the data.
     """
     source = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
     name = config.experiment.options.get("name") or config.experiment.kind
-    return {"experiment": name, "smoke": config.smoke, "data": source | data}
+    parts = {part: asdict(getattr(config, part)) for part in ("privacy", "synthesis", "selection")}
+    return {"experiment": name, "smoke": config.smoke, "data": source | data, "settings": asdict(settings), **parts}
 
 
 def draw(findings: Findings, inside: Path) -> None:

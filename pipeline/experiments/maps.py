@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -151,8 +151,4 @@ def _setting(opened: Maker) -> JsonDict:
     source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
-    parts = {name: asdict(getattr(config, name)) for name in ("privacy", "synthesis")}
-    return setting_of(config, kind, opened.table.facts, table.rows, **data) | {
-        "settings": asdict(map_settings(config.experiment)),
-        **parts,
-    }
+    return setting_of(config, map_settings(config.experiment), kind, opened.table.facts, table.rows, **data)

@@ -28,6 +28,8 @@ ANYTHING = 0.995
 LINES = 60
 #: Marginals in the table of those that end worst.
 LEFT = 12
+#: What is so many times lower than the highest point lies on the ground.
+DEEP = 1e4
 #: Points of a line: a longer one is thinned.
 POINTS = 240
 
@@ -183,7 +185,8 @@ def _over_steps(drawn: Sequence[Line], *, last: int, label: str, level: float | 
     if not values:
         return None
     x = ChartAxis(0.0, 1.0, ((0.0, "first"), (1.0, f"step {last}")))
-    return lines(drawn, x, ChartAxis.decades(values), label=label, level=level)
+    y = ChartAxis.logarithmic_over(v for v in values if v >= max(values) / DEEP)
+    return lines(drawn, x, y, label=label, level=level)
 
 
 def _thinned(values: Sequence[float | None]) -> list[float | None]:
