@@ -6,9 +6,11 @@ Help and misspelt settings are answered from here: no function is loaded before 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from evaluation.attacks.attack_settings import AttackSettings, InferenceSettings, SinglingOutSettings
 from evaluation.metric import Metric, MetricSettings
+from evaluation.persons.person_settings import PersonsSettings
 from mechanisms.public.settings import columns, setting
 
 
@@ -48,7 +50,6 @@ TVD = Metric(
     source="common use; Li et al. 2021b; Platzer 2020",
     run="evaluation.tvd:tvd_of",
     says="{score:.1%} of the records would have to change their cell, on average over pairs of columns",
-    ends=lambda result: result.ends,
     quick=True,
     empty=True,
     counted=True,
@@ -64,7 +65,6 @@ CORRELATION = Metric(
     reference="its floor; independent columns",
     source="common use",
     run="evaluation.correlation:correlation_of",
-    ends=lambda result: result.ends,
     quick=True,
     on_values=True,
 )
@@ -78,7 +78,6 @@ DEPENDENCE = Metric(
     reference="its floor; independent columns score 0",
     source="Pearson's contingency coefficient, corrected as in Bergsma 2013",
     run="evaluation.dependence:dependence_of",
-    ends=lambda result: result.ends,
     quick=True,
     counted=True,
 )
@@ -92,77 +91,52 @@ OUTLIER_COVERAGE = Metric(
     reference="a second sample",
     source="ours, after OutlierCoverage of SDMetrics; fences of Tukey 1977",
     run="evaluation.coverage.outlier_coverage:coverage_of",
-    ends=lambda result: result.ends,
     quick=True,
     on_values=True,
 )
 
-SINGLING_OUT = Metric(
+#: The entry of an attack on units: it needs some that were set aside.
+ATTACK = partial(Metric, goal="low", perfect=0, needs=("holdout",), reported=True, referable=False, on_values=True)
+
+SINGLING_OUT = ATTACK(
     name="singling_out",
     title="Attack: singling out, risk beyond the holdout's",
     says="an attacker singles out {score:.1%} of those whom guessing would not",
-    goal="low",
-    perfect=0,
     reference="guesses on the holdout",
     source="Giomi et al. 2023, section 4.1",
     run="evaluation.attacks.singling_out:singling_out_of",
-    ends=lambda result: result.ends,
     settings=SinglingOutSettings,
-    needs=("holdout",),
-    reported=True,
-    referable=False,
-    on_values=True,
 )
 
-LINKAGE = Metric(
+LINKAGE = ATTACK(
     name="linkage",
     title="Attack: linkage of two halves of a record, risk beyond the holdout's",
     says="an attacker links {score:.1%} of those whom guessing would not link",
-    goal="low",
-    perfect=0,
     reference="links of the holdout",
     source="Giomi et al. 2023, section 4.2",
     run="evaluation.attacks.linkage:linkage_of",
-    ends=lambda result: result.ends,
     settings=AttackSettings,
-    needs=("holdout",),
-    reported=True,
-    referable=False,
-    on_values=True,
 )
 
-ATTRIBUTE_INFERENCE = Metric(
+ATTRIBUTE_INFERENCE = ATTACK(
     name="attribute_inference",
     title="Attack: inference of the column at most risk, beyond the holdout's",
     says="an attacker who knows all else wins {score:.1%} of what is left to guess about the column at most risk",
-    goal="low",
-    perfect=0,
     reference="guesses about the holdout",
     source="Giomi et al. 2023, section 4.3",
     run="evaluation.attacks.attribute_inference:inference_of",
-    ends=lambda result: result.ends,
     settings=InferenceSettings,
-    needs=("holdout",),
-    reported=True,
-    referable=False,
-    on_values=True,
 )
 
-MEMBERSHIP = Metric(
+MEMBERSHIP = ATTACK(
     name="membership_inference",
     title="Attack: membership inference, AUC of the best of three",
     says="an attacker ranks a member above somebody else with probability {score:.3f}",
-    goal="low",
     perfect=0.5,
     reference="½ by guessing, and what ε allows",
     source="Houssiau et al. 2022; van Breugel et al. 2023",
     run="evaluation.attacks.membership:membership_of",
-    ends=lambda result: result.ends,
     settings=AttackSettings,
-    needs=("holdout",),
-    reported=True,
-    referable=False,
-    on_values=True,
     library="sklearn",
 )
 
@@ -175,7 +149,6 @@ TWO_SAMPLE_AUC = Metric(
     reference="½ by guessing, and real records told from other real ones",
     source="Lopez-Paz & Oquab 2017",
     run="evaluation.learning.two_sample_auc:two_sample_auc_of",
-    ends=lambda result: result.ends,
     settings=AucSettings,
     reported=True,
     referable=False,
@@ -193,10 +166,26 @@ TSTR = Metric(
     reference="models trained on real records; guessing",
     source="Esteban et al. 2017, section 4.2",
     run="evaluation.learning.tstr:tstr_of",
-    ends=lambda result: result.ends,
     settings=TstrSettings,
     reported=True,
     referable=False,
     library="sklearn",
+    on_values=True,
+)
+
+PERSONS = Metric(
+    name="persons",
+    title="Whole persons: what is lost of what holds a person's records together",
+    says="{score:.1%} of what shuffled owners lose of whole persons is lost",
+    goal="low",
+    high=None,
+    perfect=0,
+    reference="one half of the real persons against the other; 1: real rows with shuffled owners",
+    source="ours; the intraclass correlation of Fisher 1925",
+    run="evaluation.persons.person_scores:persons_of",
+    settings=PersonsSettings,
+    needs=("subject",),
+    quick=True,
+    referable=False,
     on_values=True,
 )

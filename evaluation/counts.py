@@ -115,3 +115,14 @@ def occupied_cells(real: AnyTable, synthetic: CodedTable, clique: Clique) -> tup
 
 def _records(counts: NDArray[np.int64], table: AnyTable) -> NDArray[np.float64]:
     return np.asarray(counts * (2.0**-WEIGHT_BITS if table.weighted else 1.0), np.float64)
+
+
+def cells_in_records(table: CodedTable, clique: Clique) -> NDArray[np.float64]:
+    """All cells of a marginal, in its shape, in records."""
+    return _records(count_cliques(table, [clique])[0], table).reshape(table.domain.shape(clique))
+
+
+def row_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The shares along the last axis; an empty row has shares 0."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))

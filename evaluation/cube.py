@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.counts import cells_in_records
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.code_labels import code_values
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import WEIGHT_BITS
 
 #: Larger cubes are refused (8 bytes a cell, two tables).
 MAX_CELLS = 200_000_000
@@ -92,10 +91,9 @@ def count_cubes(
     if len(set(columns)) < 3:
         raise UserError(f"time, segment and type are {', '.join(columns)}", where="metric", fix="three columns")
     _check_size(domain, columns)
-    shape = domain.shape(columns)
-    counted = [_count(t, columns).reshape(shape) for t in (real, synthetic)]
+    counted = [cells_in_records(t, columns) for t in (real, synthetic)]
     arrays = []
-    for axis, size in enumerate(shape):
+    for axis, size in enumerate(domain.shape(columns)):
         others = tuple(i for i in range(3) if i != axis)
         occupied = (counted[0] + counted[1]).sum(axis=others) > 0
         first = size if values is None else values[axis]
@@ -120,8 +118,3 @@ def _check_size(domain: Domain, columns: tuple[str, str, str]) -> None:
     if cells > MAX_CELLS:
         fix = f"columns with at most {MAX_CELLS:,} cells together"
         raise UserError(f"{' × '.join(columns)} has {cells:,} cells", where="metric", fix=fix)
-
-
-def _count(table: CodedTable, columns: tuple[str, str, str]) -> Counts:
-    counts = count_cliques(table, [columns])[0]
-    return np.asarray(counts * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS), np.float64)

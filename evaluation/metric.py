@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.json_values import Json
 from mechanisms.public.members import loaded
 from mechanisms.public.settings import BoundedSettings, declared
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evaluation.attacks.promise_bounds import AttackPromise
-    from evaluation.readings.reading import Ends
     from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
@@ -60,15 +58,15 @@ class Metric:
         perfect: the score of the truth itself.
         reference: what to compare a score with.
         source: where it is defined.
-        run: what makes the result, which has `to_json()`; or `module:name` of it, which is loaded when it runs.
+        run: what makes the result; or `module:name` of it, which is loaded when it runs. A result has `to_json()`, and
+            may have `ends` (what its score may be read against, and its interval, without another table) and
+            `drawn(schema, options)` (what a report draws of it: parts of figures.json by name).
         low, high: the range; None where it has no end.
         settings: the class of its own settings.
         needs: what it cannot do without: columns among its settings, or keys of ROW_FACTS.
         prepare: settings, schema and seed → what `run` finds under `Inputs.ready`, made before any row is read; or its
             `module:name`. Refuses settings that do not fit the schema with a UserError.
         says: what a score says in plain words, with `{score}` in it.
-        ends: of a result, what its score may be read against, and its interval, without another table.
-        figures: result, schema and options → what a report draws of it: parts of figures.json by name.
         reported: computed for a report of two tables too, where its needs are met and its library is there.
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
         referable: whether floor, independent columns and the ladder can be measured: only the tables change.
@@ -94,8 +92,6 @@ class Metric:
     needs: tuple[str, ...] = ()
     prepare: Callable[[Any, Schema, int], Any] | str | None = None
     says: str = ""
-    ends: Callable[[Any], Ends | None] | None = None
-    figures: Callable[[Any, Schema, Options], Json] | None = None
     quick: bool = False
     reported: bool = False
     referable: bool = True

@@ -12,6 +12,8 @@ from mechanisms.public.settings import Setting, declared
 
 #: Metrics whose details have a place of their own in scores.json.
 ON_TOP = ("mgd", "tvd")
+#: The accuracies whose mean is the accuracy of a table (Platzer 2020), and what each is of.
+ACCURACIES = {"anita_1way": "single columns", "anita_2way": "pairs", "anita_3way": "triples"}
 #: The metrics by name, in the order of scores.json; a contract test runs over all of them.
 METRICS: Members[Metric] = Members(
     "metrics",
@@ -29,16 +31,16 @@ METRICS: Members[Metric] = Members(
         "density": "evaluation.papers.paper_metrics:DENSITY",
         "range_2018": "evaluation.papers.paper_metrics:RANGE_2018",
         "range_query": "evaluation.papers.paper_metrics:RANGE_QUERY",
-        "pie_chart": "evaluation.papers.challenges.pie_chart_metrics:PIE_CHART",
-        "inverse_pie": "evaluation.papers.challenges.pie_chart_metrics:INVERSE_PIE",
-        "ncript": "evaluation.papers.ncript.ncript_metric:NCRIPT",
+        "pie_chart": "evaluation.papers.paper_metrics:PIE_CHART",
+        "inverse_pie": "evaluation.papers.paper_metrics:INVERSE_PIE",
+        "ncript": "evaluation.papers.paper_metrics:NCRIPT",
         "sprint2": "evaluation.papers.paper_metrics:SPRINT2",
         "sprint3": "evaluation.papers.paper_metrics:SPRINT3",
         "sdnist_kmarginal": "evaluation.papers.paper_metrics:SDNIST",
-        "gini": "evaluation.papers.challenges.gini_metric:GINI",
+        "gini": "evaluation.papers.paper_metrics:GINI",
         "anita_sequences": "evaluation.papers.paper_metrics:SEQUENCES",
-        "persons": "evaluation.persons.persons_metric:PERSONS",
-        "anita_privacy": "evaluation.papers.anita.anita_privacy_metric:PRIVACY",
+        "persons": "evaluation.core_metrics:PERSONS",
+        "anita_privacy": "evaluation.papers.paper_metrics:PRIVACY",
         "singling_out": "evaluation.core_metrics:SINGLING_OUT",
         "linkage": "evaluation.core_metrics:LINKAGE",
         "attribute_inference": "evaluation.core_metrics:ATTRIBUTE_INFERENCE",

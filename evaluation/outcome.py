@@ -59,7 +59,7 @@ class Outcome:
         shared = {n: r for n, r in other.references.items() if not isinstance(r, Ladder)}
         own = self.reading.ends
         bare = replace(ends, low=None, high=None)
-        read = _read(self.metric, self.score, bare, shared, Options(private=private))
+        read = _read(self, self.score, bare, shared, Options(private=private))
         if read.label == "suspicious":
             read = replace(read, label="good", words=read.words.partition("; better than")[0])
         interval = replace(read.ends, low=own.low, high=own.high, interval_is=own.interval_is)
@@ -118,9 +118,9 @@ def compute(
         measured: dict[str, Reference | Ladder] = {}
         if references and metric.referable:
             measured = measured_references(inputs, repeats=repeats)
-        ends = (None if metric.ends is None else metric.ends(result)) or Ends()
+        ends = getattr(result, "ends", None) or Ends()
         outcome = Outcome(metric, score, result, references=_known(ends) | measured)
-        outcome = replace(outcome, reading=_read(metric, score, ends, measured, inputs.options))
+        outcome = replace(outcome, reading=_read(outcome, score, ends, measured, inputs.options))
     except Exception as error:
         return Outcome(metric, None, reason=_said(error))
     return outcome
@@ -133,7 +133,7 @@ def _known(ends: Ends) -> dict[str, Reference | Ladder]:
 
 
 def _read(
-    metric: Metric, score: float, ends: Ends, measured: Mapping[str, Reference | Ladder], options: Options
+    outcome: Outcome, score: float, ends: Ends, measured: Mapping[str, Reference | Ladder], options: Options
 ) -> Reading:
     """The score beside its references: those that were measured, where the metric has no formula."""
     floor, poor = (getattr(measured.get(name), "value", None) for name in ("floor", "independent"))
@@ -141,8 +141,9 @@ def _read(
         ends = replace(ends, honest=floor, honest_is="two samples of the real rows")
     if ends.poor is None and poor is not None:
         ends = replace(ends, poor=poor)
+    metric = outcome.metric
     says = (metric.says or metric.title + ": {score:.4g}").format(score=score)
-    if metric.ends is None and ends.honest is None and metric.referable:
+    if ends.honest is None and metric.referable and not hasattr(outcome.result, "ends"):
         says += NO_LABEL
     return reading(score, ends, says, low_is_good=metric.goal == "low", private=options.private)
 

@@ -182,7 +182,7 @@ def score_tables(
 
     Cost: a pass over the rows of both tables per batch of marginals; see each metric.
     """
-    from evaluation.verdict.judge import judge  # settings are read without scipy
+    from evaluation.verdict.verdict import judge  # settings are read without scipy
 
     options = replace(spec.options, progress=progress, shared={})
     real, synthetic = remembered(real), remembered(synthetic)

@@ -58,7 +58,6 @@ def _entry(n: int | None) -> Metric:
         run=partial(_accuracy, n),
         score="accuracy",
         says=f"{{score:.1%}} of the records lie in the same of its own cells, on average over tables of {columns}",
-        ends=lambda result: result.ends,
         settings=AnitaSettings if n else WaysSettings,
         quick=n in QUICK,
         on_values=True,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evaluation.attacks.attack_settings import AttackSettings
+from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
@@ -64,9 +65,7 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     most = max(int(min(share, 1.0) * min(counts)), 1)
     chosen = [_whole_units(unit, most, rng) for unit in ids]
     cut = [t.at(rows) for t, rows in zip(tables, chosen, strict=True)]
-    synthetic = inputs.synthetic
-    if synthetic.rows > own.attack_rows:
-        synthetic = synthetic.at(np.sort(rng.choice(synthetic.rows, own.attack_rows, replace=False)))
+    synthetic = some_rows(inputs.synthetic, own.attack_rows, rng)
     return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), units_known)
 
 

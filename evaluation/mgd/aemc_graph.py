@@ -68,7 +68,7 @@ def _line(axis: Axis) -> _Line:
         above = axis.parent[:-1]
         tail, head = np.concatenate([below, above]), np.concatenate([above, below])
         return _Line(axis.parent.size, tail, head, np.zeros(tail.size, np.int64), (axis.step,), 2 * axis.depth)
-    table = axis.table[: axis.length, : axis.length]
+    table = axis.table
     off = np.isfinite(table) & ~np.eye(axis.length, dtype=bool)
     tail, head = np.nonzero(off)
     values, cost = np.unique(table[off], return_inverse=True)

@@ -132,19 +132,11 @@ class Axis:
 
     @cached_property
     def table(self) -> NDArray[np.float64]:
-        """The distances of all codes, size × size, weighted; infinite where no mass moves."""
-        result = np.full((self.size, self.size), np.inf)
-        if self.kind == "path":
-            line = np.arange(self.length)
-            result[: self.length, : self.length] = np.abs(line[:, None] - line) * float(self.step)
-        elif self.kind == "tree":
-            result[: self.length, : self.length] = _tree_distances(self)
-        elif self.kind == "matrix" and self.distances is not None:
-            with np.errstate(invalid="ignore"):
-                weighted = self.distances * float(self.weight)
-            result[: self.length, : self.length] = np.where(np.isinf(self.distances), np.inf, weighted)
-        np.fill_diagonal(result, 0.0)
-        return result
+        """Of a matrix: its weighted distances, length × length."""
+        assert self.distances is not None
+        with np.errstate(invalid="ignore"):
+            weighted = self.distances * float(self.weight)
+        return np.where(np.isinf(self.distances), np.inf, weighted)
 
     @cached_property
     def widest(self) -> float:
@@ -152,17 +144,6 @@ class Axis:
         if self.kind == "matrix":
             return float(self.table[np.isfinite(self.table)].max())
         return float(self.weight) if self.moves else 0.0
-
-
-def _tree_distances(axis: Axis) -> NDArray[np.float64]:
-    """Twice the height of the lowest common ancestor, in edges, times the cost of an edge."""
-    ancestor = np.arange(axis.length)
-    height = np.full((axis.length, axis.length), axis.depth, np.int64)
-    for level in range(axis.depth):
-        same = ancestor[:, None] == ancestor
-        height[same] = np.minimum(height[same], level)
-        ancestor = axis.parents[level][ancestor]
-    return np.asarray(2.0 * height * float(axis.step), np.float64)
 
 
 def rational(value: Weight) -> Fraction:

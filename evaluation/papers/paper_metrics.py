@@ -1,14 +1,16 @@
-"""The metrics of papers and challenges that are no more than an entry; those of the core are in `core_metrics`."""
+"""The metrics of papers and challenges: entries and settings; those of the core are in `core_metrics`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from evaluation.accuracy.n_way_metrics import AnitaSettings
 from evaluation.map_columns import MAP, MapColumns, TimeAndPlace
 from evaluation.metric import Metric, MetricSettings
 from evaluation.persons.person_settings import FixedSettings
-from mechanisms.public.settings import column
+from mechanisms.public.settings import column, columns, setting
 
 
 @dataclass(frozen=True)
@@ -38,27 +40,89 @@ class SequencesSettings(AnitaSettings, FixedSettings):
     """Settings."""
 
 
-DENSITY = Metric(
+@dataclass(frozen=True)
+class GiniSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        group, sex, income: columns.
+        gini_index: as the challenge's scorer computes it, or as usual.
+    """
+
+    group: str | None = column("the column of the groups")
+    sex: str | None = column("the column of the sexes")
+    income: str | None = column("the column of the incomes")
+    gini_index: str = setting(
+        "challenge", "how `gini` computes the index: challenge (1/n lower) or usual", choices=("challenge", "usual")
+    )
+
+
+@dataclass(frozen=True)
+class DistanceSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        distance_columns: what is compared.
+        distance: how; distance_buckets: after how many buckets per column.
+        max_rows: of each table; distance_rows: of these, for the distances.
+    """
+
+    distance_columns: list[str] = columns(
+        "the columns to measure distances on; default: all",
+        example="a list of columns: 'evaluation.distance_columns=[age,sex]'",
+    )
+    distance: str = setting(
+        "hamming",
+        "hamming: columns that differ | mixed: of ordered columns how far apart their values lie, from 0 to 1",
+        choices=("hamming", "mixed"),
+    )
+    distance_buckets: int | None = setting(
+        None, "buckets per column that distances are measured in; null for the values as they are", least=2
+    )
+    max_rows: int | None = setting(60_000, "at most so many rows of each table; null for all", least=1)
+    distance_rows: int | None = setting(
+        20_000, "at most so many of these rows for the distances, a random sample; null for all of them", least=1
+    )
+
+
+@dataclass(frozen=True)
+class NcriptSettings(MapColumns):
+    """Settings.
+
+    Attributes:
+        regions: what the segments are added up to (N-CRiPT 2021, 3.5).
+        ncript: fields of `NcriptSpec`.
+    """
+
+    regions: str | None = setting(None, "a level of the segment's hierarchy, instead of the segments themselves")
+    ncript: dict[str, Any] | None = setting(
+        None,
+        "other parameters: weights (ω, five), delta, k, h, frequency_threshold (FT), bias_penalty (BP), places",
+        example="'evaluation.ncript={weights: [0.2, 0.2, 0.2, 0.2, 0.2], delta: 0.1, places: [Remington]}'",
+    )
+
+
+#: The entry of a metric of the challenge of 2018.
+MATCH_3 = partial(
+    Metric,
+    goal="high",
+    high=1_000_000,
+    perfect=1_000_000,
+    reference="its floor",
+    source="Li et al. 2021b, 5.1",
+)
+
+DENSITY = MATCH_3(
     name="density",
     title="2018: density estimation",
     says="{score:,.0f} of 1,000,000 points for tables of three columns",
-    goal="high",
-    high=1_000_000,
-    perfect=1_000_000,
-    reference="its floor",
-    source="Li et al. 2021b, 5.1",
     run="evaluation.papers.challenges.density:density_of",
 )
 
-RANGE_2018 = Metric(
+RANGE_2018 = MATCH_3(
     name="range_2018",
     title="2018: range queries",
     says="{score:,.0f} of 1,000,000 points for shares of records in random ranges",
-    goal="high",
-    high=1_000_000,
-    perfect=1_000_000,
-    reference="its floor",
-    source="Li et al. 2021b, 5.1",
     run="evaluation.papers.challenges.range_2018:range_score_of",
 )
 
@@ -87,7 +151,7 @@ SPRINT2 = Metric(
     perfect=1000,
     reference="1 %, 10 %, 50 % of the contest's ACS rows: 572-590, 831-839, 940-944; its ladder",
     source="NIST challenge 2020-21, sprint 2",
-    run="evaluation.papers.challenges.sprint2:sprint2_of",
+    run="evaluation.papers.challenges.kmarginal:sprint2_of",
     settings=TimeAndPlace,
     needs=("time", "segment"),
 )
@@ -118,7 +182,6 @@ SDNIST = Metric(
     source="NIST, SDNist 2.3; Collaborative Research Cycle",
     run="evaluation.papers.challenges.sdnist:sdnist_of",
     settings=AreaSettings,
-    ends=lambda result: result.ends,
     on_values=True,
 )
 
@@ -131,9 +194,77 @@ SEQUENCES = Metric(
     reference="1 − its floor, in the details",
     source="Platzer 2020, section 2",
     run="evaluation.papers.anita.anita_sequences:sequences_of",
-    ends=lambda result: result.ends,
     settings=SequencesSettings,
     needs=("subject",),
+    referable=False,
+    on_values=True,
+)
+
+PIE_CHART = Metric(
+    name="pie_chart",
+    title="Sprint 1: pie chart score per place and time",
+    says="a place and time keeps {score:.1%} of the points for its shares",
+    goal="high",
+    perfect=1,
+    reference="its floor; the sum over places and times, as published, is in the details",
+    source="NIST challenge 2020-21, sprint 1; Li et al. 2021a, Appendix B",
+    run="evaluation.papers.challenges.pie_chart:pie_chart_of",
+    score="mean",
+    settings=MapColumns,
+    needs=MAP,
+    quick=True,
+)
+
+INVERSE_PIE = Metric(
+    name="inverse_pie",
+    title="Inverse pie chart score",
+    says="a place and time loses {score:.1%} of the points for its shares",
+    goal="low",
+    perfect=0,
+    reference="its floor",
+    source="Li et al. 2021a, Appendix B; NIST challenge 2020-21, sprint 1",
+    run=PIE_CHART.run,
+    score="inverse",
+    settings=MapColumns,
+    needs=MAP,
+)
+
+GINI = MATCH_3(
+    name="gini",
+    title="2018: Gini index and rank of the gender pay gap",
+    says="{score:,.0f} of 1,000,000 points for the Gini indices and the order of the cities' pay gaps",
+    run="evaluation.papers.challenges.gini:gini_of",
+    settings=GiniSettings,
+    needs=("group", "sex", "income"),
+    on_values=True,
+)
+
+NCRIPT = Metric(
+    name="ncript",
+    title="N-CRiPT: mean loss of a place and time",
+    says="a place and time lose {score:.1%} on average",
+    goal="low",
+    perfect=0,
+    reference="rows of Table 2: 0.10 to 0.38 at ε = 4",
+    source="N-CRiPT 2021, 2.2 to 2.4",
+    run="evaluation.papers.ncript.combined_loss:ncript_of",
+    settings=NcriptSettings,
+    needs=MAP,
+    prepare="evaluation.papers.ncript.combined_loss:prepared",
+)
+
+PRIVACY = Metric(
+    name="anita_privacy",
+    title="ANITA: DCR and NNDR; share nearer to training than to the holdout",
+    says="{score:.1%} of the synthetic records lie nearer to a training record than to the holdout's",
+    goal="low",
+    perfect=0.5,
+    reference="½, and what real records score",
+    source="Platzer 2020, section 3 (DCR and NNDR against a holdout; the share as one number is ours)",
+    run="evaluation.papers.anita.anita_privacy:privacy_of",
+    score="share",
+    settings=DistanceSettings,
+    needs=("holdout",),
     referable=False,
     on_values=True,
 )

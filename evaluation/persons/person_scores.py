@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, Options
 from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
 from evaluation.persons.person_look import drawn_shares, whole_persons
 from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
@@ -17,6 +17,7 @@ from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.table_schema import Schema
 
 #: Buckets of a column where its values are compared, and columns, at most.
 BUCKETS, COLUMNS = 10, 40
@@ -97,14 +98,15 @@ class PersonScores:
             "violations": {side: broken.to_json() for side, broken in self.broken.items()},
         }
 
-    def drawn(self) -> JsonDict:
+    def drawn(self, schema: Schema | None, options: Options) -> JsonDict:
         """What a report draws; of persons, synthetic ones alone."""
         real, synthetic = self.figures["real"], self.figures["synthetic"]
         shares = {
             "records": drawn_shares(real.sizes, synthetic.sizes),
             "spans": drawn_shares(real.spans, synthetic.spans),
         }
-        return {**self.to_json(), "halves": self.part_of_shuffled("half"), "shares": shares, "people": self.people}
+        more = {"halves": self.part_of_shuffled("half"), "shares": shares, "people": self.people}
+        return {"persons": self.to_json() | more}
 
 
 def scored_persons(

@@ -76,7 +76,7 @@ def pair_maps(
     if not pairs or not min(real.rows, synthetic.rows):
         return []
     singles = {n for a, b, _ in pairs for n in (a, b)}
-    coarse = {n: _coarse(schema[n], count_cliques(real, [(n,)])[0]) for n in singles}
+    coarse = {n: grouped_codes(schema[n], count_cliques(real, [(n,)])[0], CELLS) for n in singles}
     cliques = [domain.canonical(p[:2]) for p in pairs]
     both = [count_cliques(t, cliques) for t in (real, synthetic)]
     for (a, b, why), clique, *counts in zip(pairs, cliques, *both, strict=True):
@@ -97,20 +97,24 @@ def pair_maps(
     return drawn
 
 
-def _coarse(column: Column, counts: Ints) -> tuple[list[str], Ints]:
-    """The names of at most CELLS groups of codes, and the group of each code."""
-    labels = [*code_names(column)]
+def grouped_codes(column: Column, counts: Ints, most: int, *, even: bool = False) -> tuple[list[str], Ints]:
+    """The names of at most so many groups of codes, and the group of each code: neighbours, or the rarer ones as one.
+
+    Args:
+        counts: of real records.
+        even: neighbours in groups of as many codes each; else of about as many records.
+    """
+    labels, values = [*code_names(column)], column.value_codes
     size = len(labels)
-    if size <= CELLS:
+    if size <= most:
         return labels, np.arange(size)
     if not column.on_a_line:
         order = np.argsort(-counts, kind="stable")
-        groups = np.full(size, CELLS - 1)
-        groups[order[: CELLS - 1]] = np.arange(CELLS - 1)
-        return [*(labels[i] for i in order[: CELLS - 1]), f"{size - CELLS + 1} others"], groups
-    values = column.value_codes
-    special = np.arange(values, size)[: CELLS - 2]
-    inner = apart_edges(np.asarray(counts[:values], np.int64), CELLS - len(special))
+        groups = np.full(size, most - 1)
+        groups[order[: most - 1]] = np.arange(most - 1)
+        return [*(labels[i] for i in order[: most - 1]), f"{size - most + 1} others"], groups
+    room = most - min(size - values, most - 2)
+    inner = np.arange(values)[:: -(-values // room)][1:] if even else apart_edges(counts[:values], room)
     groups = np.concatenate(
         [np.searchsorted(inner, np.arange(values), side="right"), len(inner) + 1 + np.arange(size - values)]
     )

@@ -11,7 +11,7 @@ from evaluation.dependence import Dependence
 from evaluation.metric import Options
 from evaluation.outcome import plain
 from evaluation.pictures.densities import densities
-from evaluation.pictures.pair_maps import chosen_pairs, pair_maps
+from evaluation.pictures.pair_maps import chosen_pairs, grouped_codes, pair_maps
 from evaluation.pictures.place_map import map_of_places
 from evaluation.pictures.principal_axes import principal_axes
 from evaluation.pictures.validity import broken_rules, valid_columns
@@ -21,7 +21,6 @@ from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -52,8 +51,8 @@ def pictures(
     whole, distances = options.whole or real, _distances(card)
     own: JsonDict = {}
     for outcome in card.outcomes.values():
-        if outcome.metric.figures is not None and outcome.result is not None:
-            own |= outcome.metric.figures(outcome.result, schema, options)
+        if hasattr(outcome.result, "drawn"):
+            own |= outcome.result.drawn(schema, options)
     given = own.pop("map", None)
     parts = {
         "columns": [_distribution(c, whole, synthetic) for c in schema.columns],
@@ -77,12 +76,12 @@ def _distances(card: Scorecard) -> Sequence[tuple[tuple[str, ...], float]]:
 
 
 def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> JsonDict:
-    labels = [*code_names(column)]
     counts = np.stack([count_cliques(t, [(column.name,)])[0] for t in (real, synthetic)])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
     expected = expected_tvd(shares[0], max(real.rows, 1), max(synthetic.rows, 1))
-    names, values = _merged(labels, shares, column.on_a_line, column.value_codes)
+    names, groups = grouped_codes(column, counts[0], BARS, even=True)
+    values = [np.bincount(groups, side, len(names)).tolist() for side in shares]
     return {
         "name": column.name,
         "kind": column.kind,
@@ -90,31 +89,9 @@ def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> Json
         "expected": expected if min(real.rows, synthetic.rows) else None,
         "values": column.size,
         "labels": names,
-        "real": values[0].tolist(),
-        "synthetic": values[1].tolist(),
+        "real": values[0],
+        "synthetic": values[1],
     }
-
-
-def _merged(
-    labels: list[str], shares: NDArray[np.float64], ordered: bool, values: int
-) -> tuple[list[str], NDArray[np.float64]]:
-    """At most BARS bars: neighbours of an ordered column together, the rare values of another one as one."""
-    size = len(labels)
-    if size <= BARS:
-        return labels, shares
-    if ordered:
-        width = -(-values // (BARS - (size - values)))
-        starts = [*range(0, values, width), *range(values, size)]
-        ends = [*starts[1:], size]
-        names = [
-            labels[a] if b - a == 1 else labels[a].split(" to ")[0] + " … " + labels[b - 1].split(" to ")[-1]
-            for a, b in zip(starts, ends, strict=True)
-        ]
-        return names, np.add.reduceat(shares, starts, axis=1)
-    order = np.argsort(-shares[0], kind="stable")
-    top, rest = order[: BARS - 1], order[BARS - 1 :]
-    names = [*(labels[i] for i in top), f"{len(rest)} others"]
-    return names, np.concatenate([shares[:, top], shares[:, rest].sum(axis=1, keepdims=True)], axis=1)
 
 
 def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[str]) -> JsonDict | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.counts import row_shares
 from evaluation.cube import map_cubes
 from evaluation.map_columns import MapColumns
 from evaluation.metric import Options
@@ -101,12 +102,9 @@ def named(column: Column, labels: tuple[object, ...]) -> list[str]:
 
 def _kinds_apart(real: NDArray[np.float64], synthetic: NDArray[np.float64]) -> NDArray[np.float64]:
     """Total variation distance along the last axis: two empty rows are alike, an empty one and another are apart."""
-    shares = []
-    for counts in (real, synthetic):
-        total = counts.sum(axis=-1, keepdims=True)
-        shares.append(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
     one_empty = (real.sum(axis=-1) > 0) != (synthetic.sum(axis=-1) > 0)
-    return np.asarray(np.where(one_empty, 1.0, np.abs(shares[0] - shares[1]).sum(axis=-1) / 2))
+    apart = np.abs(row_shares(real) - row_shares(synthetic)).sum(axis=-1) / 2
+    return np.asarray(np.where(one_empty, 1.0, apart))
 
 
 def _places(real: CodedTable, schema: Schema, segment: str, columns: tuple[str, str]) -> dict[str, tuple[float, float]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.learning.features import some_rows
 from evaluation.products import inner, times
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
@@ -39,13 +40,13 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> JsonDi
     real, rng = tables["real"], np.random.default_rng(seed)
     if min(t.rows for t in tables.values()) == 0:
         return None
-    fitted = _some(real, FITTED, rng)
+    fitted = some_rows(real, FITTED, rng).columns
     coders = [_Coder(a, np.asarray(c)) for a, c in zip(real.domain.attributes, fitted, strict=True)]
     used = [i for i, coder in enumerate(coders) if coder.varies][:COLUMNS]
     if not used:
         return None
 
-    def features(codes: list[NDArray[Any]]) -> Floats:
+    def features(codes: Sequence[NDArray[Any]]) -> Floats:
         return np.concatenate([coders[i].features(codes[i]) for i in used], axis=1)
 
     numbers = features(fitted)
@@ -59,7 +60,7 @@ def principal_axes(tables: Mapping[str, CodedTable], *, seed: int = 0) -> JsonDi
     low, high = ends[0] - width, ends[1] + width
     points, rows = {}, {}
     for name, table in tables.items():
-        places = times(features(_some(table, DRAWN, rng)) - center, plane)
+        places = times(features(some_rows(table, DRAWN, rng).columns) - center, plane)
         points[name] = _text((places - low) / (high - low))
         rows[name] = min(table.rows, DRAWN)
     explained = (variances[[-1, -2]] / variances.sum()).tolist()
@@ -91,14 +92,6 @@ class _Coder:
     def features(self, codes: NDArray[Any]) -> Floats:
         """(rows, features)."""
         return np.asarray(self.table[codes], np.float64)
-
-
-def _some(table: CodedTable, rows: int, rng: np.random.Generator) -> list[NDArray[Any]]:
-    """Codes of at most so many random rows, column by column."""
-    if table.rows <= rows:
-        return [np.asarray(c) for c in table.columns]
-    chosen = np.sort(rng.choice(table.rows, rows, replace=False))
-    return [np.asarray(c[chosen]) for c in table.columns]
 
 
 def _text(places: Floats) -> str:

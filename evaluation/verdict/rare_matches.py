@@ -77,11 +77,12 @@ def row_sums(table: CodedTable) -> Sums:
     """A number per row, equal for equal rows."""
     sums = np.zeros(table.rows, np.uint64)
     for i, column in enumerate(table.columns):
-        sums += _marks(table, i)[column]
+        sums += column_marks(table, i)[column]
     return sums
 
 
-def _marks(table: CodedTable, i: int) -> Sums:
+def column_marks(table: CodedTable, i: int) -> Sums:
+    """A random number for each code of a column, the same in all tables over one domain."""
     return np.random.default_rng((0, i)).integers(0, 2**64, table.domain.attributes[i].size, np.uint64)
 
 
@@ -103,7 +104,7 @@ def neighbours(pool: Pool, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     counts = np.zeros(rows.size, np.int64)
     width = len(pool.tables[0].columns)
     for i in range(width if width > 1 else 0):
-        marks = _marks(pool.tables[0], i)
+        marks = column_marks(pool.tables[0], i)
         rest = pool.sums - marks[pool.column(i)]
         asked, place = np.unique(rest[rows], return_inverse=True)
         # Nearly all rows are told apart from those asked for by their first bits: few are looked up.

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.metric import ROW_FACTS, Options
 from evaluation.verdict.drift import Drift, at_least, drift, one_each
 from evaluation.verdict.near_rows import affordable_rows, affordable_search, nearest_rows, places
 from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
@@ -263,3 +264,20 @@ def _sampled(rows: int, unit: NDArray[np.int64] | None, most: int, rng: np.rando
     names, number = np.unique(unit, return_inverse=True)
     chosen = rng.random(names.size) < most / rows
     return np.flatnonzero(chosen[number])
+
+
+def judge(real: CodedTable, synthetic: CodedTable, options: Options) -> Verdict:
+    """Privacy against the holdout; not judged, with the reason, where there is none or the tables do not fit.
+
+    Units are those that the options name, else the subjects where those of the holdout are known.
+    """
+    holdout, rows = options.holdout, {"training": real.rows, "synthetic": synthetic.rows}
+    if holdout is None:
+        need = options.why.get("holdout", ROW_FACTS["holdout"])
+        return not_judged(f"there is no holdout ({need})", **rows)
+    if not real.domain == synthetic.domain == holdout.domain:
+        return not_judged("the tables have different columns or codes", **rows)
+    units = None
+    if options.unit is not None and options.holdout_unit is not None:
+        units = (np.asarray(options.unit, np.int64), np.asarray(options.holdout_unit, np.int64))
+    return verdict(real, synthetic, holdout, units=units, seed=options.seed)

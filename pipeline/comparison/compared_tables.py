@@ -12,8 +12,8 @@ from mechanisms.public.files import write_whole
 from pipeline.comparison.several_tables import Comparison, rank, with_one_reference
 from pipeline.report.comparison_page import comparison_page
 from pipeline.scores import two_tables
-from pipeline.scores.file_facts import shown_name
 from pipeline.scores.release_beside import with_own_schema
+from pipeline.scores.table_sources import shown_name
 from pipeline.settings.config import ScoreConfig
 from pipeline.settings.inputs import NO_SCHEMA
 

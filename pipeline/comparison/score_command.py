@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from pathlib import Path
 
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 from evaluation.mgd.deep_dive import DETAILS
 from evaluation.score import Scorecard
 from mechanisms.public.files import write_whole
+from mechanisms.public.text_table import lined_up
 from pipeline.comparison.tidy import is_csv, tidy_text
 from pipeline.report import last_lines as report_run
+from pipeline.report.page import number
 from pipeline.scores import two_tables
 from pipeline.settings.config import ScoreConfig
 
@@ -52,10 +51,10 @@ def score_command(config: ScoreConfig) -> int:
 def deep_dives(card: Scorecard, detail: str, top: int) -> str:
     """The tables that were asked for, `top` rows of each; an empty text for none."""
     details = list(DETAILS) if detail == "all" else [d for d in DETAILS if d == detail]
-    out = Console(file=io.StringIO(), width=160, highlight=False)
+    out: list[str] = []
     if "marginals" in details:
         frame = card.mgd.frame()
-        _print(out, f"MGD: {min(top, len(frame))} of {len(frame)} marginals, the worst first", frame.head(top))
+        _add(out, f"MGD: {min(top, len(frame))} of {len(frame)} marginals, the worst first", frame.head(top))
     for dive in card.dives:
         for name in details:
             if name == "marginals":
@@ -63,29 +62,17 @@ def deep_dives(card: Scorecard, detail: str, top: int) -> str:
             for title, frame in dive.frames(name).items():
                 shown = frame.sort_values("cost", ascending=False) if title == "slices" else frame
                 shown = shown if title == "attributes" else shown.head(top)
-                _print(out, f"{dive.label} (AEMC {dive.aemc:.4g}): {title}", shown)
+                _add(out, f"{dive.label} (AEMC {dive.aemc:.4g}): {title}", shown)
     ncript = card.outcomes.get("ncript")
     if detail == "all" and ncript is not None and ncript.score is not None:
         result = ncript.result
-        _print(out, "N-CRiPT: the record types that cause most of the loss", result.types.head(top))
+        _add(out, "N-CRiPT: the record types that cause most of the loss", result.types.head(top))
         for name in [course["segment"] for course in result.courses()]:
-            _print(out, f"N-CRiPT: the losses of {name} over time", result.deep_dive(name).drop(columns="segment"))
-    assert isinstance(out.file, io.StringIO)
-    return out.file.getvalue()
+            _add(out, f"N-CRiPT: the losses of {name} over time", result.deep_dive(name).drop(columns="segment"))
+    return "".join(f"{line}\n" for line in out)
 
 
-def _print(out: Console, title: str, frame: pd.DataFrame) -> None:
-    if frame.empty:
-        return
-    out.print(title, soft_wrap=True)
-    table = Table(*map(str, frame.columns), box=None, header_style="bold")
-    for row in frame.itertuples(index=False):
-        table.add_row(*map(_shown, row))
-    out.print(table)
-    out.print()
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _add(out: list[str], title: str, frame: pd.DataFrame) -> None:
+    if not frame.empty:
+        rows = [[*map(str, frame.columns)], *([*map(number, row)] for row in frame.itertuples(index=False))]
+        out += [title, *lined_up(rows, left=len(rows[0])), ""]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from evaluation.metrics import ACCURACIES
 from evaluation.outcome import Outcome
 from evaluation.readings.reading import figure
 from evaluation.score import BANNER, Scorecard
@@ -14,8 +15,6 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.text_table import lined_up
 
-#: Accuracies whose mean sorts the tables; where they lack, the mean total variation distance does.
-ACCURACIES = ("anita_1way", "anita_2way", "anita_3way")
 HONEST = "a second sample of the same people, as large as the largest of these tables"
 
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from evaluation.metric import Options
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
-from pipeline.experiments.challenge_scores import scores_of_table
+from pipeline.experiments.challenge_scores import World, scores_of_table, values_of
 from pipeline.experiments.challenge_settings import settings_of_challenge
 from pipeline.experiments.standin import write_coded
-from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,20 +30,18 @@ from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.anonymized import scores_of_anonymous
-from pipeline.experiments.challenge_scores import scores_of_sample, scores_of_table
+from pipeline.experiments.challenge_scores import World, scores_of_sample, scores_of_table, values_of
 from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import stored
-from pipeline.experiments.findings import FILES, Findings, closing_text, finished, setting_of, write_findings
+from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
 from pipeline.experiments.repeats import run_seed
-from pipeline.experiments.scores_against import FILES as AGAINST_FILES
-from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
+from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
-from pipeline.experiments.world_values import World, values_of
 from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
@@ -99,17 +97,13 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         pairs = pairs_of(rows, settings.against)
         against = beside_pairs(pairs)
         findings = Findings(tuple(rows), setting, settings.source, settings.says, notes, against, scales).beside
-        write_findings(findings, folder.internal)
-        if pairs:
-            write_against(pairs, folder.internal, findings.title)
+        write_findings(findings, folder.internal, pairs)
     return findings
 
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    further = AGAINST_FILES if settings_of_challenge(config).against else ()
-    findings = run(config, root, hydra_files=hydra_files)
-    return closing_text(findings, root / "internal", config.console, (*FILES, *further))
+    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -208,14 +202,9 @@ def _generate(config: Config, schema: Schema, path: Path, report: Progress) -> N
 
 
 def _subjects(config: Config, source: Source) -> NDArray[np.int64] | None:
-    """The unit of each row, where one column names it."""
+    """A number per row for its unit, as a run tells units apart, where one column names it."""
     unit = config.privacy.unit
-    return None if unit is None or unit == RECORD else _ids(source, unit)
-
-
-def _ids(source: Source, column: str) -> NDArray[np.int64]:
-    """A number per row for the unit that one column names, as a run tells units apart."""
-    return unit_numbers(source, PrivacyUnit(column))
+    return None if unit is None or unit == RECORD else unit_numbers(source, PrivacyUnit(unit))
 
 
 def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> list[dict[str, Any]]:
@@ -293,7 +282,7 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
         return options
     units = world.schema.rules.unit_ids
     if units is not None and units.name == config.privacy.unit:
-        return replace(options, subject=(world.subjects, _ids(source, units.name)))
+        return replace(options, subject=(world.subjects, unit_numbers(source, PrivacyUnit(units.name))))
     rng = np.random.default_rng(settings_of_challenge(config).sample_seed)
     ids = rng.permutation(synthetic.rows) // settings_of_challenge(config).per_subject
     return replace(options, subject=(world.subjects, ids))
@@ -303,13 +292,7 @@ def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str
     rows, file = world.real.rows, config.data.path
     kind = f"{Path(file).name}" if file else f"generated stand-in for {config.data.name}"
     domain = {a.name: a.size for a in world.schema.domain.attributes}
-    return {
-        **setting_of(config, f"{kind}, {rows:,} rows", facts, rows, domain=domain),
-        "settings": asdict(settings_of_challenge(config)),
-        "privacy": asdict(config.privacy),
-        "synthesis": asdict(config.synthesis),
-        "selection": asdict(config.selection),
-    }
+    return setting_of(config, settings_of_challenge(config), f"{kind}, {rows:,} rows", facts, rows, domain=domain)
 
 
 def _notes(config: Config) -> tuple[str, ...]:

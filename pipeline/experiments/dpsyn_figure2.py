@@ -11,14 +11,13 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.planning import Request, make_plan
-from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import Neighbouring
 from pipeline.budget.planned_release import PlannedRelease
-from pipeline.experiments.findings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, as_json
+from pipeline.experiments.printed_scales import shared_equally
+from pipeline.experiments.written import save, write_rows
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
@@ -71,19 +70,13 @@ class FigurePanel:
         return self.ks[-1] * ratio**2
 
 
-def stddev(mechanism: str, k: int, budget: Budget) -> float:
-    """The standard deviation of a cell's noise where k marginals share a budget equally, by the pipeline's own plan."""
-    plan = make_plan(Domain((Attribute("cell", 2),)), [Request(("cell",))] * k, budget, mechanism=mechanism)
-    return plan.measurements[0].event.stddev
-
-
 def panel(name: str, ks: tuple[int, ...]) -> FigurePanel:
     """One panel of the figure."""
     epsilon, delta, printed = PANELS[name]
     curves = {}
     for curve, (mechanism, accountant) in METHODS.items():
         budget = Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, max_records=1)
-        curves[curve] = [stddev(mechanism, k, budget) for k in ks]
+        curves[curve] = [shared_equally(budget, k, mechanism).stddev for k in ks]
     return FigurePanel(epsilon, delta, ks, curves, printed)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import BoundedSettings, setting
 from pipeline.experiments.gallery.published import Published, published_of
+from pipeline.experiments.repeats import own_seed
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.own_settings import own_settings
 
@@ -42,8 +43,8 @@ class ExperimentSource(BoundedSettings):
 
 
 @dataclass(frozen=True)
-class MapSettings(BoundedSettings):
-    """What the experiments on temporal maps share.
+class MapSettings(ExperimentSource):
+    """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
 
     Attributes:
         columns: time, place and category; None for those that are known of the data.
@@ -51,11 +52,14 @@ class MapSettings(BoundedSettings):
         max_records: records of one unit that the tables count; clip: how that is kept.
         sensitivity: of the noisy histogram.
         query_seed, sample_seed: of the queries and of the samples.
-        delta: MGD's tolerance Δ, in records.
+        delta: MGD's tolerance Δ, in records; deltas: others, at which it is shown too.
         repeats: how often each table is made; what is shown are means with their standard errors.
+        queries: how many range queries; share: of each attribute's values in one.
+        metrics: which scores, see `maps`.
+        against: score → scores that are drawn over it, with their rank correlations over all tables.
+        table2: with the metric ncript: the rows of Table 2 as printed, which are computed here too; see `Table2`.
     """
 
-    settings_group: ClassVar[str] = "experiment"
     columns: list[str] | None = None
     dpsyn: list[float] = setting([], above=0, distinct=True, noun="a list of ε")
     laplace: list[float] = setting([], above=0, distinct=True, noun="a list of ε")
@@ -66,7 +70,13 @@ class MapSettings(BoundedSettings):
     query_seed: int = setting(0, least=0)
     sample_seed: int = setting(0, least=0)
     delta: float = setting(2.0, least=0, noun="a number of records")
+    deltas: list[float] = setting([], least=0, noun="numbers of records")
     repeats: int = setting(1, least=1, noun="how often each is made: a whole number")
+    queries: int = setting(300, least=1)
+    share: float = setting(0.3, above=0, most=1)
+    metrics: list[str] = field(default_factory=list)
+    against: dict[str, list[str]] = field(default_factory=dict)
+    table2: list[JsonDict] = field(default_factory=list)
 
 
 S = TypeVar("S")
@@ -82,13 +92,8 @@ def settings_of(config: ExperimentConfig, cls: type[S]) -> S:
 
 
 def map_settings(config: ExperimentConfig) -> MapSettings:
-    """What an experiment on temporal maps shares with the others of its kind; its own settings are left aside.
-
-    Raises:
-        UserError: a value of another type.
-    """
-    shared = {f.name for f in fields(MapSettings)}
-    return settings_of(replace(config, options={k: v for k, v in config.options.items() if k in shared}), MapSettings)
+    """The settings of an experiment on temporal maps; raises as of `settings_of`."""
+    return settings_of(config, MapSettings)
 
 
 def stored(config: ExperimentConfig, settings: Any) -> ExperimentConfig:
@@ -119,6 +124,10 @@ class RowSpec:
     def name(self) -> str:
         """The name of its folder."""
         return self.dataset if self.run == 1 else f"{self.dataset}-run-{self.run}"
+
+    def seed(self, seed: int | None) -> int | None:
+        """A seed of its own, so that no two rows share their randomness."""
+        return own_seed(seed, self.name)
 
 
 def rows_of(settings: MapSettings) -> list[RowSpec]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,10 +15,11 @@ from matplotlib.figure import Figure
 from scipy.stats import t
 
 from evaluation.score import BANNER
-from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.text_table import lined_up, markdown
 from pipeline.console import NOT_PRINTED, tells
+from pipeline.experiments.experiment_settings import ExperimentSource
 from pipeline.experiments.gallery.published import (
     SMOKE,
     TOO_SMALL,
@@ -33,13 +32,18 @@ from pipeline.experiments.gallery.published import (
     shown,
 )
 from pipeline.experiments.repeats import mean_rows
+from pipeline.experiments.scores_against import ScoredPair, write_against
+from pipeline.experiments.written import save, write_rows
 from pipeline.settings.config import Config
 
 Rows = TypeVar("Rows", JsonDict, list[JsonDict])
 
 HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
-#: What `write_findings` leaves for readers.
-FILES = ("table.md", "table.csv", "figure.png", "experiment.json")
+#: What an experiment may leave for readers.
+FILES = (
+    *("table.md", "table.csv", "figure.png", "experiment.json", "against.csv", "against.png"),
+    *("table2.md", "figure1.png", "figure2.png", "figure3.png"),
+)
 COLUMNS = (
     "dataset",
     "epsilon",
@@ -109,13 +113,13 @@ def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, d
     return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
 
 
-def write_findings(findings: Findings, inside: Path) -> None:
-    """table.csv, table.md, figure.svg and .png, experiment.json, and the rows for a sweep's table."""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(findings.rows)
-    write_whole(inside / "table.csv", table.getvalue(), mode=0o600)
+def write_findings(findings: Findings, inside: Path, pairs: Sequence[ScoredPair] = ()) -> None:
+    """table.csv, table.md, figure.svg and .png, experiment.json, the rows for a sweep's table, and scores over scores.
+
+    Args:
+        pairs: of scores that are drawn over each other.
+    """
+    write_rows(inside / "table.csv", COLUMNS, ([row.get(c) for c in COLUMNS] for row in findings.rows))
     write_whole(inside / "table.md", as_markdown(findings), mode=0o600)
     facts = {"format": "experiment/1", "not_private": BANNER, **findings.setting, "source": findings.source}
     facts |= {"source_says": findings.says, "notes": list(findings.notes), "rows": list(findings.rows)}
@@ -124,13 +128,8 @@ def write_findings(findings: Findings, inside: Path) -> None:
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
     keep_rows(findings.rows, inside)
     draw(findings, inside)
-
-
-def write_rows(path: Path, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table as CSV, for the owner alone."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
-    write_whole(path, text.getvalue(), mode=0o600)
+    if pairs:
+        write_against(pairs, inside, findings.title)
 
 
 def keep_rows(rows: tuple[JsonDict, ...], inside: Path) -> None:
@@ -191,9 +190,9 @@ def _cells(findings: Findings) -> list[list[str]]:
     return rows
 
 
-def closing_text(findings: Findings, inside: Path, console: str, names: Sequence[str] = FILES) -> str:
+def closing_text(findings: Findings, inside: Path, console: str) -> str:
     """What a person reads at the end, and where everything lies; the text saw rows, and goes to no log unasked."""
-    files = "\n".join(f"  {inside / name}" for name in names)
+    files = "\n".join(f"  {inside / name}" for name in FILES if (inside / name).exists())
     text = summary(findings) if tells(sys.stdout, console) else NOT_PRINTED
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
 
@@ -208,17 +207,21 @@ def finished(path: Path, make: Callable[[], Rows]) -> Rows:
     return values
 
 
-def setting_of(config: Config, kind: str, facts: Json, records: int, **data: Any) -> JsonDict:
+def setting_of(
+    config: Config, settings: ExperimentSource, kind: str, facts: Json, records: int, **data: Any
+) -> JsonDict:
     """What rows were made from: the experiment, and its data.
 
     Args:
+        settings: of the experiment.
         kind: what the data are, in words.
         facts: of the run, with the fingerprint of the data.
         data: further facts of the data.
     """
     source = {"name": config.data.name, "kind": kind, "fingerprint": facts["data"], "records": records}
     name = config.experiment.options.get("name") or config.experiment.kind
-    return {"experiment": name, "smoke": config.smoke, "data": source | data}
+    parts = {part: asdict(getattr(config, part)) for part in ("privacy", "synthesis", "selection")}
+    return {"experiment": name, "smoke": config.smoke, "data": source | data, "settings": asdict(settings), **parts}
 
 
 def draw(findings: Findings, inside: Path) -> None:
@@ -259,11 +262,3 @@ def _panel(axes: Axes, name: str, rows: Sequence[Json]) -> None:
         axes.legend(fontsize=7, frameon=False)
     axes.set_title(f"{name}, {'lower' if rows[0]['goal'] == 'low' else 'higher'} is better", fontsize=9)
     axes.grid(alpha=0.3)
-
-
-def save(figure: Figure, inside: Path, name: str) -> None:
-    """PNG and SVG, for the owner alone; the words of the SVG are text."""
-    for suffix, extra in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-        words = matplotlib.rc_context({"svg.fonttype": "none"})
-        with words, whole_file(inside / f"{name}.{suffix}", mode=0o600) as part:
-            figure.savefig(part, format=suffix, **extra)

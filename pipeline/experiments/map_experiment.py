@@ -18,7 +18,7 @@ from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import map_settings, rows_of
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.temporal_map import TemporalMap, histogram, map_schema
+from pipeline.experiments.temporal_map import TemporalMap, map_schema
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs, settled
@@ -47,7 +47,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
         schema_file = table.folder.internal / "map.yaml"
         write_whole(schema_file, schema.to_yaml(), mode=0o600)
         admission.book(booked)
-        yield Maker(config, TemporalMap(schema, table.real, histogram(table.real)), table, schema_file)
+        yield Maker(config, TemporalMap(schema, table.real), table, schema_file)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:

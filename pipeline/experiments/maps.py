@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,18 +17,15 @@ from evaluation.papers.ncript.combined_loss import Ncript, ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
-from pipeline.experiments.experiment_settings import ExperimentSource, RowSpec, rows_of, settings_of
-from pipeline.experiments.findings import FILES, Findings, closing_text, finished, reported, setting_of, write_findings
+from pipeline.experiments.experiment_settings import MapSettings, RowSpec, map_settings, rows_of
+from pipeline.experiments.findings import Findings, closing_text, finished, reported, setting_of, write_findings
 from pipeline.experiments.map_experiment import opened_map
 from pipeline.experiments.map_experiment import releases as releases  # what is booked follows from the same settings
-from pipeline.experiments.ncript_figures import FILES as NCRIPT_FILES
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.repeats import mean_beside
-from pipeline.experiments.scores_against import FILES as AGAINST_FILES
-from pipeline.experiments.scores_against import beside_pairs, pairs_of, write_against
+from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.table1_paper import COMPARED, printed_order, printed_scores
-from pipeline.experiments.table1_scores import Scores, Table1Settings, table1_scorer
+from pipeline.experiments.table1_scores import COMPARED, Scores, printed_order, printed_scores, table1_scorer
 from pipeline.experiments.temporal_map import TemporalMap
 from pipeline.settings import inputs
 from pipeline.settings.config import Config, PrivacyConfig
@@ -53,38 +50,14 @@ def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     return {**means, "total": means["BP"] + sum(w * means[name] for w, name in weighted)}
 
 
-@dataclass(frozen=True)
-class MapScores(Table1Settings, ExperimentSource):
-    """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
-
-    Attributes:
-        metrics: keys of SCORERS.
-        against: score → scores that are drawn over it, with their rank correlations over all tables.
-        table2: with the metric ncript: the rows of Table 2 as printed, which are computed here too; see `Table2`.
-    """
-
-    metrics: list[str] = field(default_factory=list)
-    against: dict[str, list[str]] = field(default_factory=dict)
-    table2: list[JsonDict] = field(default_factory=list)
-
-
 #: A noisy map → its scores by name.
 Scorer = Callable[[Histogram], Scores]
 #: Metric → what makes its scorer from the true map and the settings, and whether high or low is good.
-SCORERS: dict[str, tuple[Callable[[TemporalMap, MapScores], Scorer], str]] = {
+SCORERS: dict[str, tuple[Callable[[TemporalMap, MapSettings], Scorer], str]] = {
     "sprint1": (lambda world, _: partial(sprint1, world.histogram), "high"),
     "ncript": (lambda world, _: partial(ncript_parts, world.histogram), "low"),
     "table1": (table1_scorer, "low"),
 }
-
-
-def own(config: Config) -> MapScores:
-    """The experiment's settings.
-
-    Raises:
-        UserError: as of `settings_of`.
-    """
-    return settings_of(config.experiment, MapScores)
 
 
 def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
@@ -97,7 +70,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     show = Stages(quiet=quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
-        settings, table2, specs = own(config), _table2(opened), rows_of(own(config))
+        settings, table2 = map_settings(config.experiment), _table2(opened)
+        specs = rows_of(settings)
         scorers = {metric: SCORERS[metric][0](opened.world, settings) for metric in settings.metrics}
         for place, spec in enumerate(specs):
             with show.stage(spec.name) as report:
@@ -108,13 +82,11 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
                 runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
-        says, notes = (settings.source, settings.says), tuple(settings.notes)
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
         pairs, order = pairs_of(rows, settings.against), printed_order() if "table1" in settings.metrics else {}
-        findings = Findings(tuple(rows), _setting(opened), *says, notes, beside_pairs(pairs, order), cells).beside
-        write_findings(findings, opened.table.folder.internal)
-        if pairs:
-            write_against(pairs, opened.table.folder.internal, findings.title)
+        against, says = beside_pairs(pairs, order), (settings.source, settings.says, tuple(settings.notes))
+        findings = Findings(tuple(rows), _setting(opened), *says, against, cells).beside
+        write_findings(findings, opened.table.folder.internal, pairs)
         if runs[0]:
             table2 = replace(table2, printed=()) if config.smoke else table2
             write_figures(runs[0], table2, opened.table.folder.internal, findings.title)
@@ -123,15 +95,12 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    findings = run(config, root, hydra_files=hydra_files)
-    further = [*FILES, *(NCRIPT_FILES if "ncript" in own(config).metrics and own(config).laplace else ())]
-    further += AGAINST_FILES if own(config).against else ()
-    return closing_text(findings, root / "internal", config.console, further)
+    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
 
 
 def _check(config: Config) -> None:
     """UserError for a metric that is none, and for settings of an ordinary run that the experiment decides itself."""
-    for name in own(config).metrics:
+    for name in map_settings(config.experiment).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
     plain, mine = PrivacyConfig(), {"epsilon": "experiment.dpsyn and experiment.laplace"}
@@ -150,7 +119,7 @@ def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[J
     facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.histogram.sum())}
     facts |= {"seconds": round(time.perf_counter() - start, 2)}
     facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
-    settings = own(opened.config)
+    settings = map_settings(opened.config.experiment)
     if "ncript" in settings.metrics and spec.method == "lap":
         finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy.histogram, _table2(opened)))
     printed, rows = (*settings.printed, *(printed_scores() if "table1" in settings.metrics else ())), []
@@ -174,7 +143,7 @@ def _own(opened: Maker, spec: RowSpec) -> JsonDict:
 
 def _table2(opened: Maker) -> Table2:
     place = opened.world.schema.columns[1]
-    return Table2(own(opened.config).table2, code_names(place))
+    return Table2(map_settings(opened.config.experiment).table2, code_names(place))
 
 
 def _setting(opened: Maker) -> JsonDict:
@@ -182,5 +151,4 @@ def _setting(opened: Maker) -> JsonDict:
     source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
-    parts = {name: asdict(getattr(config, name)) for name in ("privacy", "synthesis")}
-    return setting_of(config, kind, opened.table.facts, table.rows, **data) | {"settings": asdict(own(config)), **parts}
+    return setting_of(config, map_settings(config.experiment), kind, opened.table.facts, table.rows, **data)

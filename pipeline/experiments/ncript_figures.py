@@ -21,8 +21,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.text_table import markdown
-from pipeline.experiments.findings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, shown
+from pipeline.experiments.written import save, write_rows
 
 Histogram = NDArray[np.float64]
 
@@ -35,8 +35,6 @@ DELTAS, H, BINS = (0.1, 0.2, 0.4), 0.01, 20
 EXAMPLE = {"H": (400, 150, 150, 150, 150), "H'": (1000, 0, 0, 0, 0), "H~": (0, 250, 250, 250, 250)}
 EXAMPLE_K, EXAMPLE_DELTA, EXAMPLE_H = 250, 0.2, 0.2
 EXAMPLE_SAYS = {"H'": (0.46, 0.0), "H~": (0.16, 1.0)}
-#: What is left for readers, beside the table of means.
-FILES = ("table2.md", "figure1.png", "figure2.png", "figure3.png")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.crc_submission import FOLDER, Entry, check_words, write_entry, write_words
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
-from pipeline.experiments.findings import FILES, Findings, closing_text, write_findings
+from pipeline.experiments.findings import Findings, closing_text, write_findings
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
@@ -134,7 +134,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table, where everything lies, and where the table is published."""
     findings = run(config, root, hydra_files=hydra_files)
-    text = closing_text(findings, root / "internal", config.console, FILES)
+    text = closing_text(findings, root / "internal", config.console)
     text += f"\n\nthe submission, in the form of NIST's archive: {root / FOLDER}"
     return text if config.data.path else f"{text}\nmade from generated rows; the table itself (data.path=FILE): {WHERE}"
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -16,15 +17,15 @@ from pipeline.experiments.gallery.published import Beside
 FIELDS = ("epsilon", "max_records", "marginals", "printed")
 
 
-def gaussian_scale(budget: Budget, marginals: int) -> float:
-    """The scale of Gaussian noise where so many marginals share a budget equally, by the pipeline's own plan.
+def shared_equally(budget: Budget, marginals: int, mechanism: str = "gaussian") -> NoiseEvent:
+    """The noise of each of so many marginals that share a budget equally, by the pipeline's own plan.
 
-    Under `gdp` it is √marginals · C / μ with δ = Φ(ε/μ − μ/2) − e^ε Φ(−ε/μ − μ/2), the formula of the source; under
-    `zcdp` ε = ρ + 2√(ρ ln(1/δ)).
+    The scale of Gaussian noise under `gdp` is √marginals · C / μ with δ = Φ(ε/μ − μ/2) − e^ε Φ(−ε/μ − μ/2), the formula
+    of the source; under `zcdp` ε = ρ + 2√(ρ ln(1/δ)).
     """
     domain = Domain((Attribute("cell", 2),))
-    plan = make_plan(domain, [Request(("cell",))] * marginals, budget, mechanism="gaussian")
-    return plan.measurements[0].event.scale
+    plan = make_plan(domain, [Request(("cell",))] * marginals, budget, mechanism=mechanism)
+    return plan.measurements[0].event
 
 
 def compared_scales(printed: Sequence[Json], delta: float) -> list[dict[str, float]]:
@@ -41,7 +42,7 @@ def compared_scales(printed: Sequence[Json], delta: float) -> list[dict[str, flo
             raise UserError(f"got {dict(entry)}", where="experiment.scales", fix=fix)
         epsilon, bound, count = float(entry["epsilon"]), int(entry["max_records"]), int(entry["marginals"])
         scales = {
-            name: gaussian_scale(Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, bound), count)
+            name: shared_equally(Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, bound), count).scale
             for name, accountant in (("formula", "gdp"), ("zcdp", "zcdp"))
         }
         rows.append({**{n: float(entry[n]) for n in FIELDS}, **scales})

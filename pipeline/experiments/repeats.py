@@ -68,7 +68,12 @@ def mean_beside(runs: Sequence[Sequence[Beside]]) -> tuple[Beside, ...]:
 
 
 def run_seed(seed: int | None, run: int) -> int | None:
-    """The seed of a run, so that no two share their randomness; the first one has the seed that was set."""
-    if seed is None or run == 1:
-        return seed
-    return int.from_bytes(hashlib.blake2b(f"{seed}|run {run}".encode(), digest_size=6).digest(), "big")
+    """The seed of a run; the first one has the seed that was set."""
+    return seed if run == 1 else own_seed(seed, f"run {run}")
+
+
+def own_seed(seed: int | None, name: str) -> int | None:
+    """A seed of its own for each name, so that no two share their randomness."""
+    if seed is None:
+        return None
+    return int.from_bytes(hashlib.blake2b(f"{seed}|{name}".encode(), digest_size=6).digest(), "big")

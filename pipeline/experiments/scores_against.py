@@ -13,16 +13,13 @@ from matplotlib.figure import Figure
 
 from evaluation.metrics import METRICS
 from mechanisms.public.json_values import Json
-from pipeline.experiments.findings import save, write_rows
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
-from pipeline.experiments.table1_paper import spearman
+from pipeline.experiments.table1_scores import spearman
+from pipeline.experiments.written import save, write_rows
 
 #: (dataset, ε) → metric → a row of the findings.
 Tables = dict[tuple[str, float | None], dict[str, Json]]
-#: What is left for readers.
-FILES = ("against.csv", "against.png")
-
 #: Among fewer tables of one kind an exchange of two, which noise makes, moves a rank correlation by 0.2 and more.
 FEWEST = 5
 #: Where a published rank correlation is from.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +28,7 @@ from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
 from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
 from pipeline.experiments.opened_table import OpenTable
-from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap, histogram
+from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
@@ -89,7 +88,7 @@ class Maker:
         done = stages.run(config, home, quiet=True)
         source = open_with(done.table, ",", self.config.limits, self.table.folder.temporary)
         coded = encode_table(source, self.world.schema, workdir=self._work(spec))
-        scaled = histogram(coded) * (self.world.table.rows / max(coded.rows, 1))
+        scaled = self.world.counted(coded) * (self.world.table.rows / max(coded.rows, 1))
         return NoisyTable(scaled, promise(done.statement))
 
     def _laplace(self, spec: RowSpec) -> NoisyTable:
@@ -98,12 +97,12 @@ class Maker:
         home = self._home(spec)
         booked = admission.planned_release(_laplace_specs(self.config), self.world.schema, plan, home)
         ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
-        noise = noise_source(row_seed(self.config.privacy.noise_seed, spec))
+        noise = noise_source(spec.seed(self.config.privacy.noise_seed))
         measurements = measure(self._clipped, ledger, noise, answers_dir=home / "answers")
         if not measurements.answers:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
-        seed = row_seed(self.config.privacy.noise_seed, spec)
+        seed = spec.seed(self.config.privacy.noise_seed)
         confirmed = self.config.data.confirmed_public
         own = Declared(self._clipped.unit, fixed=seed is not None, confirmed=confirmed)
         statement = make_statement(self.world.schema, plan, own, Bought(ledger, measurements))
@@ -128,8 +127,8 @@ class Maker:
         run = [spec.run] if spec.run > 1 else []
         rng = np.random.default_rng([map_settings(self.config.experiment).sample_seed, round(1e9 * spec.value), *run])
         rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
-        drawn = replace(table, columns=tuple(c[rows] for c in table.columns))
-        return NoisyTable(histogram(drawn) * round(1 / spec.value, 9), "none: true rows as they are")
+        scaled = self.world.counted(table.at(rows)) * round(1 / spec.value, 9)
+        return NoisyTable(scaled, "none: true rows as they are")
 
     def _work(self, spec: RowSpec) -> Path:
         work = self.table.folder.temporary / spec.name
@@ -169,10 +168,10 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
             epsilon=spec.value,
             max_records=map_settings(config.experiment).max_records if column else None,
             clip=map_settings(config.experiment).clip,
-            noise_seed=row_seed(config.privacy.noise_seed, spec),
+            noise_seed=spec.seed(config.privacy.noise_seed),
         ),
         selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),
-        synthesis=replace(config.synthesis, seed=row_seed(config.synthesis.seed, spec)),
+        synthesis=replace(config.synthesis, seed=spec.seed(config.synthesis.seed)),
         evaluation=replace(config.evaluation, enabled=False),
         release=ReleaseConfig("parquet"),
         experiment=ExperimentConfig(),
@@ -210,10 +209,3 @@ def laplace_plan(config: Config, schema: Schema, epsilon: float) -> Plan:
     part, bound = (epsilon / size, 1) if record else (epsilon, size)
     budget = Budget(part, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=bound)
     return make_plan(schema.domain, [Request(schema.domain.names)], budget, mechanism="laplace")
-
-
-def row_seed(seed: int | None, spec: RowSpec) -> int | None:
-    """A seed of its own for each row, so that no two rows share their randomness."""
-    if seed is None:
-        return None
-    return int.from_bytes(hashlib.blake2b(f"{seed}|{spec.name}".encode(), digest_size=6).digest(), "big")

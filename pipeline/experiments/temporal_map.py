@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.counts import cells_in_records
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import WEIGHT_BITS
 from pipeline.experiments.experiment_settings import map_settings
 from pipeline.settings.config import Config
 
@@ -36,12 +36,19 @@ class TemporalMap:
     Attributes:
         schema: three columns: time, place, category.
         table: the true rows, unclipped, in these columns.
-        histogram: months × places × categories, in records.
     """
 
     schema: Schema
     table: CodedTable
-    histogram: NDArray[np.float64]
+
+    @cached_property
+    def histogram(self) -> NDArray[np.float64]:
+        """Months × places × categories, in records."""
+        return self.counted(self.table)
+
+    def counted(self, table: CodedTable) -> NDArray[np.float64]:
+        """The same of another table over these columns."""
+        return cells_in_records(table, self.domain.names)
 
     @property
     def domain(self) -> Domain:
@@ -79,10 +86,3 @@ def _monthly(column: Column, where: str) -> Column:
         fix = "a date, a time, or an ordered column first"
         raise UserError(f"{column.name!r} is not ordered, so it cannot be the time", where=where, fix=fix)
     return column
-
-
-def histogram(table: CodedTable) -> NDArray[np.float64]:
-    """All cells of a table's domain, in records."""
-    names = table.domain.names
-    counts = count_cliques(table, [names])[0] * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS)
-    return np.asarray(counts.reshape(table.domain.shape(names)), np.float64)

@@ -1,4 +1,4 @@
-"""Charts as inline SVG without a script: bars, heat maps, histograms, lines and points over two axes, maps.
+"""Charts as inline SVG without a script: bars, heat maps, lines and points over two axes, maps.
 
 Each chart is a tree of elements, so that a text is always text and never a tag. A `Scale` turns values into places (and
 into strengths of a colour). Colours are classes of the stylesheet `charts.css`, which knows light and dark; the title
@@ -115,7 +115,7 @@ def bars(labels: Sequence[str], real: Sequence[float], synthetic: Sequence[float
 def _range_label(text: str) -> str:
     """A label, cut; of a range too long for the room its beginning."""
     start, dots, _ = text.partition(" … ")
-    return f"{short(start, 15)} …" if dots and len(text) > 17 else short(text, 17)
+    return f"{short(start, 16)} …" if dots and len(text) > 18 else short(text, 18)
 
 
 def heat(
@@ -125,20 +125,25 @@ def heat(
     *,
     high: float,
     low: float = 0.0,
-    cell: int = 40,
+    cell: tuple[int, int] = (40, 24),
     label: str = "",
 ) -> Drawing:
-    """A matrix of cells, stronger the farther from 0, of another colour below; numbers where there is room."""
-    left, top, tall = 128, 96, 24
-    wide = cell if len(columns) <= 26 else 18
-    strength = Scale(low, high, *CELL)
-    root = svg(left + wide * len(columns) + 70, top + tall * len(rows) + 4, label)
+    """A matrix of cells, stronger the farther from 0, of another colour below; numbers where there is room.
+
+    Args:
+        cell: width and height of one in pixels; of many columns they are narrower.
+    """
+    (wide, tall), room = cell, [max((len(short(n)) for n in names), default=0) for names in (rows, columns)]
+    wide = wide if len(columns) <= 26 else 18
+    left, top = 12 + 6.4 * room[0], 14 + 4.8 * room[1]
+    strength = Scale(low, high or 1.0, *CELL)
+    root = svg(left + wide * len(columns) + 3.6 * room[1], top + tall * len(rows) + 4, label)
     for i, column in enumerate(columns):
-        turned = f"translate({left + i * wide + wide / 2 + 4:g},{top - 6}) rotate(-50)"
+        turned = f"translate({left + i * wide + wide / 2 + 4:g},{top - 6:g}) rotate(-50)"
         add(root, "text", short(column), transform=turned)
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
         y = top + j * tall
-        add(root, "text", short(name), x=left - 6, y=y + 16, text_anchor="end")
+        add(root, "text", short(name), x=left - 6, y=y + tall / 2 + 4, text_anchor="end")
         for i, value in enumerate(line):
             x = left + i * wide
             box: dict[str, Any] = {"x": x, "y": y, "width": wide - 1, "height": tall - 1}
@@ -148,31 +153,13 @@ def heat(
             group = titled(root, f"{name}, {columns[i]}: {value:.4g}")
             add(group, "rect", class_="cold" if value < 0 else "heat", fill_opacity=strength.at(abs(value)), **box)
             if wide >= 30:
-                add(group, "text", _in_cell(value), x=x + wide / 2, y=y + 16, text_anchor="middle")
+                add(group, "text", _in_cell(value), x=x + wide / 2, y=y + tall / 2 + 4, text_anchor="middle")
     return Drawing(root)
 
 
 def _in_cell(value: float) -> str:
     text = f"{value:.2f}"
     return text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 else text
-
-
-def histogram(labels: Sequence[str], values: Sequence[float], *, label: str) -> Drawing:
-    """Upright bars with their names below, as many as there is room for."""
-    width, height, left, most = 340, 200, 8, max([*values, 1e-12])
-    bottom = height - 24
-    step, every = (width - left - 8) / max(len(values), 1), max(1, math.ceil(len(values) / 12))
-    scale = Scale(0.0, most, bottom, 20.0)
-    root = svg(width, height, label)
-    add(root, "path", class_="axis", d=f"M{left} {bottom}H{width - 4}")
-    for i, (name, value) in enumerate(zip(labels, values, strict=True)):
-        x, y = left + i * step, scale.at(value)
-        box: dict[str, Any] = {"x": x + 1, "y": y, "width": max(step - 2, 1), "height": bottom - y}
-        add(titled(root, f"{name}: {value:,.6g}"), "rect", class_="real", **box)
-        if i % every == 0:
-            add(root, "text", name, class_="s", x=x + step / 2, y=bottom + 14, text_anchor="middle")
-    add(root, "text", f"{most:,.0f}", class_="s", x=left, y=12)
-    return Drawing(root)
 
 
 def lines(

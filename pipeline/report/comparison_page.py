@@ -12,8 +12,8 @@ from evaluation.metrics import METRICS
 from evaluation.score import Scorecard
 from pipeline.comparison.several_tables import HONEST, Comparison, accuracy, epsilon_of, honest_accuracy, promise_of
 from pipeline.report.header_cards import LABELS, STYLES
-from pipeline.report.page import Card, Cell, Page, Section, Table, Words
-from pipeline.report.small_charts import ranked
+from pipeline.report.page import Card, Cell, Gauge, HeadCard, Page, Section, Table, Words
+from pipeline.report.small_charts import marks
 from pipeline.sweeps.figures import curves, method_colours
 
 #: Tables that are drawn in a chart, the most accurate ones; all of them stand in the table.
@@ -42,7 +42,19 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
     table = Table(("table", "file", "rows"), files)
     title = f"Scores against {compared.real}"
-    return Page(title, subtitle, sections, files=table, warnings=list(notices), last=_missing(frame))
+    cards = _most_accurate(compared)
+    return Page(title, subtitle, sections, cards, files=table, warnings=list(notices), last=_missing(frame))
+
+
+def _most_accurate(compared: Comparison) -> list[HeadCard]:
+    """The first table beside the next one; nothing where no accuracy is known."""
+    shares = [(name, own) for name, card in compared.cards.items() if (own := accuracy(card)) is not None]
+    if not shares:
+        return []
+    (best, own), honest = shares[0], honest_accuracy(next(iter(compared.cards.values())))
+    words = f"accuracy {own:.1%}" + "".join(f"; next: {name}, {share:.1%}" for name, share in shares[1:2])
+    beneath = "" if honest is None else f"{HONEST} would get {honest:.1%}"
+    return [HeadCard("Most accurate", best, words=words, beneath=beneath, gauge=Gauge(own, honest))]
 
 
 def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
@@ -78,19 +90,28 @@ def ranked_section(frame: pd.DataFrame) -> Section:
         metric = str(name)
         low_is_good = METRICS[metric].goal == "low"
         best = group.sort_values("score", ascending=low_is_good, kind="stable").head(DRAWN)
-        values = [
+        scored = [
             (float(own), _number(low), _number(high))
             for own, low, high in zip(best["score"], best["low"], best["high"], strict=True)
         ]
         honest = _number(best["honest"].median())
-        every = [v for three in values for v in three if v is not None] + ([] if honest is None else [honest])
+        every = [v for three in scored for v in three if v is not None] + ([] if honest is None else [honest])
         low, high = min(every), max(every)
         margin = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
         ends = (METRICS[metric].low, METRICS[metric].high)
         low = low - margin if ends[0] is None else max(low - margin, ends[0])
         high = high + margin if ends[1] is None else min(high + margin, ends[1])
         title = METRICS[metric].title
-        chart = ranked(list(best["table"]), values, label=title, level=honest, low=low, high=high)
+        chart = marks(
+            list(best["table"]),
+            [values[:1] for values in scored],
+            [("lreal", "")],
+            label=title,
+            ends=(low, high),
+            intervals=[values[1:] for values in scored],
+            level=honest,
+            form=".4g",
+        )
         better = f"{'lower' if low_is_good else 'higher'} is better"
         note = better if honest is None else f"{better}; dotted: {HONEST}"
         cards.append(Card(title, chart, note))

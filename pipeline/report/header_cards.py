@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from evaluation.metrics import ACCURACIES
 from mechanisms.public.json_values import Json
 from pipeline.report.page import Gauge, HeadCard, Table
 
-#: What tells whether whole records look alike, the first one that has a score: a metric, and its words.
-ANITA = {"anita_1way": "1-way", "anita_2way": "2-way", "anita_3way": "3-way"}
 SAMPLE = "a second sample of as many real rows"
 INDEPENDENT = "independent columns"
 NOT_COMPUTED = ("not computed", "soft", "evaluation.metrics=quick has it")
@@ -23,7 +22,28 @@ ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")
 def header_cards(scores: Json) -> list[HeadCard]:
     """From the content of scores.json; a card says where nothing was computed for it."""
     metrics = {name: m for name, m in scores["metrics"].items() if m.get("score") is not None}
-    return [privacy_card(scores), accuracy_card(metrics), similarity_card(metrics)]
+    privacy, others = privacy_card(scores), [accuracy_card(metrics), similarity_card(metrics)]
+    return [*others, privacy] if privacy.value == "not judged" else [privacy, *others]
+
+
+def in_short(scores: Json, drawn: Json) -> str:
+    """How good the table is in words, and what is farthest from the real one; empty where nothing tells."""
+    labels = {w: (scores["metrics"].get(n, {}).get("reading") or {}).get("label") for n, w in ACCURACIES.items()}
+    said = [f"{' and '.join(w for w, own in labels.items() if own == label)} are {label}" for label in LABELS]
+    said = [line for line in said if not line.startswith(" are ")]
+    text = f"In short: {', '.join(reversed(said))}." if said else ""
+    columns = [(c["tvd"], c["name"]) for c in drawn.get("columns", ()) if c["tvd"] is not None]
+    pairs = drawn.get("pairs") or {"names": (), "tvd": ()}
+    apart = [
+        (value, f"{pairs['names'][i]} × {pairs['names'][j]}")
+        for i, line in enumerate(pairs["tvd"])
+        for j, value in enumerate(line[:i])
+        if value is not None
+    ]
+    worst = [
+        f"{name} ({value:.0%} of its records misplaced)" for value, name in (max(p) for p in (columns, apart) if p)
+    ]
+    return text + (f" Farthest from the real table: {'; '.join(worst)}." if worst else "")
 
 
 def accuracy_card(metrics: Json) -> HeadCard:
@@ -31,21 +51,21 @@ def accuracy_card(metrics: Json) -> HeadCard:
 
     Where they lack, the mean total variation distance stands there, under its own name.
     """
-    of = [name for name in ANITA if name in metrics]
+    of = [name for name in ACCURACIES if name in metrics]
     if not of:
         return _distance_card(metrics["tvd"]) if "tvd" in metrics else HeadCard("Accuracy", *NOT_COMPUTED)
     readings = [metrics[name].get("reading") or {} for name in of]
     shares, labels = [metrics[name]["score"] for name in of], [r.get("label") or "" for r in readings]
     chance = [_value(metrics[name], "expected") for name in of]
     poor = [c if (p := _independent(r)) is None else p for r, c in zip(readings, chance, strict=True)]
-    each = (f"{ANITA[n]} {s:.1%}" + f" ({x})" * bool(x) for n, s, x in zip(of, shares, labels, strict=True))
+    each = (f"{ACCURACIES[n]} {s:.1%}" + f" ({x})" * bool(x) for n, s, x in zip(of, shares, labels, strict=True))
     share, mark, alone = sum(shares) / len(shares), _mean(chance), _mean(poor)
     alone = None if alone == mark else alone
     ends = [] if mark is None else [f"{SAMPLE} would get {mark:.1%}"]
     ends += [] if alone is None else [f"{INDEPENDENT} {alone:.1%}"]
     word = next((x for x in LABELS if x in labels), "")
     ends += ["suspicious: better than an honest table can be"] if word == "suspicious" else []
-    words = f"mean of {', '.join(each)} tables"
+    words = f"mean of {', '.join(each)}"
     return HeadCard(
         "Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), Gauge(share, mark, alone), word
     )

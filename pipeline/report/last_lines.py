@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.metrics import ON_TOP
+from evaluation.metrics import ACCURACIES, ON_TOP
 from evaluation.outcome import Outcome
 from evaluation.readings.reading import figure
 from evaluation.references import Reference
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 REHEARSAL = "rehearsal.csv"
 #: Lines of the promise; the statement has it whole.
 PROMISE = 2
-#: The accuracies whose mean is the accuracy of a table, and of which columns each is.
-WAYS = {"anita_2way": "pairs", "anita_1way": "single columns", "anita_3way": "triples"}
+#: The order in which accuracies are said.
+WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
 #: Noise that misplaces this share of a pair's records is worth a setting.

@@ -111,12 +111,14 @@ class Section:
         title: its heading.
         shown: the mapping that its template sees as `section`.
         template: the template, where it is that of several sections.
+        folded: whether it is closed until somebody asks for it.
     """
 
     name: str
     title: str
     shown: Json
     template: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)

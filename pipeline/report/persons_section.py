@@ -10,9 +10,9 @@ from pipeline.report.scale import ChartAxis
 #: What a figure is; {0} stands for its column, {1} for the usual gap.
 LEVELS = {
     "records": "records per person",
-    "same": "{0}: the same as in the record before, share of steps",
-    "gaps": "the next record is {1} later, share of steps",
-    "likeness": "{0}: likeness, the share of variance between persons",
+    "same": "{0}: the same as before, share of steps",
+    "gaps": "next record {1} later, share of steps",
+    "likeness": "{0}: share of variance between persons",
     "distinct": "{0}: different values per person",
     "spans": "from a person's first record to the last",
 }
@@ -34,8 +34,8 @@ BROKEN = {
     "out_of_order": "rows that lie before the one above them",
     "beyond": "persons with too many records",
 }
-#: Rows of figures before the rest is folded away, and persons likewise.
-SHOWN, OPEN = 24, 6
+#: Rows of figures before the rest is folded away.
+SHOWN = 24
 
 
 def persons_section(drawn: Json) -> Section:
@@ -47,7 +47,6 @@ def persons_section(drawn: Json) -> Section:
         (LEVELS[each["figure"]].format(each["column"], drawn["usual_gap"]), *(each[s] for s in sides))
         for each in drawn["levels"]
     ]
-    first, rest = Table(head, rows).parted(SHOWN)
     far: list[tuple[Cell, ...]] = [(ERRORS[e["figure"]], *(e[s] for s in sides[1:])) for e in drawn["errors"]]
     far.append(("all, as a part of what shuffled owners lose", drawn["score"], drawn["halves"], 1.0))
     titles = {"records": "Records per person", "spans": "From first to last record"}
@@ -55,14 +54,14 @@ def persons_section(drawn: Json) -> Section:
     people = drawn["people"]
     cards = [_person(i, each, people["columns"]) for i, each in enumerate(people["shown"], 1)]
     parts = {
-        "first": first,
-        "rest": rest,
+        "figures": Table(head, rows),
+        "first": SHOWN,
         "errors": Table((("distance from the real table"), *head[2:]), far),
         "legend": BOTH,
         "charts": [Card(titles[n], _distribution(s, titles[n])) for n, s in shares.items()],
         "broken": _broken(drawn["violations"]),
-        "people": cards[:OPEN],
-        "more": cards[OPEN:],
+        "people": cards[::2],  # ordered by their records: some of each number
+        "more": cards[1::2],
         "left_out": people["of"] - len(people["columns"]),
     }
     return Section("persons", "Persons", parts)
@@ -70,13 +69,10 @@ def persons_section(drawn: Json) -> Section:
 
 def _distribution(shares: Json, title: str) -> Drawing:
     """The shares of persons of both tables over one axis."""
-    labels = shares["labels"]
     most = max([*shares["real"], *shares["synthetic"], 1e-9])
     series = [Line(style, side, list(enumerate(shares[side])), marked=True) for style, side in BOTH]
-    every = max(1, -(-len(labels) // 6))
-    ticks = tuple((float(i), labels[i].split(" to ")[0]) for i in range(0, len(labels), every))
-    across = ChartAxis(0.0, max(len(labels) - 1.0, 1.0), ticks)
     up = ChartAxis(0.0, most, ((0.0, "0"), (most, f"{most:.0%}")))
+    across = ChartAxis.named(shares["labels"])
     return lines(series, across, up, label=f"Shares of persons: {title}", width=340, height=190)
 
 

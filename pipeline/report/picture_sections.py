@@ -9,7 +9,7 @@ from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing, Line, Place, heat, lines, place_map
 from pipeline.report.page import BOTH, Card, Section, Table, number
 from pipeline.report.scale import ChartAxis
-from pipeline.report.small_charts import cells, cloud
+from pipeline.report.small_charts import cloud
 
 #: Places in the matrix, and in the table: the worst ones.
 WORST, LISTED = 24, 10
@@ -48,7 +48,11 @@ def pair_maps_section(pairs: Sequence[Json]) -> Section:
         high = max(v for side in sides for line in side for v in line)
         most = max(abs(v) for line in difference for v in line)
         cards = [
-            Card(name, cells(pair["rows"], pair["columns"], values, high=top, label=f"{title}: {name}"), words)
+            Card(
+                name,
+                heat(pair["rows"], pair["columns"], values, high=top, cell=(22, 17), label=f"{title}: {name}"),
+                words,
+            )
             for name, values, top, words in (
                 ("Real", sides[0], high, f"up to {high:.1%} of the records in a cell"),
                 ("Synthetic", sides[1], high, "on the same scale"),
@@ -130,14 +134,15 @@ def map_section(figure: Json) -> Section:
 
 def _course(course: Json, times: Sequence[str]) -> Card:
     """The temporal scores chart of one place (N-CRiPT 2021, 2.4.2)."""
-    every = max(1, -(-len(times) // 6))
-    ticks = tuple((float(i), times[i].split(" to ")[0]) for i in range(0, len(times), every))
-    x = ChartAxis(0.0, max(len(times) - 1.0, 1.0), ticks)
     y = ChartAxis(0.0, 1.0, tuple((v / 4, f"{v / 4:g}") for v in range(5)))
     series = [Line(style, name, list(enumerate(course[name])), marked=True) for name, style in LOSSES.items()]
     name = course["segment"]
     mean = sum(course["Total"]) / max(len(times), 1)
-    return Card(name, lines(series, x, y, label=f"Losses of {name} over time", width=380), f"mean loss {mean:.3g}")
+    return Card(
+        name,
+        lines(series, ChartAxis.named(times), y, label=f"Losses of {name} over time", width=380),
+        f"mean loss {mean:.3g}",
+    )
 
 
 def _types(types: Sequence[Json]) -> Table:

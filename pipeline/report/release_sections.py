@@ -14,7 +14,7 @@ from mechanisms.public.units import rounded_up
 from pipeline.inference.decided import decided
 from pipeline.inference.release_bounds import bounds
 from pipeline.report.answer_noise import coverage, losses_of_bounds, signal_to_noise, size_bars
-from pipeline.report.charts import Drawing, Line, histogram, lines
+from pipeline.report.charts import Drawing, Line, lines
 from pipeline.report.page import Card, Cell, Gauge, Section, Table, number
 from pipeline.report.scale import ChartAxis
 from pipeline.statement.format_2 import as_fields, start_named
@@ -22,10 +22,14 @@ from pipeline.statement.words import words_of
 
 #: Marginals shown before the rest is folded away.
 SHOWN = 15
+#: A bound from here on allows anything.
+ANYTHING = 0.995
 #: Lines of single marginals in the picture, those that end worst.
 LINES = 60
 #: Marginals in the table of those that end worst.
 LEFT = 12
+#: What is so many times lower than the highest point lies on the ground.
+DEEP = 1e4
 #: Points of a line: a longer one is thinned.
 POINTS = 240
 
@@ -90,8 +94,7 @@ def noise_section(measurements: Measurements, schema: Schema, statement: Json) -
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
     covered = coverage(measurements, schema, start=start_named(statement))
-    weakest, rest = Table(head, rows).parted(SHOWN)
-    shown = {"covered": covered.in_words, "warnings": covered.warnings, "weakest": weakest, "rest": rest}
+    shown = {"covered": covered.in_words, "warnings": covered.warnings, "weakest": Table(head, rows), "first": SHOWN}
     return Section("noise", "Noise of each marginal against its signal", shown)
 
 
@@ -99,7 +102,9 @@ def units_section(units: Json) -> Section:
     """From the exact sizes of the units: NOT private."""
     sizes, own = [(int(n), int(count)) for n, count in units["sizes"]], int(units["max_records"])
     heights = size_bars(sizes)
-    picture = histogram(list(heights), list(heights.values()), label="Units by their number of records")
+    drawn = [Line("lreal", "units", list(enumerate(heights.values())), marked=True)]
+    x, y = ChartAxis.named(list(heights)), ChartAxis.linear(heights.values())
+    picture = lines(drawn, x, y, label="Units by their number of records", width=340, height=200)
     lost = [
         (f"{loss.bound}{' (this run)' if loss.bound == own else ''}", f"{loss.weight:.1%}", f"{loss.units:.1%}")
         for loss in losses_of_bounds(sizes, own)
@@ -116,9 +121,14 @@ def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTa
     rows: list[tuple[Cell, ...]] = [(*line, Gauge(float(line[-1]))) for line in shown]
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
-    worst, rest = Table(head, rows).parted(SHOWN)
-    words = {"decided": decided(measurements).in_words, "related": table.attrs["related"], "notes": notes}
-    return Section("bounds", "How wrong a marginal is at most", words | {"worst": worst, "rest": rest})
+    tells = [row for row in rows if float(str(row[3])) < ANYTHING]
+    words = {
+        "anything": [str(row[0]) for row in rows[: len(rows) - len(tells)]],
+        "decided": decided(measurements).in_words,
+        "related": table.attrs["related"],
+        "notes": notes,
+    }
+    return Section("bounds", "How wrong a marginal is at most", words | {"worst": Table(head, tells), "first": SHOWN})
 
 
 def convergence_section(record: Json) -> Section:
@@ -175,7 +185,8 @@ def _over_steps(drawn: Sequence[Line], *, last: int, label: str, level: float | 
     if not values:
         return None
     x = ChartAxis(0.0, 1.0, ((0.0, "first"), (1.0, f"step {last}")))
-    return lines(drawn, x, ChartAxis.decades(values), label=label, level=level)
+    y = ChartAxis.logarithmic_over(v for v in values if v >= max(values) / DEEP)
+    return lines(drawn, x, y, label=label, level=level)
 
 
 def _thinned(values: Sequence[float | None]) -> list[float | None]:

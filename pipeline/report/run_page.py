@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release
-from pipeline.report.header_cards import files_table, header_cards, not_computed, subtitle
+from pipeline.report.header_cards import files_table, header_cards, in_short, not_computed, subtitle
 from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page, Section, number
 from pipeline.report.persons_section import persons_section
@@ -40,6 +41,11 @@ from pipeline.report.table_sections import (
 )
 from pipeline.scores.kept_scores import damaged, report_files
 from pipeline.settings.inputs import check_scored
+
+#: Sections that most readers skip, which are closed at first.
+FOLDED = frozenset(
+    {"noise", "bounds", "convergence", "units", "axes", "densities", "pairs", "mgd", "distances", "sdnist", "validity"}
+)
 
 
 def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTable | None = None) -> Path:
@@ -133,10 +139,11 @@ def _whole(
 ) -> str:
     files, first_lines = drawn.get("files"), list(scores.get("first", ()))
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
+    notes = [*(line for line in [in_short(scores, drawn)] if line), *notes]
     page = Page(
         title,
         subtitle(files, subject),
-        [*_sections(scores, drawn, run.first), *run.last],
+        [replace(s, folded=s.name in FOLDED) for s in (*_sections(scores, drawn, run.first), *run.last)],
         header_cards(scores),
         facts,
         files_table(files),
@@ -160,7 +167,7 @@ def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Secti
     metrics, numbers = scores["metrics"], scores.get("numbers") or drawn.get("numbers")
     board = metrics.get("sdnist_kmarginal", {})
     sections = [
-        of(privacy_section, scores.get("privacy")),
+        of(privacy_section, scores.get("privacy") if "rows_in_distances" in (scores.get("privacy") or {}) else None),
         attacks_section(metrics),
         scores_section(scores),
         *first,

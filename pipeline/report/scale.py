@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-#: The most powers of ten of a logarithmic axis; what is lower lies on its ground.
-DECADES = 4
 #: So many ticks at most.
 TICKS = 6
 
@@ -69,13 +67,11 @@ class ChartAxis:
         return cls(first * step, last * step, ticks, title)
 
     @classmethod
-    def decades(cls, values: Iterable[float]) -> ChartAxis:
-        """Powers of ten that hold all values above 0, at most DECADES of them: the highest."""
-        positive = [v for v in values if v > 0] or [1.0]
-        low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
-        high, low = max(high, low + 1), max(low, high - DECADES)
-        powers = range(low, high + 1, max(1, (high - low) // 5))
-        return cls(10.0**low, 10.0**high, tuple((10.0**p, _power(p)) for p in powers), logarithmic=True)
+    def named(cls, names: Sequence[str]) -> ChartAxis:
+        """Places by number, about six of which get their name: of a range its beginning."""
+        every = max(1, math.ceil(len(names) / TICKS))
+        ticks = tuple((float(i), names[i].split(" to ")[0]) for i in range(0, len(names), every))
+        return cls(0.0, max(len(names) - 1.0, 1.0), ticks)
 
     @classmethod
     def logarithmic_over(cls, values: Iterable[float], title: str = "", *, ticks: Sequence[float] = ()) -> ChartAxis:
@@ -107,10 +103,6 @@ def _round_between(low: float, high: float) -> list[float]:
         return tens if len(tens) > 1 else inside
     step = _round_step((high - low) / (TICKS - 2))
     return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _power(exponent: int) -> str:
-    return f"{10.0**exponent:g}" if exponent < 6 else f"1e{exponent}"
 
 
 def short(text: str, length: int = 18) -> str:

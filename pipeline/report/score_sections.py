@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -171,7 +172,9 @@ def _dive(dive: Json) -> JsonDict:
     """The parts of the cost of one marginal, per true record; empty tables where there are none."""
     frames: Json = {} if dive["aemc"] is None else dive
     parts = [(a["part"], a["cost"], f"{a['share']:.0%}") for a in frames.get("attributes", ()) if a["cost"]]
-    slices = sorted((s for s in frames.get("slices", ()) if s["cost"]), key=lambda s: -s["cost"])[:VALUES]
+    several = Counter(s["attribute"] for s in frames.get("slices", ()) if s["real"] or s["synthetic"])
+    slices = [s for s in frames.get("slices", ()) if s["cost"] and several[s["attribute"]] > 1]  # no constants
+    slices = sorted(slices, key=lambda s: -s["cost"])[:VALUES]
     values = [
         (f"{s['attribute']} = {s['value']}", *(round(s[k]) for k in COUNTS[:2]), s["cost"], f"{s['share']:.0%}")
         for s in slices

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing, Line, bars, heat, lines
-from pipeline.report.page import BOTH, Card, Cell, Section, Table
+from pipeline.report.page import BOTH, Card, Cell, Gauge, Section, Table
 from pipeline.report.scale import ChartAxis
 from pipeline.report.small_charts import marks
 
@@ -65,7 +65,9 @@ def correlation_section(maps: Json) -> Section:
     for kind in (k for k in CORRELATIONS if k in maps):
         names, cards = maps[kind]["names"], []
         for side, title in (("real", "Real"), ("synthetic", "Synthetic"), ("difference", "Synthetic − real")):
-            chart = heat(names, names, maps[kind][side], high=1.0, cell=34, label=f"{CORRELATIONS[kind]}; {title}")
+            chart = heat(
+                names, names, maps[kind][side], high=1.0, cell=(34, 24), label=f"{CORRELATIONS[kind]}; {title}"
+            )
             cards.append(Card(title, chart))
         kinds.append((CORRELATIONS[kind], cards))
     rows = (maps["rows"]["real"], maps["rows"]["synthetic"])
@@ -102,19 +104,16 @@ def dependence_section(dependence: Json) -> Section:
     """From the part `dependence` of figures.json."""
     lost = dependence["lost"]
     names = [f"{pair['a']} × {pair['b']}" for pair in lost]
-    strengths = [(pair["real"], pair["real"] * pair["kept"]) for pair in lost]
-    chart = heat(names, ("real", "kept"), strengths, high=1.0, label="Strength of each pair, and what is kept of it")
     rows: list[tuple[Cell, ...]] = []
     for name, pair in zip(names, lost, strict=True):
         change = pair["change"] or {"what": "", "real": None, "synthetic": None}
         figures = (change["what"], change["real"], change["synthetic"])
-        rows.append((name, pair["real"], f"{pair['kept']:.0%}", *figures))
-    head = ("pair", "strength", "kept", "for example", "real", "synthetic")
+        rows.append((name, pair["real"], f"{pair['kept']:.0%}", Gauge(pair["kept"]), *figures))
+    head = ("pair", "strength", "kept", "", "for example", "real", "synthetic")
     shown = {
         "score": dependence["score"],
         "dependent": dependence["dependent_pairs"],
         "pairs": dependence["pairs"],
-        "chart": chart if lost else None,
         "lost": Table(head, rows),
     }
     return Section("dependence", "Lost dependences", shown)
@@ -138,7 +137,7 @@ def accuracy_section(columns: Sequence[Json], pairs: Json | None) -> Section | N
     used = [i for i in range(len(ACCURACIES)) if any(own[i] is not None for _, own in shown)]
     styles = [ACCURACIES[i] for i in used]
     chart = marks([n for n, _ in shown], [[own[i] for i in used] for _, own in shown], styles,
-                  label="Overlap of each column", low=low, high=1.0)  # fmt: skip
+                  label="Overlap of each column", ends=(low, 1.0))  # fmt: skip
     parts = {"legend": styles, "chart": chart, "shown": len(shown), "columns": len(rows)}
     return Section("accuracy", "Overlap of each column", parts)
 

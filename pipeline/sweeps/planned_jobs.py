@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
@@ -19,12 +21,19 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.parts import check_table_files
+from mechanisms.public.tables.scan import private_folder
 from pipeline import experiment_run
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
-from pipeline.folders import not_in_release
+from pipeline.console import tells
+from pipeline.folders import RunFolder, not_in_release
+from pipeline.load_stage import schema_print
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build, memory
+from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
 from pipeline.settings.inputs import data_path, generated
@@ -33,6 +42,7 @@ from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import build_specs
+from pipeline.units_table import joined
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000
@@ -201,3 +211,50 @@ def longest_first(jobs: Sequence[Job]) -> list[Job]:
     Predicted memory stands for the time: of the methods on the same table, what holds more computes more.
     """
     return sorted(jobs, key=lambda job: -job.memory)
+
+
+def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
+    """Each distinct table and schema of the jobs that book is encoded once; nothing is booked where one is refused.
+
+    Guarantee: none; it is for the operator alone, as the look of a run (see `refuse_losses`).
+    Args:
+        workdir: for copies of the rows, as codes; made with mode 0700, and deleted.
+
+    Raises:
+        UserError: a job whose table loses more than its data.max_unplaced allows, or cannot be read; names the job.
+    """
+    losses: dict[tuple[str, ...], tuple[ColumnLoss, ...]] = {}
+    for job in jobs:
+        config = job.settings
+        if config is None or not job.releases or config.experiment.kind or config.smoke or generated(config):
+            continue
+        if RunFolder(job.root).manifest.exists():  # it has begun: it was looked at, and goes on or is refused
+            continue
+        try:
+            schema = job_schema(config)
+            tables = [str(p.resolve()) for p in (data_path(config), *config.data.units.files)]
+            key = (*tables, str(config.data.units.id), config.data.delimiter, schema_print(schema))
+            if key not in losses:
+                losses[key] = _looked_at(config, schema, RunFolder(workdir))
+            figures = tells(sys.stderr, config.console)
+            refuse_losses(losses[key], config.data.max_unplaced, figures=figures)
+        except UserError as error:
+            problem = f"the job {job.name} would be refused: {error.what}. Nothing was booked"
+            raise UserError(problem, where=error.where, fix=error.fix) from error
+
+
+def job_schema(config: Config) -> Schema:
+    """The schema of an ordinary job."""
+    return build_schema(build_specs(config))
+
+
+def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:
+    """What the columns of one table lose under one schema."""
+    private_folder(folder.temporary)
+    try:
+        records = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
+        source = joined(records, config.data.units, build_specs(config).unit, config.limits, config.data.delimiter)
+        _, report = encode_columns(source, schema, workdir=folder.temporary)
+        return losses_of(report, schema)
+    finally:
+        shutil.rmtree(folder.root, ignore_errors=True)

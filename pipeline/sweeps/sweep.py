@@ -39,8 +39,15 @@ from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
-from pipeline.sweeps.look_first import job_schema, look_before_booking
-from pipeline.sweeps.planned_jobs import Job, digest, longest_first, planned_jobs, side_by_side
+from pipeline.sweeps.planned_jobs import (
+    Job,
+    digest,
+    job_schema,
+    longest_first,
+    look_before_booking,
+    planned_jobs,
+    side_by_side,
+)
 from pipeline.sweeps.results import (
     as_text,
     choice_warning,

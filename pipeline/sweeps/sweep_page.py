@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 
+from evaluation.metrics import METRICS
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
 from pipeline.folders import PAGES, check_output
-from pipeline.report.page import Page, Section, Table, chart_style
+from pipeline.report.page import HeadCard, Page, Section, Table, chart_style
 from pipeline.scores.kept_scores import damaged
 from pipeline.sweeps.figures import curves, method_colours, method_seconds, panels, tradeoff
 from pipeline.sweeps.results import choice_warning, total
 
 #: Panels in a row of a figure.
 ACROSS = 3
+#: Cards of best methods on top, one for each ε.
+CARDS = 4
 BANNER = "NOT PRIVATE. These numbers were computed from raw rows: do not publish them."
 
 
@@ -110,6 +113,26 @@ def best_methods(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def head_cards(best: pd.DataFrame) -> list[HeadCard]:
+    """Which method is best by the first metric at each ε, and how sure that is."""
+    sure = {
+        "yes": ("surely", "passed", "its seeds and those of the next method do not overlap"),
+        "no: seeds overlap": ("unsure", "", "its seeds and those of the next method overlap: chance may explain it"),
+        "unknown: one seed": ("one seed", "soft", "chance is not known: several seeds tell it (seed=1,2,3)"),
+        "": ("alone", "soft", "no other method to compare with"),
+    }
+    rows = best[(best["metric"] == best["metric"].iloc[0]) & (best["data"] == best["data"].iloc[0])]
+    metric = str(rows["metric"].iloc[0])
+    title = METRICS[metric].title if metric in METRICS else metric
+    cards = []
+    for row in rows.head(CARDS).to_dict("records"):
+        word, style, beneath = sure[row["told apart"]]
+        beside = f"; next: {row['next']}, {row['its score']:.4g}" if row["next"] else ""
+        words = f"{title} {row['score']:.4g}{beside}"
+        cards.append(HeadCard(f"Best at ε = {row['ε']:g}", str(row["best"]), style, words, beneath, word=word))
+    return cards
+
+
 def table_section(name: str, title: str, table: Table, text: str = "") -> Section:
     """A table with a line above it, where there is something to say."""
     return Section(name, title, {"table": table, "text": text}, "one_table")
@@ -125,12 +148,17 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
     scored = shown[shown["score"].notna()]
     over_epsilon = scored[scored["epsilon"].notna()]
     sections: list[Section] = []
+    cards: list[HeadCard] = []
     if not over_epsilon.empty:
         colours = method_colours(over_epsilon)
+        best = best_methods(shown)
+        cards = head_cards(best)
+        best = best if best["data"].nunique() > 1 else best.drop(columns="data")
+        titled = best.assign(metric=[METRICS[m].title if m in METRICS else m for m in best["metric"]])
+        sections.append(table_section("best", "Best method", _table(titled)))
         curved = {"legend": _legend(colours), "cards": curves(over_epsilon, colours)}
         curved["floors"] = bool(over_epsilon["floor"].notna().any())
         sections.append(Section("curves", "Scores over ε", curved))
-        sections.append(table_section("best", "Best method", _table(best_methods(shown))))
         metric, chart = tradeoff(over_epsilon, colours)
         traded = {"metric": metric, "legend": _legend(colours), "chart": chart}
         sections.append(Section("tradeoff", "Error against time", traded))
@@ -144,7 +172,7 @@ def _page(frame: pd.DataFrame, shown: pd.DataFrame, folders: Sequence[str]) -> s
     names = ", ".join(map(str, withheld))
     text = f"{len(withheld)} of {len(jobs)} releases were not accepted, and are withheld: {names}." if names else ""
     sections.append(table_section("jobs", "Jobs", _table(_jobs(frame, shown)), text))
-    return Page("Sweep", ", ".join(folders), sections, warnings=warnings, banner=BANNER).as_html()
+    return Page("Sweep", ", ".join(folders), sections, cards, warnings=warnings, banner=BANNER).as_html()
 
 
 def _jobs(frame: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:

@@ -80,7 +80,7 @@ POINTS = {
     "loss of a column": "mechanisms.public.tables.losses:loss_of",
     "plain folder": "mechanisms.public.plain_files:check_plain",
     "plain file": "mechanisms.public.plain_files:open_plain",
-    "discovery's words": "pipeline.statement.discovered_again:discovered_again",
+    "discovery's words": "pipeline.statement.restated:discovered_again",
     "started engine": "mechanisms.public.tables.engine_instances:_started",
     "open table": "mechanisms.public.tables.scan:open_table",
     "running total's words": "pipeline.statement.stated_plan:wrong_running",

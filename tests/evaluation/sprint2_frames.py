@@ -11,8 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.papers.challenges.kmarginal import Codes, KMarginal, Pooled, draw_marginals, k_marginal
-from evaluation.papers.challenges.sprint2 import BY, CUTOFF, DRAWS, SEED
+from evaluation.papers.challenges.kmarginal import (
+    BY,
+    CUTOFF,
+    DRAWS,
+    SEED,
+    Codes,
+    KMarginal,
+    Pooled,
+    draw_marginals,
+    k_marginal,
+)
 from mechanisms.public.errors import UserError
 
 #: The features that pairs are drawn from, whatever else the tables hold.

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, sdnist
-from evaluation.papers.challenges.sdnist_matches import matches
+from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, matches, sdnist
 from evaluation.values.value_tables import Values
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import load_schema

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.kmarginal import draw_marginals
-from evaluation.papers.challenges.sprint2 import BY, sprint2_coded
+from evaluation.papers.challenges.kmarginal import BY, draw_marginals, sprint2_coded
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

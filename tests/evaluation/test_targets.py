@@ -14,6 +14,7 @@ from evaluation.mgd.targets import Targets, read_targets, target
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, parse_schema
+from tests.evaluation.worlds import distances_of
 
 TOWN = """
 columns:
@@ -89,11 +90,11 @@ def test_a_level_of_the_hierarchy_merges_its_leaves_and_keeps_other_and_missing_
 
 def test_semantic_distances_follow_the_level(town):
     """Cities in one state are 1/2 apart, in two states 1, and states 1 (Li et al. 2021a, Figure 1b)."""
-    leaves = axes_at(town, target(town, ["city"], weights={"city": 1}))[0].table
+    leaves = distances_of(axes_at(town, target(town, ["city"], weights={"city": 1}))[0])
     assert (leaves[0, 1], leaves[0, 2]) == (0.5, 1.0)
     assert np.isinf(leaves[0, 4])
     assert np.isinf(leaves[0, 5])
-    states = axes_at(town, target(town, [{"city": 1}], weights={"city": 1}))[0].table
+    states = distances_of(axes_at(town, target(town, [{"city": 1}], weights={"city": 1}))[0])
     assert states[0, 1] == 1.0
 
 

@@ -138,13 +138,32 @@ def _solved(result) -> float:
     return float(result.fun)
 
 
+def distances_of(axis: Axis) -> np.ndarray:
+    """The distances of all codes of an axis, size × size, weighted; infinite where no mass moves."""
+    result, inner = np.full((axis.size, axis.size), np.inf), slice(0, axis.length)
+    if axis.kind == "path":
+        line = np.arange(axis.length)
+        result[inner, inner] = np.abs(line[:, None] - line) * float(axis.step)
+    elif axis.kind == "tree":
+        ancestor, height = np.arange(axis.length), np.full((axis.length, axis.length), axis.depth)
+        for level in range(axis.depth):
+            same = ancestor[:, None] == ancestor
+            height[same] = np.minimum(height[same], level)
+            ancestor = axis.parents[level][ancestor]
+        result[inner, inner] = 2.0 * height * float(axis.step)
+    elif axis.kind == "matrix":
+        result[inner, inner] = axis.table
+    np.fill_diagonal(result, 0.0)
+    return result
+
+
 def distance_matrix(axes: Sequence[Axis]) -> np.ndarray:
     """Equation 2 for all cells of a marginal, T × T for T = Π size, in C order; for small cases."""
     cells = math.prod(a.size for a in axes)
     total = np.zeros((cells, cells))
     codes = np.array(list(itertools.product(*(range(a.size) for a in axes))), np.int64).reshape(cells, len(axes))
     for place, axis in enumerate(axes):
-        total += axis.table[np.ix_(codes[:, place], codes[:, place])]
+        total += distances_of(axis)[np.ix_(codes[:, place], codes[:, place])]
     return total
 
 

@@ -12,19 +12,18 @@ from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.aemc_graph import graph_of
-from evaluation.mgd.chosen_targets import chosen_targets
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.mgd_metric import MgdSettings
-from evaluation.mgd.presets import PresetSpec, preset_targets
+from evaluation.mgd.presets import PresetSpec, chosen_targets, preset_targets
 from evaluation.mgd.targets import Targets, target
 from evaluation.papers.challenges.density import density
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.experiments.challenge_scores import sampled
 from pipeline.experiments.standin import stand_in
-from pipeline.experiments.table1_paper import MARGINALS, PAPER, printed_order
-from pipeline.experiments.world_values import sampled
+from pipeline.experiments.table1_scores import MARGINALS, PAPER, printed_order
 from tests.evaluation.worlds import equation_1, lp_cost_between_neighbours
 
 CENSUS = """

@@ -17,7 +17,7 @@ from pipeline.comparison.several_tables import Comparison
 from pipeline.comparison.tidy import tidy_text
 from pipeline.report.comparison_page import comparison_page
 from pipeline.sweeps.figures import method_seconds
-from pipeline.sweeps.sweep_page import best_methods, render
+from pipeline.sweeps.sweep_page import best_methods, head_cards, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
 from tests.pipeline.conftest import command, people, statement_of, write_town
 
@@ -200,6 +200,16 @@ def test_a_best_method_says_whether_its_seeds_tell_it_apart():
     assert best(("a", 1.0), ("a", 3.0), ("b", 2.5), ("b", 4.0))["told apart"] == "no: seeds overlap"
     assert best(("a", 1.0), ("a", 2.0), ("b", 2.5), ("b", 4.0))["told apart"] == "yes"
     assert best(("a", 1.0), ("a", 2.0))["told apart"] == ""
+    sure, unsure, one = (
+        head_cards(pd.DataFrame([best(*scores)]))[0]
+        for scores in (
+            (("a", 1.0), ("a", 2.0), ("b", 2.5), ("b", 4.0)),
+            (("a", 1.0), ("a", 3.0), ("b", 2.5), ("b", 4.0)),
+            (("a", 1.0), ("b", 2.0)),
+        )
+    )
+    assert (sure.title, sure.value, sure.word) == ("Best at ε = 1", "a", "surely") and "next: b, 3.25" in sure.words
+    assert (unsure.word, one.word) == ("unsure", "one seed") and "seed=1,2,3" in one.beneath
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")

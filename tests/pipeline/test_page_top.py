@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.report import run_page
-from pipeline.report.header_cards import header_cards, not_computed
+from pipeline.report.header_cards import header_cards, in_short, not_computed
 from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page
 from pipeline.report.table_sections import accuracy_section, columns_section
@@ -38,7 +38,8 @@ def test_files_their_rows_and_the_time_stand_on_top(scored):
 
 def test_each_card_has_its_reference_beneath(scored):
     scores = json.loads((scored / "scores.json").read_text())
-    privacy, accuracy, similarity = header_cards(scores)
+    accuracy, privacy, similarity = sorted(header_cards(scores), key=lambda card: card.title)
+    assert header_cards(scores).index(privacy) == (2 if privacy.value == "not judged" else 0)
     own, chance = (scores["metrics"]["anita_1way"][k] for k in ("score", "expected"))
     assert accuracy.value == f"{own:.1%}" and f"{chance['value']:.1%}" in accuracy.beneath
     assert accuracy.gauge.mark == chance["value"]
@@ -51,11 +52,11 @@ def test_each_card_has_its_reference_beneath(scored):
 
 def test_without_accuracies_the_distance_of_pairs_is_the_card_and_nothing_is_invented():
     tvd = {"score": 0.25, "expected": {"value": 0.1}}
-    _, distance, similarity = header_cards({"metrics": {"tvd": tvd, "gini": {"score": None}}})
+    distance, similarity, _ = header_cards({"metrics": {"tvd": tvd, "gini": {"score": None}}})
     assert (distance.title, distance.value) == ("Distance of pairs", "0.2500") and "0.1000" in distance.beneath
     assert (distance.gauge.share, distance.gauge.mark) == (0.75, 0.9)
     assert (similarity.value, similarity.gauge) == ("not computed", None)
-    assert [c.value for c in header_cards({"metrics": {}})] == ["not judged", "not computed", "not computed"]
+    assert [c.value for c in header_cards({"metrics": {}})] == ["not computed", "not computed", "not judged"]
 
 
 def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_columns_would_get():
@@ -64,9 +65,17 @@ def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_co
         return {"score": score, "reading": {"label": label, **ends}}
 
     metrics = {"anita_1way": part(0.98, "good", 0.99, 0.0, "no overlap"), "anita_2way": part(0.94, "weak", 0.99, 0.97)}
-    _, card, similarity = header_cards({"metrics": metrics | {"dependence": part(0.5, "fair", 1.0, 0.0)}})
+    every = {"metrics": metrics | {"dependence": part(0.5, "fair", 1.0, 0.0)}}
+    card, similarity, _ = header_cards(every)
+    columns = [{"name": "a", "tvd": 0.1}, {"name": "b", "tvd": 0.25}, {"name": "empty", "tvd": None}]
+    pairs = {"names": ["a", "b"], "tvd": [[None, 0.5], [0.5, None]]}
+    said = "In short: single columns are good, pairs are weak."
+    assert in_short(every, {}) == said and in_short({"metrics": {}}, {}) == ""
+    assert in_short(every, {"columns": columns, "pairs": pairs}) == (
+        f"{said} Farthest from the real table: b (25% of its records misplaced); b × a (50% of its records misplaced)."
+    )
     assert (card.value, card.word, card.style) == ("96.0%", "weak", "failed")
-    assert card.words == "mean of 1-way 98.0% (good), 2-way 94.0% (weak) tables"
+    assert card.words == "mean of single columns 98.0% (good), pairs 94.0% (weak)"
     assert (card.gauge.mark, card.gauge.poor) == pytest.approx((0.99, 0.98))
     assert card.beneath.endswith("would get 99.0%, independent columns 98.0%")
     assert (similarity.value, similarity.word, similarity.style) == ("50%", "fair", "")

@@ -20,7 +20,7 @@ from mechanisms.selection.selections import SELECTIONS
 from mechanisms.sensitive.engines.engines import ENGINES
 from pipeline.conf_folder import CONF
 from pipeline.experiments.challenge_settings import ChallengeSettings
-from pipeline.experiments.maps import MapScores
+from pipeline.experiments.experiment_settings import MapSettings
 from pipeline.experiments.nist_crc import CrcSettings
 from pipeline.settings import config
 from synthesis.synthesizers import SYNTHESIZERS
@@ -36,10 +36,10 @@ COMMANDS = {
     config.BudgetFileConfig: ["budget", "town.json"],
 }
 EXPERIMENTS = {
-    "mgd_table1": MapScores,
+    "mgd_table1": MapSettings,
     "dpsyn_acs": ChallengeSettings,
     "nist_crc": CrcSettings,
-    "ncript_table2": MapScores,
+    "ncript_table2": MapSettings,
 }
 
 

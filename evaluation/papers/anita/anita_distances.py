@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,11 +10,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, check_same_domain, code_dtype
+from evaluation.verdict.rare_matches import column_marks, row_sums
+from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.jit import compiled
 
 Kind = Literal["hamming", "mixed"]
-Codes = NDArray[np.unsignedinteger]
 Places = NDArray[np.float32]
 #: First, second and index of `Nearest`.
 Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
@@ -52,112 +51,40 @@ def nearest(queries: CodedTable, reference: CodedTable, *, kind: Kind = "hamming
 
     Hamming counts the attributes that differ. Mixed counts |i − j| / (k − 1) of ordinal attributes instead, and 1
     between *other*, *missing* and the values.
-    Cost: rows × rows × columns byte comparisons, 32 and more at a time, on all cores; memory: the tables again.
+    Cost: rows × rows × columns comparisons, many at a time, on all cores; memory: the tables again.
     """
     check_same_domain(queries, reference)
     n = queries.rows
     if n == 0 or reference.rows == 0:
         return Nearest(np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1, np.int64))
-    if kind == "mixed":
-        first, second, index = _side_by_side(_search_mixed, n, _positions(queries), _positions(reference))
-        for values in (first, second):
-            values[values < TOLERANCE] = 0.0
-        return Nearest(first, second, index)
-    zero = np.uint8(0) if len(queries.columns) < 256 else np.uint16(0)
-    return Nearest(*_side_by_side(_search_hamming, n, *_by_width(queries), *_by_width(reference), zero))
-
-
-def _side_by_side(search: Callable[..., Found], rows: int, *given: Any) -> Found:
-    """A search of all rows on all cores.
-
-    Threads of Python in place of numba's: the loop lets go of the lock, and compiles in a fraction of the time.
-    """
-    ends = np.linspace(0, rows, numba.get_num_threads() + 1).astype(np.int64)
+    both, ends = _positions(queries, reference, kind), np.linspace(0, n, numba.get_num_threads() + 1).astype(np.int64)
+    # Threads of Python in place of numba's: the loop lets go of the lock, and compiles in a fraction of the time.
     with ThreadPoolExecutor(ends.size - 1) as threads:
-        parts = list(threads.map(lambda a, b: search(*given, a, b), ends[:-1], ends[1:]))
+        parts = list(threads.map(lambda a, b: _search(*both, a, b), ends[:-1], ends[1:]))
     first, second, index = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return first, second, index
+    for values in (first, second):
+        values[values < TOLERANCE] = 0.0
+    return Nearest(first, second, index)
 
 
-def _by_width(table: CodedTable) -> tuple[Codes, Codes]:
-    """Columns × rows: those of a byte, and all others; narrow ones are compared many at a time."""
-    sizes = [a.size for a in table.domain.attributes]
-    wide = code_dtype(max(*sizes, 1 << 9))
-    parts: list[list[Codes]] = [[], []]
-    for size, column in zip(sizes, table.columns, strict=True):
-        parts[size > 256].append(np.asarray(column).astype(np.uint8 if size <= 256 else wide))
-    narrow: Codes = np.array(parts[0], np.uint8).reshape(len(parts[0]), table.rows)
-    others: Codes = np.array(parts[1], wide).reshape(len(parts[1]), table.rows)
-    return narrow, others
-
-
-def _positions(table: CodedTable) -> NDArray[np.float32]:
-    """Places on lines of length 1: whatever has no order is at least 1 apart."""
+def _positions(queries: CodedTable, reference: CodedTable, kind: Kind) -> tuple[Places, Places]:
+    """Places on lines of length 1, columns × rows of both tables: whatever has no order is at least 1 apart."""
     rows = []
-    for attribute, column in zip(table.domain.attributes, table.columns, strict=True):
-        codes = column.astype(np.float32)
-        k = attribute.ordered
-        rows.append(codes if k < 2 else np.where(column < k, codes / np.float32(k - 1), codes + 2))
-    return np.ascontiguousarray(np.stack(rows).astype(np.float32))
+    for attribute, *both in zip(queries.domain.attributes, queries.columns, reference.columns, strict=True):
+        k, codes = attribute.ordered if kind == "mixed" else 0, np.concatenate(both)
+        if k < 2:  # numbered, so that 32 bits tell all of them apart
+            rows.append(np.unique(codes, return_inverse=True)[1].astype(np.float32))
+        else:
+            line = codes.astype(np.float32)
+            rows.append(np.where(codes < k, line / np.float32(k - 1), line + 2))
+    places = np.array(rows, np.float32)
+    return np.ascontiguousarray(places[:, : queries.rows]), np.ascontiguousarray(places[:, queries.rows :])
 
 
 @compiled
-def _search_hamming(
-    queries: Codes, others: Codes, reference: Codes, further: Codes, zero: np.unsignedinteger, begin: int, end: int
-) -> Found:
-    """The rows from `begin` to `end`.
-
-    Columns × rows, twice: of a byte, and wider; `zero` has the type in which differences are counted.
-    """
+def _search(queries: Places, reference: Places, begin: int, end: int) -> Found:
+    """The two nearest of the rows from `begin` to `end`; places are columns × rows."""
     n, m = end - begin, reference.shape[1]
-    width = queries.shape[0] + others.shape[0]
-    first, second = np.full(n, np.inf), np.full(n, np.inf)
-    index = np.full(n, -1, np.int64)
-    apart = np.full(TILE, zero)
-    for i in range(n):
-        one, two, where = width + 1, width + 1, -1
-        for start in range(0, m, TILE):
-            size = min(TILE, m - start)
-            apart[:] = 0
-            _differences(queries[:, begin + i], reference, start, apart[:size])
-            _differences(others[:, begin + i], further, start, apart[:size])
-            if _least(apart[:size]) < two:
-                for j in range(size):
-                    d = np.int64(apart[j])
-                    if d < one:
-                        one, two, where = d, one, start + j
-                    elif d < two:
-                        two = d
-        first[i], index[i] = one, where
-        if two <= width:
-            second[i] = two
-    return first, second, index
-
-
-@compiled
-def _differences(query: Codes, reference: Codes, start: int, apart: Codes) -> None:
-    """Add in how many columns one record differs from each of a tile."""
-    for c in range(query.size):
-        value = query[c]
-        row = reference[c, start : start + apart.size]
-        for j in range(apart.size):
-            apart[j] += row[j] != value
-
-
-@compiled
-def _least(values: NDArray[Any]) -> Any:
-    """The least of some numbers."""
-    least = values[0]
-    for j in range(values.size):
-        least = min(least, values[j])
-    return least
-
-
-@compiled
-def _search_mixed(queries: Places, reference: Places, begin: int, end: int) -> Found:
-    """The same for places on lines."""
-    n = end - begin
-    m = reference.shape[1]
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index = np.full(n, -1, np.int64)
     apart = np.empty(TILE, np.float32)
@@ -165,8 +92,7 @@ def _search_mixed(queries: Places, reference: Places, begin: int, end: int) -> F
         one, two, where = np.inf, np.inf, -1
         for start in range(0, m, TILE):
             size = min(TILE, m - start)
-            _gaps(queries[:, begin + i], reference, start, apart[:size])
-            if _least(apart[:size]) < two:
+            if _gaps(queries[:, begin + i], reference, start, apart[:size]) < two:
                 for j in range(size):
                     if apart[j] < one:
                         one, two, where = apart[j], one, start + j
@@ -177,8 +103,8 @@ def _search_mixed(queries: Places, reference: Places, begin: int, end: int) -> F
 
 
 @compiled
-def _gaps(query: Places, reference: Places, start: int, apart: Places) -> None:
-    """How far one record is from each of a tile."""
+def _gaps(query: Places, reference: Places, start: int, apart: Places) -> Any:
+    """How far one record is from each of a tile, and the least of it."""
     apart[:] = 0.0
     one = np.float32(1.0)
     for c in range(query.size):
@@ -186,6 +112,10 @@ def _gaps(query: Places, reference: Places, start: int, apart: Places) -> None:
         row = reference[c, start : start + apart.size]
         for j in range(apart.size):
             apart[j] += min(abs(row[j] - value), one)
+    least = apart[0]
+    for j in range(apart.size):
+        least = min(least, apart[j])
+    return least
 
 
 @dataclass(frozen=True)
@@ -221,18 +151,10 @@ def matches(queries: CodedTable, reference: CodedTable) -> NearestMatches:
     about rows × rows × columns / 2⁶⁴.
     """
     check_same_domain(queries, reference)
-    rng = np.random.default_rng(0)
-    sums = [np.zeros(t.rows, np.uint64) for t in (queries, reference)]
-    parts = []
-    for i, attribute in enumerate(queries.domain.attributes):
-        marks = rng.integers(0, 2**64, attribute.size, np.uint64)
-        pair = [marks[t.columns[i]] for t in (queries, reference)]
-        for total, part in zip(sums, pair, strict=True):
-            total += part
-        parts.append(pair)
-    exact = np.isin(sums[0], sums[1])
-    near = np.zeros(queries.rows, bool)
-    left = np.flatnonzero(~exact)
-    for asked, stored in parts if len(queries.domain) > 1 else ():
-        near[left] |= np.isin(sums[0][left] - asked[left], sums[1] - stored)
+    asked, stored = row_sums(queries), row_sums(reference)
+    exact = np.isin(asked, stored)
+    near, left = np.zeros(queries.rows, bool), np.flatnonzero(~exact)
+    for i in range(len(queries.domain)) if len(queries.domain) > 1 else ():
+        marks = column_marks(queries, i)
+        near[left] |= np.isin(asked[left] - marks[queries.columns[i][left]], stored - marks[reference.columns[i]])
     return NearestMatches(queries.rows, int(exact.sum()), int(near.sum()))

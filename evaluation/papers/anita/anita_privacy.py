@@ -8,14 +8,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.learning.features import some_rows
+from evaluation.metric import Inputs, Options
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
 from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest
+from evaluation.papers.paper_metrics import DistanceSettings
+from evaluation.readings.reading import Ends
 from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.table_schema import Schema
 
 #: A holdout with fewer records is not split for the real-against-real reference.
 SPLIT_ROWS = 20
+#: Points of a curve that a report draws.
+POINTS = 51
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,23 @@ class Privacy:
         parts = [c.passed for c in (self.dcr, self.nndr) if c is not None and c.passed is not None]
         return all(parts) if parts else None
 
+    @property
+    def ends(self) -> Ends | None:
+        """Of the share: real records in the place of the synthetic ones, and copies of training records."""
+        if self.closer is None:
+            return None
+        share, real = self.closer.share, self.closer.real
+        limits, of = (0.05, 0.2), "two halves of the holdout" if real is not None else "real records"
+        honest, poor = share.null if real is None else real.value, "copies of training records"
+        return Ends(honest, None, 1.0, share.low, share.high, limits=limits, honest_is=of, poor_is=poor)
+
+    def drawn(self, schema: Schema, options: Options) -> JsonDict:
+        """The curves of both distances, for a report."""
+        parts = {name: part for name, part in (("dcr", self.dcr), ("nndr", self.nndr)) if part is not None}
+        curves = {name: part.curve(POINTS).to_dict("list") for name, part in parts.items() if part.synthetic.size}
+        about = {"passed": self.passed, "columns": len(self.columns), "rows": self.measured}
+        return {"distances": curves | about} if curves else {}
+
     def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
         parts = {
@@ -138,14 +162,14 @@ def privacy(
     names = training.domain.canonical(training.domain.names if columns is None else columns)
     tables = {"training": training, "synthetic": synthetic, **({} if holdout is None else {"holdout": holdout})}
     rng = np.random.default_rng(seed)
-    cut = {k: _sample(t.over(names), max_rows or t.rows, rng) for k, t in tables.items()}
+    cut = {k: some_rows(t.over(names), max_rows or t.rows, rng) for k, t in tables.items()}
     rows = {k: t.rows for k, t in cut.items()}
     if min(rows.values()) == 0:
         return Privacy(names, kind, rows, reason="a table without records has no distances")
     matched = matches(cut["synthetic"], cut["training"])
     held = None if holdout is None else matches(cut["holdout"], cut["training"])
     warnings = () if held is None else overlap_warning(cut["training"], held)
-    cut = {k: _sample(t, distance_rows or t.rows, rng) for k, t in cut.items()}
+    cut = {k: some_rows(t, distance_rows or t.rows, rng) for k, t in cut.items()}
     measured = {k: t.rows for k, t in cut.items()}
     if m is not None:
         cut = dict(zip(cut, bucket_tables(cut["training"], list(cut.values())[1:], m=m), strict=True))
@@ -177,7 +201,7 @@ def closer(
         nearest_records: the nearest training records, used where training need not be cut.
     """
     size = min(training.rows, holdout.rows)
-    seen, unseen = _sample(training, size, rng), _sample(holdout, size, rng)
+    seen, unseen = some_rows(training, size, rng), some_rows(holdout, size, rng)
     to_seen = (
         nearest_records
         if nearest_records is not None and seen.rows == training.rows
@@ -189,7 +213,7 @@ def closer(
     order = rng.permutation(holdout.rows)
     asked, other = (holdout.at(half) for half in np.array_split(order, 2))
     fair = min(other.rows, training.rows)
-    distances = [nearest(asked, _sample(t, fair, rng), kind=kind) for t in (training, other)]
+    distances = [nearest(asked, some_rows(t, fair, rng), kind=kind) for t in (training, other)]
     real, real_variance, _ = _share(*distances)
     test = estimate(share, variance, null=real, null_variance=real_variance)
     return Closer(*parts, test, estimate(real, real_variance))
@@ -223,7 +247,15 @@ def _twin_share(table: CodedTable) -> float:
     return float((counts[inverse] > 1).mean())
 
 
-def _sample(table: CodedTable, rows: int, rng: np.random.Generator) -> CodedTable:
-    if rows >= table.rows:
-        return table
-    return table.at(np.sort(rng.choice(table.rows, rows, replace=False)))
+def privacy_of(inputs: Inputs) -> Privacy:
+    """The metric `anita_privacy`."""
+    options, own = inputs.options, inputs.own(DistanceSettings)
+    return privacy(
+        *(inputs.real, inputs.synthetic, options.holdout),
+        columns=own.distance_columns or None,
+        m=own.distance_buckets,
+        kind="mixed" if own.distance == "mixed" else "hamming",
+        max_rows=own.max_rows,
+        distance_rows=own.distance_rows,
+        seed=options.seed,
+    )

@@ -14,8 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evaluation.metric import Inputs
+from evaluation.papers.paper_metrics import GiniSettings
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.tables.decode import decode_column
 
 #: Wages from this code on mean "not available" in the 1940 census.
 NOT_AVAILABLE = 999_998
@@ -133,3 +137,24 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 def _order(value: Any) -> tuple[int, Any]:
     return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
+
+
+def gini_of(inputs: Inputs) -> GiniScore:
+    """The metric `gini`."""
+    group, sex, income = names = tuple(inputs.column(role) for role in ("group", "sex", "income"))
+    real, synthetic = (_frame(t, inputs, names) for t in (inputs.real, inputs.synthetic))
+    usual = inputs.own(GiniSettings).gini_index == "usual"
+    return gini_score(real, synthetic, group=group, sex=sex, income=income, usual=usual)
+
+
+def _frame(table: CodedTable, inputs: Inputs, names: tuple[str, ...]) -> pd.DataFrame:
+    """Values of group, sex and income: those of the file, or where only codes are known, drawn inside their bins."""
+    if inputs.schema is not None:
+        rng = np.random.default_rng(inputs.options.seed)
+        frame = pd.DataFrame({n: decode_column(table.column(n), inputs.schema[n], rng) for n in names})
+    elif inputs.options.values is not None:
+        frame = inputs.options.values.frame(table, names)
+    else:
+        return pd.DataFrame({n: table.column(n) for n in names})
+    numbers = pd.to_numeric(frame[names[-1]], errors="coerce").astype(float)  # texts among numbers are absent
+    return frame.assign(**{names[-1]: numbers})

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from evaluation.counts import cells_in_records
+from evaluation.metric import Inputs
+from evaluation.papers.ncript.ncript_rows import thresholded
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
-from mechanisms.public.units import WEIGHT_BITS
 
 #: A category below this share of its segment is no slice of the pie.
 SHARE = 0.05
@@ -82,7 +83,7 @@ def pie_chart(
     check_same_domain(real, synthetic)
     clique = segment_clique(real.domain, spatial, temporal, category)
     shape = (-1, real.domain[category].size)
-    truth, submitted = (_records(table, clique).reshape(shape) for table in (real, synthetic))
+    truth, submitted = (cells_in_records(table, clique).reshape(shape) for table in (real, synthetic))
     return pie_chart_counts(truth, submitted)
 
 
@@ -131,17 +132,10 @@ def _segments(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.floa
     of types that are "actually zero" alone.
     """
     bias = np.where(np.abs(a.sum(1) - b.sum(1)) > BIAS_RECORDS, BIAS_PENALTY, 0.0)
-    slices_a, slices_b = _slices(a), _slices(b)
+    slices_a, slices_b = thresholded(a, SHARE), thresholded(b, SHARE)
     misleading = MISLEADING_PENALTY * ((slices_a == 0) & (slices_b > 0)).sum(1)
     raw = 1.0 - _jensen_shannon(slices_a, slices_b) - misleading - bias
     return np.where((a == b).all(1), 1.0, np.clip(raw, 0.0, 1.0))
-
-
-def _slices(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The counts that are at least SHARE of their row; 0 elsewhere."""
-    total = counts.sum(1, keepdims=True)
-    share = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
-    return np.where(share >= SHARE, counts, 0.0)
 
 
 def _jensen_shannon(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,7 +146,7 @@ def _jensen_shannon(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[n
     return np.asarray(np.sqrt(np.maximum(divergence, 0.0)), np.float64)
 
 
-def _records(table: CodedTable, clique: tuple[str, ...]) -> NDArray[np.float64]:
-    """The histogram in records."""
-    scale = 1.0 if table.weights is None else 2.0**-WEIGHT_BITS
-    return np.asarray(count_cliques(table, [clique])[0] * scale, np.float64)
+def pie_chart_of(inputs: Inputs) -> PieChart:
+    """The metrics `pie_chart` and `inverse_pie`: the segments are places × times."""
+    places = {"spatial": inputs.column("segment"), "temporal": inputs.column("time")}
+    return pie_chart(inputs.real, inputs.synthetic, category=inputs.column("kind"), **places)

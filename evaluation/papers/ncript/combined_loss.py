@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.cube import Cubes
-from evaluation.papers.ncript.ncript_rows import bias_penalty, heavy_hitters, jaccard_distance, jsd, thresholded
+from evaluation.cube import Cubes, map_cubes
+from evaluation.metric import Inputs, Options
+from evaluation.papers.ncript.ncript_rows import (
+    bias_penalty,
+    heavy_hitters,
+    jaccard_by_type,
+    jaccard_distance,
+    jsd,
+    jsd_by_type,
+    thresholded,
+    violating_types,
+)
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from evaluation.papers.ncript.ncript_spec import NcriptSpec
-from evaluation.papers.ncript.type_losses import losses_by_type, order_kept
+from evaluation.papers.paper_metrics import NcriptSettings
+from evaluation.pictures.place_map import named
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.table_schema import Schema
 
 PARTS = ("jsd", "bp", "jd", "hh", "hc", "vc")
 #: How many of the worst segments have their temporal scores among the details.
 WORST = 6
+#: Record types whose losses a report shows.
+TYPES = 10
 
 
 def total_loss(
@@ -133,6 +147,25 @@ class Ncript:
             for name in self.spec.places or worst
         ]
 
+    def drawn(self, schema: Schema, options: Options) -> JsonDict:
+        """The loss of each place and time, the six losses of some places, and what the worst record types add."""
+        own, ready = options.own(NcriptSettings), options.ready.get("ncript")
+        if own.time is None or own.segment is None or own.kind is None:
+            return {}
+        courses, worst = self.courses(), self.types.head(TYPES)
+        places = named(schema[own.segment], tuple(c["segment"] for c in courses))
+        types = worst.assign(type=named(schema[own.kind], tuple(worst["type"]))).to_dict(orient="records")
+        map_of_losses = {
+            "score": "N-CRiPT loss",
+            "times": self.times,
+            "segments": self.segments,
+            "losses": self.total.T,
+            "regions": (ready.regions if ready else None) or {},
+            "temporal": [{**course, "segment": name} for course, name in zip(courses, places, strict=True)],
+            "types": [{str(k): v for k, v in row.items()} for row in types],
+        }
+        return {"map": map_of_losses}
+
 
 def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     """All of N-CRiPT's losses of a synthetic table against the truth.
@@ -170,3 +203,121 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
 
 def _mean(values: NDArray[np.float64]) -> float | None:
     return float(values.mean()) if values.size else None
+
+
+class PreparedRows(NamedTuple):
+    """The region of each segment by its label, or None for the segments themselves; the parameters."""
+
+    regions: dict[str, str] | None
+    spec: NcriptSpec
+
+
+def prepared(own: NcriptSettings, schema: Schema | None, seed: int) -> PreparedRows:
+    """Regions and parameters.
+
+    Raises:
+        UserError: no such level or parameter; a parameter out of range.
+    """
+    given, names, regions = own.ncript or {}, [f.name for f in fields(NcriptSpec)], None
+    for name in given:
+        if name not in names:
+            fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
+            raise UserError(f"no parameter {name!r}", where="evaluation.ncript", fix=fix)
+    if own.regions is not None and own.segment is not None and schema is not None:
+        tree = schema[own.segment].hierarchy
+        nodes = tree.level(own.regions).nodes
+        regions = {leaf: nodes[i] for leaf, i in zip(tree.leaves, tree.nodes_of(own.regions), strict=True)}
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return PreparedRows(regions, NcriptSpec(**{**given, **lists}))
+
+
+def ncript_of(inputs: Inputs) -> Ncript:
+    """The metric `ncript`."""
+    names = (inputs.column("time"), inputs.column("segment"), inputs.column("kind"))
+    cubes = map_cubes(inputs.real, inputs.synthetic, inputs.schema, names)
+    ready: PreparedRows = inputs.ready or prepared(inputs.own(NcriptSettings), None, 0)
+    if ready.regions is not None:
+        cubes = cubes.merged([ready.regions.get(str(s), str(s)) for s in cubes.segments])
+    return ncript(cubes, ready.spec)
+
+
+Series = NDArray[np.float64]
+
+#: The losses that have types; the bias penalty is one of a whole row.
+TYPED = ("jsd", "jd", "hh", "hc", "vc")
+#: So many types of a row are its frequent ones.
+TOP = 10
+
+
+def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical: Series) -> pd.DataFrame:
+    """What each type adds to the loss of the whole table, the largest first.
+
+    The Jensen-Shannon distance of a row is shared in proportion to the terms of the divergence, the Jaccard distance
+    and the heavy hitters equally over the types that one row alone has or that break a condition; the correlations are
+    of a type as they are. So the column of each loss adds up to its sum over the map, and `Total` to the loss of the
+    table less its bias penalties.
+
+    Args:
+        horizontal, vertical: of each series, segment × type, as of `ncript_series`.
+
+    Returns:
+        Columns type, real and synthetic (records), rank and synthetic_rank (1 is the most frequent), JSD, JD, HH, HC,
+        VC and Total (weighted).
+    """
+    types = len(cubes.types)
+    sums = {name: np.zeros(types) for name in TYPED}
+    for q, p in zip(cubes.real, cubes.synthetic, strict=True):  # a time each, for the memory
+        sums["jsd"] += jsd_by_type(q, p, threshold=spec.frequency_threshold).sum(axis=0)
+        read = [thresholded(x, spec.frequency_threshold) if spec.jaccard_of_significant else x for x in (q, p)]
+        sums["jd"] += jaccard_by_type(*read).sum(axis=0)
+        broken = violating_types(q, p, k=spec.k, delta=spec.delta)
+        count = broken.sum(axis=-1, keepdims=True)
+        each = np.minimum(count * spec.h, 1.0) / np.maximum(count, 1)
+        sums["hh"] += (broken * each).sum(axis=0)
+    sums["hc"] += horizontal.sum(axis=0) / max(types, 1)
+    sums["vc"] += vertical.sum(axis=0) / max(types, 1)
+    records = [x.sum(axis=(0, 1)) for x in (cubes.real, cubes.synthetic)]
+    weighted = np.zeros(types)
+    for weight, name in zip(spec.weights, TYPED, strict=True):
+        weighted += weight * sums[name]
+    frame = pd.DataFrame(
+        {
+            "type": list(cubes.types),
+            "real": records[0],
+            "synthetic": records[1],
+            "rank": _ranks(records[0]),
+            "synthetic_rank": _ranks(records[1]),
+            **{name.upper(): values for name, values in sums.items()},
+            "Total": weighted,
+        }
+    )
+    return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
+
+
+def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number], *, top: int = TOP) -> Series:
+    """Of each row: the share of pairs of its most frequent types whose order is kept, a tie counting one half.
+
+    Pairs with equal true counts have no order. Range: [0, 1]; 1 is perfect, 1/2 is chance. NaN for a row without two
+    types that occur.
+
+    Args:
+        real, synthetic: rows × types.
+        top: so many types of a row, the most frequent in the truth.
+    """
+    shares = np.full(len(real), np.nan)
+    for i, (q, p) in enumerate(zip(np.asarray(real, float), np.asarray(synthetic, float), strict=True)):
+        frequent = np.argsort(-q, kind="stable")[:top]
+        frequent = frequent[q[frequent] > 0]
+        truth, synthetic = q[frequent], p[frequent]
+        ordered = truth[:, None] > truth[None, :]
+        agreeing = np.where(
+            synthetic[:, None] > synthetic[None, :], 1.0, 0.5 * (synthetic[:, None] == synthetic[None, :])
+        )
+        if ordered.any():
+            shares[i] = float(agreeing[ordered].mean())
+    return shares
+
+
+def _ranks(counts: Series) -> NDArray[np.int64]:
+    """1 for the largest; equal ones share the smaller rank."""
+    return np.asarray((counts[None, :] > counts[:, None]).sum(axis=1) + 1, np.int64)

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.counts import row_shares
 from evaluation.papers.ncript.ncript_spec import BIAS_CUTOFF
 
 Rows = NDArray[np.float64]
@@ -19,9 +20,7 @@ Rows = NDArray[np.float64]
 def thresholded(counts: NDArray[np.number], threshold: float) -> Rows:
     """Counts with every cell below `threshold` of its row's sum set to 0 (2.2.1); an empty row stays empty."""
     rows = np.asarray(counts, float)
-    total = rows.sum(axis=-1, keepdims=True)
-    share = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
-    return np.where(share >= threshold, rows, 0.0)
+    return np.where(row_shares(rows) >= threshold, rows, 0.0)
 
 
 def jsd(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Rows:
@@ -37,7 +36,7 @@ def jsd(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: f
 
 def jsd_by_type(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Rows:
     """The distance of each row shared out over its types, in proportion to their terms of the divergence."""
-    p, q = (_shares(thresholded(x, threshold)) for x in (synthetic, real))
+    p, q = (row_shares(thresholded(x, threshold)) for x in (synthetic, real))
     middle = (p + q) / 2
     terms = np.maximum((_kl_terms(p, middle) + _kl_terms(q, middle)) / 2, 0.0)
     divergence = terms.sum(axis=-1)
@@ -76,26 +75,6 @@ def jaccard_by_type(real: NDArray[np.number], synthetic: NDArray[np.number]) -> 
     return np.asarray((a ^ b) / union)
 
 
-def heavy_hitter_violations(
-    real: NDArray[np.number],
-    synthetic: NDArray[np.number],
-    *,
-    level: NDArray[np.number] | float | None = None,
-    k: float = 0.1,
-    delta: float = 0.2,
-) -> NDArray[np.int64]:
-    """How many types of each row break a condition of 2.2.3; a k-heavy hitter occurs more than k times.
-
-    A (1 + Δ)k-heavy hitter of the synthetic row must be a k-heavy hitter of the true one; a type that is not even a
-    (1 − Δ)k-heavy hitter of the synthetic row must not be a k-heavy hitter of the true one.
-
-    Args:
-        level: the paper's k, for all rows or one a row; None for ⌊sum of the true row · k⌋ (2.3.2).
-        k: the level as a share of the true row's sum.
-    """
-    return np.asarray(violating_types(real, synthetic, level=level, k=k, delta=delta).sum(axis=-1), np.int64)
-
-
 def violating_types(
     real: NDArray[np.number],
     synthetic: NDArray[np.number],
@@ -104,7 +83,15 @@ def violating_types(
     k: float = 0.1,
     delta: float = 0.2,
 ) -> NDArray[np.bool_]:
-    """Which types break a condition of 2.2.3, as of `heavy_hitter_violations`."""
+    """Which types of each row break a condition of 2.2.3; a k-heavy hitter occurs more than k times.
+
+    A (1 + Δ)k-heavy hitter of the synthetic row must be a k-heavy hitter of the true one; a type that is not even a
+    (1 − Δ)k-heavy hitter of the synthetic row must not be a k-heavy hitter of the true one.
+
+    Args:
+        level: the paper's k, for all rows or one a row; None for ⌊sum of the true row · k⌋ (2.3.2).
+        k: the level as a share of the true row's sum.
+    """
     q, p = np.asarray(real, float), np.asarray(synthetic, float)
     part = Fraction(str(k))
     bar = np.floor(q.sum(axis=-1) * part.numerator / part.denominator) if level is None else np.asarray(level, float)
@@ -133,12 +120,8 @@ def heavy_hitters(
     The example of 2.2.3 (k = 250, h = 0.2) prints five violations and the penalty 1; by the definition above it only
     one type is lost and none invented, which makes 0.2.
     """
-    return np.asarray(np.minimum(heavy_hitter_violations(real, synthetic, level=level, k=k, delta=delta) * h, 1.0))
-
-
-def _shares(rows: Rows) -> Rows:
-    total = rows.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(rows, total, out=np.zeros_like(rows), where=total > 0))
+    violations = violating_types(real, synthetic, level=level, k=k, delta=delta).sum(axis=-1)
+    return np.asarray(np.minimum(violations * h, 1.0))
 
 
 def _kl_terms(p: Rows, q: Rows) -> Rows:

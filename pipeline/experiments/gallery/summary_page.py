@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.text_table import markdown
 from pipeline.experiments.gallery.published import shown
+from pipeline.experiments.written import write_rows
 from pipeline.folders import RunFolder
 
 #: Column of a table → its key; those without a number in any row are left out, but for ours.
@@ -94,11 +93,8 @@ def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> P
         lines += table_of(done[o.name]) if o.name in done else [f"It failed: {o.error}"]
     page = folder.internal / "summary.md"
     write_whole(page, "\n".join(lines) + "\n", mode=0o600)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({"experiment": name} | number for name, numbers in done.items() for number in numbers)
-    write_whole(folder.internal / "summary.csv", text.getvalue(), mode=0o600)
+    lined = ({"experiment": name} | number for name, numbers in done.items() for number in numbers)
+    write_rows(folder.internal / "summary.csv", COLUMNS, ([row[c] for c in COLUMNS] for row in lined))
     return page
 
 

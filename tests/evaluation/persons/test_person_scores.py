@@ -60,7 +60,7 @@ def test_what_cannot_be_scored_says_why():
     for pair, side in (((nobody, real), "real"), ((real, nobody), "synthetic"), ((real, real.at([])), "synthetic")):
         found = scored_persons(*pair)
         assert found.score is None and found.to_json()["reason"] == f"no row of the {side} table has a subject"
-        json.dumps(found.drawn() | {"people": None}, allow_nan=False)
+        json.dumps(found.drawn(None, Options())["persons"] | {"people": None}, allow_nan=False)
     one = table((3, 1, 0), (3, 2, 1), (3, 3, 0))
     alone = table(*((i, i, i % 2) for i in range(9)))
     alike = table(*((i % 3, i, 0) for i in range(9)), ordered=False)
@@ -120,6 +120,6 @@ def test_the_metric_takes_constants_bounds_and_order_and_places_of_ordered_codes
     assert outcome.result.figures["real"].levels == own.figures["real"].levels
     broken = outcome.result.broken["synthetic"]
     assert broken.varying == {"sex": 0.0} and broken.beyond == sum(len(p) > 3 for p in histories(rows))
-    drawn = METRICS["persons"].figures(outcome.result, None, Options())["persons"]
+    drawn = outcome.result.drawn(None, Options())["persons"]
     assert {"levels", "errors", "violations", "shares", "people"} <= drawn.keys()
     assert "people" not in outcome.to_json()["details"]  # no row of either table stands in scores.json
