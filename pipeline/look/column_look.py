@@ -322,7 +322,7 @@ def _alike(column: Column) -> list[str]:
     if not alike:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
-    cure = f"spellings: common, or spellings: {{{alike[0][0]}: {listed(alike[0][1:])}}}, with one of each in values"
+    cure = f"one spelling of each in values, and spellings: {{{json.dumps(alike[0][0])}: {listed(alike[0][1:])}}}"
     width = max(len(v) for values in alike for v in values)
     if all(v.isdecimal() for values in alike for v in values):
         cure += f"; codes that lost zeros: kind: zip, digits: {width}"

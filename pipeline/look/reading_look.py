@@ -89,7 +89,7 @@ def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
     code_of, texts = reader(column), _texts(source, column)
     sides = {"true": column.true, "false": column.false}
-    held = {name: [t for t in texts if code_of(t) == code] for code, name in enumerate(("false", "true"))}
+    held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in sides}
     others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
     if not others:
         return []

@@ -165,12 +165,9 @@ def hospital(seed: int = 1) -> dict[str, Messy]:
              for i, (c, m) in enumerate(zip(costs, money, strict=True))]  # fmt: skip
     weights = ["-999" if rng.random() < 0.03 else f"{rng.gauss(75, 14):.1f}" for _ in range(ROWS)]
     zips = sorted({f"{rng.randrange(1_000, 99_999):05}" for _ in range(287)})
-    towns = [
-        f"{a}{b}"
-        for a in ("Alt", "Neu", "Ober", "Unter", "Bad ", "Gross", "Klein", "Hohen")
-        for b in ("hausen", "dorf", "berg", "stadt", "feld", "kirchen", "heim", "bach", "au", "wald")
-        + tuple(f"{c}ingen" for c in "abcdefghijklmnopqrstuvwxyzäöüß")
-    ]
+    ends = ["hausen", "dorf", "berg", "stadt", "feld", "kirchen", "heim", "bach", "au", "wald"]
+    ends += [f"{c}ingen" for c in "abcdefghijklmnopqrstuvwxyzäöüß"]
+    towns = [a + b for a in ("Alt", "Neu", "Ober", "Unter", "Bad ", "Gross", "Klein", "Hohen") for b in ends]
     towns += [f"St. {t}" for t in towns[:80]]  # fmt: skip
     codes = [f"{c}{n:02}.{k}" for c in "ACEFGIJKMNRSZ" for n in (0, 10, 20, 21, 35, 48, 50, 69) for k in range(9)]
     return {
@@ -232,7 +229,8 @@ def library(seed: int = 2) -> dict[str, Messy]:
         "title": Messy([f"The {rng.choice(genres)} of {rng.getrandbits(40):x}" for _ in range(ROWS)], left_out),
         "age_group": Messy(picked(rng, ["0-5", "6-12", "13-17", "18-64", "65+", "n/a"]),
                            lambda d: d.of("categorical") and d.get("missing") == ["n/a"] and len(d.get("values")) == 5),
-        "rating": Messy(picked(rng, "1 2 3 4 5 9".split(), [1, 2, 4, 5, 4, 2]), lambda d: d.of("integer", "categorical")),
+        "rating": Messy(picked(rng, ["1", "2", "3", "4", "5", "9"], [1, 2, 4, 5, 4, 2]),
+                        lambda d: d.of("integer", "categorical")),
         "postal": Messy([f"K{rng.randrange(1, 4)}{rng.choice('AB')} {rng.randrange(9)}B{rng.randrange(9)}"
                          for _ in range(ROWS)], lambda d: d.of("categorical", "zip")),
         "email": Messy([f"reader{rng.randrange(2_000)}@mail.example" for _ in range(ROWS)], left_out),
@@ -258,7 +256,8 @@ def energy(seed: int = 3) -> dict[str, Messy]:
         "code_insee": Messy(picked(rng, insee), coded(3)),
         "puissance": Messy(picked(rng, ["3 kVA", "6 kVA", "9 kVA", "12 kVA", "36 kVA"]),
                            lambda d: d.of("integer", "categorical")),
-        "montant": Messy([f"{a:,.2f} €".translate(french) for a in amounts], numbers(0, 4 * max(amounts), growing=True)),
+        "montant": Messy([f"{a:,.2f} €".translate(french) for a in amounts],
+                         numbers(0, 4 * max(amounts), growing=True)),
         "temperature": Messy(["" if rng.random() < 0.1 else f"{rng.gauss(14, 5):.1f} °C".replace(".", ",")
                               for _ in range(ROWS)], numbers(-20, 50)),
         "iban": Messy([f"FR76{rng.randrange(10**22):023}" for _ in range(ROWS)], left_out),

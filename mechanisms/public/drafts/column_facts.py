@@ -262,21 +262,6 @@ class Look:
         ((most,),) = self._engine.execute(f"SELECT max(n) FROM seen WHERE i = {index} AND ok").fetchall()
         return int(most) == 1
 
-    @cached_property
-    def _texts(self) -> dict[int, list[str]]:
-        few = [i for i, f in self.facts.items() if f.distinct <= 2 * MAX_VALUES]
-        texts: dict[int, list[str]] = {i: [] for i in few}
-        for i, text in self._engine.execute(
-            f"""SELECT DISTINCT i, t FROM seen WHERE ok AND {_among(few)}
-            QUALIFY dense_rank() OVER (PARTITION BY i ORDER BY t) <= {MAX_VALUES + 1} ORDER BY i, t"""
-        ).fetchall():
-            texts[i].append(str(text))
-        return texts
-
-    def distinct_texts(self, index: int) -> list[str]:
-        """The values in order, at most one more than are listed; none of a column with very many."""
-        return self._texts.get(index, [])
-
     def beyond(self, index: int, texts: Sequence[str]) -> int:
         """How many distinct texts of a column are none of these, nor empty."""
         listed = ", ".join(map(literal, texts))

@@ -71,7 +71,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
     if not facts.filled:
         return _empty(facts)
     full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
-    values = look.distinct_texts(index) if full and facts.distinct <= 2 else []
+    values = [*look.sample(index)] if full and facts.distinct <= 2 else []
     if len(values) == 1 and look.told(index, {values[0]: facts.rows}):
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
@@ -270,7 +270,7 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     first = min(3, facts.longest)
     words = f"codes of {facts.longest} digits, measured by the first {first}"
     possible = len(look.begun(index, first)) * 10 ** (facts.longest - first)
-    if facts.distinct < possible:
+    if facts.distinct < MOSTLY * possible:
         words += f"; the last digits are drawn, and about {percent(facts.distinct / possible)} of such codes occur: "
         words += "where others would be wrong, list the public ones (kind: categorical)"
     odd = facts.filled - facts.digits

@@ -25,7 +25,8 @@ from mechanisms.public.tables.text_forms import (
     spelled_yes_or_no,
 )
 
-#: Of a long list of texts so many are drafted, where each stands for that many rows in the mean.
+#: Of a long list so many texts are drafted, where they stand in most cells; else as many as are listed at all, where
+#: these do, or where each text stands for that many rows in the mean.
 FREQUENT, ROWS_EACH = 50, 20
 #: A list is drafted where the texts on it stand in at least this share of the filled cells; else it is free text.
 LISTED = 0.75
@@ -213,8 +214,9 @@ def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int])
             continue
         values = sorted(begun)
         fields: FieldDict = {"kind": "categorical", "prefix": length, "values": values, "other": unused(values)}
-        if length > 1:
-            fields["hierarchy"] = {c: [v for v in values if v[:1] == c] for c in sorted({v[:1] for v in values})}
+        above = sorted({v[:1] for v in values})
+        if 1 < len(above) < len(values):
+            fields["hierarchy"] = {c: [v for v in values if v[:1] == c] for c in above}
         words = f"about {facts.distinct:,} codes, by their first {length} characters: the {len(values)} beginnings that"
         words += f" enough rows hold ({percent(covered)} of the filled cells); {LIST}"
         return {**fields, "missing": facts.missing}, words
@@ -225,14 +227,15 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     """The most frequent texts: as many as make up most of the cells, or a few that each have many rows."""
     many = f"about {facts.distinct:,} distinct texts"
     told = look.told(index, {v: own[v] for v, own in [*spelled.items()][:MAX_VALUES]})
+    each = {v: sum(spelled[v].values()) for v in told}
     few = [*told][:FREQUENT]
-    enough = sum(sum(spelled[v].values()) for v in told) >= LISTED * facts.filled
+    often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*told]
+    enough = sum(each[v] for v in often) >= LISTED * facts.filled
     if not told or (facts.filled < ROWS_EACH * facts.distinct and not enough):
         return None, f"{many}: an id, or {FREE}"
-    often = few if facts.filled >= ROWS_EACH * facts.distinct else [*told]
     gaps = sorted({*facts.gaps, *gap_words({t: told[t] for t in often}, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
-    covered = percent(sum(sum(spelled[v].values()) for v in often) / facts.filled)
+    covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, said = _with_spellings(values, spelled)
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + said

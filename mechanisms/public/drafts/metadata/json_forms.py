@@ -7,6 +7,7 @@ from typing import Any
 
 from mechanisms.public.drafts.metadata.known import Known, Metadata, named
 from mechanisms.public.errors import UserError
+from mechanisms.public.plain_files import json_mapping
 
 #: Kinds of SDV → ours; all others name or describe persons, or are free texts.
 SDV_KINDS = {"categorical": "categorical", "boolean": "flag", "numerical": "float", "datetime": "datetime"}
@@ -21,25 +22,21 @@ OF_FIELD |= {"categoriesOrdered", "trueValues", "falseValues", "decimalChar", "g
 ADDRESSES = {"email", "uri", "uuid", "binary"}
 
 
-def of_json(content: Mapping[str, Any], name: str, where: str) -> Metadata | None:
-    """What a file of either form says; None: it is of neither.
+def of_json(text: str, name: str, where: str) -> Metadata:
+    """What a file of either form says.
 
     Raises:
-        UserError: several tables; fields that are none.
+        UserError: it is of neither form; several tables. ValueError: no JSON mapping.
     """
+    content: Any = json_mapping(text)
     if "METADATA_SPEC_VERSION" in content:
         return _sdv(content, name, where)
     if "resources" in content:
-        held = {str(r.get("name", name)): r.get("schema") for r in _mappings(content["resources"])}
-        name, content = _only(held, where)
-        if not isinstance(content, Mapping):
-            raise UserError("the schema lies in a file of its own", where=where, fix="give that file to `schema`")
-    return _frictionless(content, name) if isinstance(content.get("fields"), list) else None
-
-
-def _mappings(content: object) -> list[Mapping[str, Any]]:
-    entries = content.values() if isinstance(content, Mapping) else content if isinstance(content, list) else ()
-    return [entry for entry in entries if isinstance(entry, Mapping)]
+        name, content = _only({str(r.get("name", name)): r.get("schema") for r in content["resources"]}, where)
+    if isinstance(content, Mapping) and isinstance(content.get("fields"), list):
+        return _frictionless(content, name)
+    fix = "SDV's metadata, a Frictionless table schema, or a data package that holds one; or a table: CSV, Parquet"
+    raise UserError("JSON of a form that is not known", where=where, fix=fix)
 
 
 def _only(tables: Mapping[str, Any], where: str) -> tuple[str, Any]:
@@ -55,14 +52,11 @@ def _only(tables: Mapping[str, Any], where: str) -> tuple[str, Any]:
 
 
 def _sdv(content: Mapping[str, Any], name: str, where: str) -> Metadata:
-    if isinstance(content.get("tables"), Mapping):
+    if "tables" in content:
         name, content = _only(content["tables"], where)
-    columns = content.get("columns") if isinstance(content, Mapping) else None
-    if not isinstance(columns, Mapping):
-        raise UserError("no columns in this metadata", where=where, fix="metadata of SDV, version V1")
     keys = {content.get("primary_key"), *(content.get("alternate_keys") or ())} - {None}
     person = content.get("sequence_key")
-    known = [_sdv_column(n, c if isinstance(c, Mapping) else {}, keys, person) for n, c in columns.items()]
+    known = [_sdv_column(n, c, keys, person) for n, c in content["columns"].items()]
     used = {"columns", "primary_key", "alternate_keys", "sequence_key", "METADATA_SPEC_VERSION"}
     return Metadata("metadata of SDV", name, known, unused=[k for k in content if k not in used])
 
@@ -99,7 +93,7 @@ def _frictionless(content: Mapping[str, Any], name: str) -> Metadata:
     gaps = [g for g in content.get("missingValues", [""]) if g]
     unused = [k for k in content if k not in {"fields", "primaryKey", "missingValues", "$schema", "name", "title"}]
     known = []
-    for given in _mappings(content["fields"]):
+    for given in content["fields"]:
         known.append(_field(given, keys, gaps))
         own = [f"{given.get('name')}: {k}" for k in given if k not in OF_FIELD]
         unused += [*own, *(f"{given.get('name')}: {k}" for k in given.get("constraints") or () if k not in CONSTRAINTS)]

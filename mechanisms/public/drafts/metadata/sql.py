@@ -20,8 +20,7 @@ KINDS |= dict.fromkeys(("BOOLEAN", "BIT"), "flag") | {"DATE": "date"}
 KINDS |= dict.fromkeys(("TIMESTAMP", "DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMPNTZ"), "datetime")
 #: Whose SQL it may be, in the order of the attempts.
 DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle")
-KEYS = (exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint, exp.GeneratedAsIdentityColumnConstraint)
-KEYS += (exp.AutoIncrementColumnConstraint,)
+KEYS = [getattr(exp, f"{k}ColumnConstraint") for k in ("PrimaryKey", "Unique", "GeneratedAsIdentity", "AutoIncrement")]
 #: Comparisons whose left side is the smaller one, and the others.
 BELOW, ABOVE = (exp.LTE, exp.LT), (exp.GTE, exp.GT)
 
@@ -101,7 +100,7 @@ def _conjuncts(rule: Any) -> Iterator[Any]:
 def _takes(column: Known, rule: Any) -> bool:
     """Whether a condition on the column alone is a list or a range, which the column has then."""
     if isinstance(rule, exp.In) or (isinstance(rule, exp.EQ) and rule.find(exp.Any)):
-        texts = [v.this for v in rule.find_all(exp.Literal) if not v.find_ancestor(exp.DataTypeParam)]
+        texts = [v.name for v in rule.find_all(exp.Literal, exp.National) if not v.find_ancestor(exp.DataTypeParam)]
         if texts and column.kind in {"categorical", "integer"}:
             column.kind, column.values, column.more = "categorical", texts, {}
         return bool(texts) and column.kind == "categorical"
