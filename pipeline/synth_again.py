@@ -13,7 +13,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
-from mechanisms.public.drafts.metadata.files import is_metadata, metadata_draft
+from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements

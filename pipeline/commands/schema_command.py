@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechanisms.public.drafts.metadata.files import is_metadata
+from mechanisms.public.drafts.metadata.metadata_files import is_metadata
 from mechanisms.public.files import write_whole
 from pipeline.settings.config import DraftConfig
 from pipeline.synth_again import draft

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.public.drafts.metadata.files import is_metadata, metadata_draft
+from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema, column_fields, load_schema
 from tests.pipeline.conftest import command
 
@@ -106,6 +107,7 @@ def test_a_frictionless_schema_says_lists_bounds_gaps_and_marks(content, tmp_pat
     text, facts = made(tmp_path, "datapackage.json", content)
     columns = declared(facts)
     assert facts.leave_out == ("id", "mail", "wrong") and "min must lie below max" in text
+    assert not names_the_table(facts.source, "people.csv", "datapackage.csv", facts.name)
     assert columns["sex"] == {"kind": "categorical", "values": ["F", "M"], "missing": False}
     assert (columns["age"]["min"], columns["age"]["max"], columns["age"]["missing"]) == (0, 110, ["NA"])
     assert columns["stay"]["within"] == [0, 10**9] and columns["born"]["within"] == ["1900-01-01", "2100-12-31"]

@@ -83,6 +83,11 @@ def test_folding_is_that_of_the_engine_for_every_letter(tmp_path):
     assert len(differ) < 40 and not set("äöüßÄÖÜéÉñÑøØçÇłŁžŽ \xa0Σσ") & set(differ), differ
 
 
+def test_a_gap_of_all_columns_is_none_where_it_is_a_spelling():
+    facts = parse_schema({"gaps": {"texts": ["w", "?"]}, "columns": {"sex": SEX | {"missing": True}}}, where="t")
+    assert facts["sex"].missing_texts == ("?",) and reader(facts["sex"])("w") == 0
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -276,14 +276,16 @@ def twins(source: Source, engine: Any) -> dict[str, str]:
     Args:
         source: the table in the engine, as a table of its own.
     """
-    cells = [f"lower(trim({source.text(i)}))" for i in range(len(source.names))]
-    each = ", ".join(f"bit_xor(hash({c}, rowid)), sum(hash({c}, rowid) >> 8), count(DISTINCT {c}) > 1" for c in cells)
-    ((rows, *seen),) = engine.execute(f"SELECT count(*), {each} FROM {source.relation}").fetchall()
     first: dict[tuple[Any, ...], str] = {}
     alike: dict[str, str] = {}
-    for name, *digest, several in zip(source.names, seen[::3], seen[1::3], seen[2::3], strict=True):
-        if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
-            alike[name] = first[tuple(digest)]
+    for start in range(0, len(source.names), BLOCK_COLUMNS):
+        names = source.names[start : start + BLOCK_COLUMNS]
+        cells = [f"lower(trim({source.text(start + i)}))" for i in range(len(names))]
+        each = ", ".join(f"bit_xor(hash({c}, rowid)), sum(hash({c}, rowid) >> 8), min({c}) <> max({c})" for c in cells)
+        ((rows, *seen),) = engine.execute(f"SELECT count(*), {each} FROM {source.relation}").fetchall()
+        for name, *digest, several in zip(names, seen[::3], seen[1::3], seen[2::3], strict=True):
+            if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
+                alike[name] = first[tuple(digest)]
     return alike
 
 

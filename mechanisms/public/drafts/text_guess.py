@@ -115,22 +115,14 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
 def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, int]]) -> tuple[FieldDict, str]:
     """The list, with the spellings that nearly all who look would join, and what may be one too, in words."""
     counts = {v: sum(spelled[v].values()) for v in values}
-    joined = {v: word for v, word in _letters(counts).items() if counts[word] >= counts[v]}
-    joined |= {word: v for v, word in _letters(counts).items() if v not in joined}
-    values = [v for v in values if v not in joined]
-    by_value: dict[str, list[str]] = {}
-    for text, value in joined.items():
-        by_value.setdefault(value, []).append(text)
-    own = [t for v in (*values, *joined) for t in spelled[v]]
-    fields: FieldDict = {"kind": "categorical", "values": list(values)}
-    said = ""
-    if by_value:
-        fields["spellings"] = by_value
+    words, own, said = _letters(counts), sum(len(spelled[v]) for v in values), ""
+    fields: FieldDict = {"kind": "categorical", "values": [v for v in values if v not in words.values()]}
+    if words:
+        fields["spellings"] = {letter: [word] for letter, word in words.items()}
         said = "; letters are joined with the words that begin with them: are they the same?"
-    elif len(own) > len(values):
-        fields["spellings"] = "common"
-    if len(own) > len(values) + len(joined):
-        said += f"; {len(own)} spellings in the table: capitals and spaces around do not count"
+    if own > len(values):
+        fields.setdefault("spellings", "common")
+        said += f"; {own} spellings in the table: capitals and spaces around do not count"
     wrong = misspelt({v: counts[v] for v in values})
     return fields, said + (f"; {wrong}" if wrong else "")
 

@@ -143,6 +143,8 @@ def with_gaps(fields: Mapping[Any, Any], gaps: Gaps) -> Mapping[Any, Any]:
     """A column's declaration with the gaps of its kind, but for texts that it lists as values."""
     texts = gaps.get(str(fields.get("kind")), ())
     values = [v for name in ("values", "true", "false", True, False) for v in _list(fields.get(name))]
+    spelled = fields.get("spellings")
+    values += [t for own in spelled.values() for t in _list(own)] if isinstance(spelled, Mapping) else []
     listed = {str(v) for v in (*values, fields.get("other"))}
     missing = fields.get("missing", not ("" in listed or "size" in fields))
     more = [t for t in texts if t not in listed]

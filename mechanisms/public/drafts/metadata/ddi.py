@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, fromstring
 
-from mechanisms.public.drafts.metadata.known import Known, Metadata, named
+from mechanisms.public.drafts.metadata.described import Described, Metadata, named
 from mechanisms.public.errors import UserError
 
 #: Elements of a variable that this uses; all others are named.
@@ -39,10 +39,12 @@ def _text(element: Element | None) -> str:
     return " ".join((element.text or "").split()) if element is not None else ""
 
 
-def _variable(var: Element) -> Known:
+def _variable(var: Element) -> Described:
     form = var.find("varFormat")
     numeric = form is not None and form.get("type") == "numeric"
-    known = Known(var.get("name") or str(var.get("ID")), said=[label for label in [_text(var.find("labl"))] if label])
+    known = Described(
+        var.get("name") or str(var.get("ID")), said=[label for label in [_text(var.find("labl"))] if label]
+    )
     gaps = [g.get("VALUE", "") for g in var.iterfind("invalrng/item")]
     gaps += [_text(c.find("catValu")) for c in var.iterfind("catgry") if c.get("missing") in {"Y", "yes"}]
     codes = {_text(c.find("catValu")): _text(c.find("labl")) for c in var.iterfind("catgry")}

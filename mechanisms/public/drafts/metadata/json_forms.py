@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.drafts.metadata.known import Known, Metadata, named
+from mechanisms.public.drafts.metadata.described import Described, Metadata, named
 from mechanisms.public.errors import UserError
 from mechanisms.public.plain_files import json_mapping
 
@@ -61,16 +61,16 @@ def _sdv(content: Mapping[str, Any], name: str, where: str) -> Metadata:
     return Metadata("metadata of SDV", name, known, unused=[k for k in content if k not in used])
 
 
-def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: object) -> Known:
+def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: object) -> Described:
     sdtype = str(given.get("sdtype"))
     if name == person:
-        return Known(name, said=[f"sequence_key: does it name persons? privacy.unit={name}"])
+        return Described(name, said=[f"sequence_key: does it name persons? privacy.unit={name}"])
     if name in keys or sdtype == "id":
-        return Known(name, said=["an id"])
+        return Described(name, said=["an id"])
     kind = SDV_KINDS.get(sdtype, "categorical" if sdtype in SDV_PLACES and given.get("pii") is False else "")
     if not kind or given.get("pii") is True:
-        return Known(name, said=[f"sdtype {sdtype}: persons or free text"])
-    known = Known(name, kind, said=[f"sdtype {sdtype}"])
+        return Described(name, said=[f"sdtype {sdtype}: persons or free text"])
+    known = Described(name, kind, said=[f"sdtype {sdtype}"])
     order = given.get("order")
     if kind == "categorical" and isinstance(order, list) and order:
         known.values, known.more = order, {"ordinal": True}
@@ -100,14 +100,14 @@ def _frictionless(content: Mapping[str, Any], name: str) -> Metadata:
     return Metadata("a Frictionless table schema", name, known, unused=unused)
 
 
-def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Known:
+def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Described:
     name, kind, form = str(given.get("name")), str(given.get("type", "string")), str(given.get("format", "default"))
     rules = given.get("constraints") or {}
     if name in keys or rules.get("unique") is True:
-        return Known(name, said=["a key: no two rows share it"])
+        return Described(name, said=["a key: no two rows share it"])
     if kind not in TABLE_KINDS or form in ADDRESSES:
-        return Known(name, said=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
-    known = Known(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
+        return Described(name, said=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
+    known = Described(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
     values = rules.get("enum") or given.get("categories") or ()
     codes = {
         v["value"] if isinstance(v, Mapping) else v: v.get("label") if isinstance(v, Mapping) else v for v in values

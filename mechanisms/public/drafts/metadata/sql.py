@@ -9,7 +9,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from mechanisms.public.drafts.metadata.known import Known, Metadata
+from mechanisms.public.drafts.metadata.described import Described, Metadata
 from mechanisms.public.errors import UserError
 
 #: Types → kinds; all others are left out.
@@ -61,16 +61,16 @@ def _statements(text: str) -> list[Any]:
         try:
             statements = [*sqlglot.parse(text, read=dialect)]
         except (sqlglot.errors.SqlglotError, RecursionError):
-            continue
+            statements = []  # another dialect may read it
         if any(isinstance(s, exp.Create) for s in statements):
             return statements
     return []
 
 
-def _column(part: Any, types: dict[str, Any]) -> Known:
+def _column(part: Any, types: dict[str, Any]) -> Described:
     """By its type and its own constraints."""
     said, kind = [part.kind.sql() if part.kind else "no type"], part.kind.this.name if part.kind else ""
-    known = Known(part.name, KINDS.get(kind, ""), said=said)
+    known = Described(part.name, KINDS.get(kind, ""), said=said)
     if part.find(*KEYS):
         known.left_out("a key: no two rows share it")
     elif refers := part.find(exp.Reference):
@@ -97,7 +97,7 @@ def _conjuncts(rule: Any) -> Iterator[Any]:
     yield from () if sides else (rule,)
 
 
-def _takes(column: Known, rule: Any) -> bool:
+def _takes(column: Described, rule: Any) -> bool:
     """Whether a condition on the column alone is a list or a range, which the column has then."""
     if isinstance(rule, exp.In) or (isinstance(rule, exp.EQ) and rule.find(exp.Any)):
         texts = [v.name for v in rule.find_all(exp.Literal, exp.National) if not v.find_ancestor(exp.DataTypeParam)]

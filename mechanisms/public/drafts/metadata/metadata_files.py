@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from xml.etree.ElementTree import ParseError
 
-from mechanisms.public.drafts.metadata.known import draft_of
+from mechanisms.public.drafts.metadata.described import draft_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
 

@@ -28,7 +28,7 @@ NAMED = 12
 
 
 @dataclass
-class Known:
+class Described:
     """One column.
 
     Attributes:
@@ -85,7 +85,7 @@ class Metadata:
 
     form: str
     name: str
-    columns: Sequence[Known]
+    columns: Sequence[Described]
     ordered: Sequence[tuple[str, str]] = ()
     unused: Sequence[str] = ()
 
