@@ -130,6 +130,11 @@ def draft(table: Path, config: DraftConfig) -> str:
         config: `cluster` says how hierarchies are built by clustering (see `cluster_from_settings`).
     """
     if is_metadata(table):
+        asked = {"cluster": config.cluster, "units": config.units.files, "privacy.unit": config.privacy.unit != GUESS}
+        for where in [name for name, value in asked.items() if value]:
+            raise UserError(
+                "a draft from metadata looks at no rows", where=where, fix="leave it out, or give the table"
+            )
         return metadata_draft(table)
     given = {c: (s, f"cluster: column {c!r}") for c, s in (config.cluster or {}).items()}
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}

@@ -191,3 +191,5 @@ def test_the_command_drafts_from_metadata_and_says_that_it_read_no_rows(tmp_path
     assert command("schema", "book.xml", "output=own.yaml") == 0
     assert "a draft (it read no rows;" in capsys.readouterr().out and is_metadata(Path("book.xml"))
     assert load_schema(Path("own.yaml")).source == "a DDI codebook, book.xml"
+    assert command("schema", "book.xml", "privacy.unit=sex") == 1
+    assert "privacy.unit: a draft from metadata looks at no rows" in " ".join(capsys.readouterr().err.split())

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import ParseError
 from mechanisms.public.drafts.metadata.described import draft_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
+from mechanisms.public.tables.formats import format_of_name
 
 #: Larger files are no metadata of one table.
 LARGEST = 2**26
@@ -17,7 +18,7 @@ SQL = (".sql", ".ddl")
 
 def is_metadata(path: Path) -> bool:
     """Whether a file's name says that it is no table, but tells of one."""
-    return path.suffix.lower() in {".json", ".xml", *SQL}
+    return path.suffix.lower() in {".json", ".xml", *SQL} and format_of_name(path.name) is None
 
 
 def metadata_draft(path: Path) -> str:
