@@ -13,6 +13,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
+from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
@@ -123,11 +124,18 @@ def new_rows(
 
 
 def draft(table: Path, config: DraftConfig) -> str:
-    """A commented draft of a schema; it looked at the data and says so.
+    """A commented draft of a schema: from a table, at which it looked, and says so; or from metadata alone.
 
     Args:
         config: `cluster` says how hierarchies are built by clustering (see `cluster_from_settings`).
     """
+    if is_metadata(table):
+        asked = {"cluster": config.cluster, "units": config.units.files, "privacy.unit": config.privacy.unit != GUESS}
+        for where in [name for name, value in asked.items() if value]:
+            raise UserError(
+                "a draft from metadata looks at no rows", where=where, fix="leave it out, or give the table"
+            )
+        return metadata_draft(table)
     given = {c: (s, f"cluster: column {c!r}") for c, s in (config.cluster or {}).items()}
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import reader
 from mechanisms.public.tables.text_forms import (
     GAPS,
     NumberForm,
@@ -191,23 +192,27 @@ def as_texts(values: pa.Array, kind: ValueKind) -> NDArray[np.object_]:
         texts = [f"{v:.15g}" for v in values.cast(pa.float64(), safe=False).to_pylist()]
     if kind.kind == "flag" and kind.column is None:
         texts = [t.lower() if t not in GAPS else t for t in texts]
-    spelled = _declared_texts(kind.column) if kind.column is not None else dict.fromkeys(("", *GAPS))
-    return np.array([_canonical(t, spelled) for t in texts] + [None], object)[:-1]
+    canonical = _declared(kind.column) if kind.column is not None else _usual
+    return np.array([canonical(t) for t in texts] + [None], object)[:-1]
 
 
-def _declared_texts(column: Column) -> dict[str, str | None]:
-    """Text → the one that stands for the same; None: missing."""
-    spelled: dict[str, str | None] = {"": None}
-    if column.kind == "flag":
-        spelled |= {t.strip(): side[0] for side in (column.false, column.true) for t in side}
-    else:
-        spelled |= {t: t for t in column.values}
-    return spelled | {t: None for t in column.missing_texts if t not in column.texts}
+def _declared(column: Column) -> Callable[[str], str | None]:
+    """Text → the one that stands for the same, and itself where the column lists none; None: missing."""
+    code_of, first = reader(column), {code: text for text, code in reversed(column.spelled)}
+
+    def canonical(text: str) -> str | None:
+        code = code_of(text)
+        missing = text == "" if code is None else code == column.missing_code
+        return None if missing else first.get(-1 if code is None else code, _whole(text))
+
+    return canonical
 
 
-def _canonical(text: str, spelled: Mapping[str, str | None]) -> str | None:
-    """A text in its usual spelling: 2.0 beside a 2 is the 2."""
-    if text in spelled:
-        return spelled[text]
-    whole = re.sub(r"\.0+$", "", text) if text[:1].isdigit() or text[:1] == "-" else text
-    return spelled.get(whole, whole)
+def _usual(text: str) -> str | None:
+    """A text that no schema knows, without the zeros behind a whole number; None: it usually means a gap."""
+    return None if text in {"", *GAPS} else _whole(text)
+
+
+def _whole(text: str) -> str:
+    """2.0 beside a 2 is the 2."""
+    return re.sub(r"\.0+$", "", text) if text[:1].isdigit() or text[:1] == "-" else text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.spellings import reader
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.parts import check_unchanged, table_parts
@@ -174,16 +173,14 @@ def lone_texts(
     counts = values(asked, every)
     lone = dict.fromkeys(report.lone, 0)
     for column in asked:
-        units: Counter[str] = Counter()
+        units: Counter[tuple[int | None, str]] = Counter()
+        code_of, held = reader(column), Counter[int | None]()
         for text, _, n in counts[column.name]:
-            units[_listed(column, text)] += n
-        lone[column.name] = sum(units[value] == 1 for value in column.values)
+            units[code_of(text), text] += n
+        for (code, _), n in units.items():  # by the spelling that most units hold: one unit may hold several
+            held[code] = max(held[code], n)
+        lone[column.name] = sum(held[code] == 1 for code in range(column.value_codes))
     return replace(report, lone=lone)
-
-
-def _listed(column: Column, text: str) -> str:
-    """The listed text that encoding takes a text for, where it is one."""
-    return text if text in column.values else re.sub(r"\.0+$", "", text)
 
 
 def data_print(*paths: Path) -> str:

@@ -1,9 +1,10 @@
-"""`schema`: a commented draft of a schema from a table."""
+"""`schema`: a commented draft of a schema from a table, or from metadata."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from mechanisms.public.drafts.metadata.metadata_files import is_metadata
 from mechanisms.public.files import write_whole
 from pipeline.settings.config import DraftConfig
 from pipeline.synth_again import draft
@@ -15,7 +16,8 @@ def show_draft(table: Path, config: DraftConfig) -> int:
     if config.output:
         write_whole(Path(config.output), text)
         todo = "check it, name its source, then set confirmed_public: true"
-        print(f"a draft (it looked at the data; {todo}): {config.output}")
+        read = "it read no rows" if is_metadata(table) else "it looked at the data"
+        print(f"a draft ({read}; {todo}): {config.output}")
     else:
         print(text, end="")
     return 0

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.schema.readings import ISO, NO, YES
+from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import NO, YES
 from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
+    CROSSES,
     GAPS,
     ZERO,
     NumberForm,
@@ -33,8 +35,6 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.
 FEW_ROWS, WIDE = 0.05, 0.5
-#: What boxes are ticked with.
-CROSSES = ("x", "✓", "✔")
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Numbers of the Romans: I is no short form of III.
@@ -201,7 +201,7 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
     elif (variants := [t for t in words if _folded(t) in folded]) and column.kind == "categorical":
         few = ", ".join(f"{t!r} for {folded[_folded(t)]!r}" for t in variants[:3])
         how = "capitals, spaces, zeros or their Unicode form alone"
-        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few})")
+        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few}): spellings: common")
     gaps = _gaps(column, words, numbers=False)
     if column.kind == "categorical" and column.other is None and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
@@ -322,7 +322,7 @@ def _alike(column: Column) -> list[str]:
     if not alike:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
-    cure = "one spelling of each in the table"
+    cure = f"one spelling of each in values, and spellings: {{{json.dumps(alike[0][0])}: {listed(alike[0][1:])}}}"
     width = max(len(v) for values in alike for v in values)
     if all(v.isdecimal() for values in alike for v in values):
         cure += f"; codes that lost zeros: kind: zip, digits: {width}"

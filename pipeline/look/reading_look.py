@@ -7,10 +7,13 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT, OFTEN, gap_codes
+from mechanisms.public.drafts.column_facts import COMPACT
+from mechanisms.public.drafts.seen import OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import reader
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.doubts import (
     COMPACT_FORMS,
     FEWEST_PARTS,
@@ -20,8 +23,9 @@ from mechanisms.public.tables.doubts import (
     number_doubts,
     totals,
 )
-from mechanisms.public.tables.encode import moment_sql, number_sql
+from mechanisms.public.tables.encode import PLAIN, moment_sql, number_sql
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
@@ -36,6 +40,8 @@ from pipeline.look.column_look import FEW_ROWS, Seen, listed, two_notations
 
 #: Texts that are looked at, the most frequent ones.
 LOOKED_AT = 1000
+#: Of texts that join a value so many are looked at; so many are shown, of so many values.
+ALL_TEXTS, FEW_TEXTS, FEW_VALUES = 1_000_000, 4, 8
 #: Who declares so many decimals says that 1.234 is not 1234.
 THOUSANDTHS = 3
 #: What encloses numbers below 0 in accounts.
@@ -81,15 +87,35 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
 
 def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
-    texts = _texts(source, column)
+    code_of, texts = reader(column), _texts(source, column)
     sides = {"true": column.true, "false": column.false}
-    held = {name: [t for t in texts if t in side] for name, side in sides.items()}
+    held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in sides}
     others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
     if not others:
         return []
     fields = ", ".join(f'"{name}": {listed([text])}' for name, text in others.items())
     few = ", ".join(f"{text!r} as {sides[name][0]!r}" for name, text in others.items())
     return [f"a release writes {few}: {fields} keeps the table's words"]
+
+
+def joined_cells(source: Source, schema: Schema, column: Column) -> list[str]:
+    """How many cells each value of a listed column got by its spellings, capitals, spaces or beginning."""
+    if column.kind != "categorical" or not (column.loose or column.beginning):
+        return []
+    every = values_outside(source, schema, column.name, most=ALL_TEXTS, mark=PLAIN)
+    code_of, cells = reader(column), dict[str, dict[str, int]]()
+    for text, n in every:
+        code = code_of(text)
+        if code is not None and code < column.value_codes and text != column.values[code]:
+            cells.setdefault(column.values[code], {})[text] = n
+    few = [
+        f"{value!r} got {sum(texts.values()):,} ({', '.join(f'{t!r} {n:,}' for t, n in [*texts.items()][:FEW_TEXTS])}"
+        f"{', …' if len(texts) > FEW_TEXTS else ''})"
+        for value, texts in cells.items()
+    ]
+    whole = sum(n for texts in cells.values() for n in texts.values())
+    more = f"; and {len(few) - FEW_VALUES} more values" if len(few) > FEW_VALUES else ""
+    return [f"{whole:,} cells joined a value by their spelling: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
 
 
 def shapes_of(source: Source, column: Column) -> dict[str, int]:

@@ -40,7 +40,14 @@ from pipeline.look.column_look import (
     moved,
     unlisted_hint,
 )
-from pipeline.look.reading_look import gaps_among_numbers, other_words, read_wrongly, rows_of_totals, shapes_of
+from pipeline.look.reading_look import (
+    gaps_among_numbers,
+    joined_cells,
+    other_words,
+    read_wrongly,
+    rows_of_totals,
+    shapes_of,
+)
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import CheckConfig
@@ -204,7 +211,7 @@ def _column(
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit)
-    hints += other_words(source, column) if column.kind == "flag" else []
+    hints += other_words(source, column) if column.kind == "flag" else joined_cells(source, schema, column)
     if loss.lost:
         mark = UNPLACED if ordered and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
@@ -237,16 +244,11 @@ def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -
 
     Those of persons with many rows would be released.
     """
-    found = (
-        of_name_column(column.name, column.texts),
-        addresses(column.texts),
-        may_be_names(column.name, column.texts),
-    )
+    texts = [text for text, _ in column.spelled]
+    found = of_name_column(column.name, texts), addresses(texts), may_be_names(column.name, texts)
     named = len(max(found, key=len))
     if named and column.kind in {"categorical", "flag"}:
-        ids = (
-            f"{named:,} of the {len(column.texts):,} listed texts hold names, e-mail addresses, telephones or accounts"
-        )
+        ids = f"{named:,} of the {len(texts):,} listed texts hold names, e-mail addresses, telephones or accounts"
         return [f"{ids} of persons, and would be released as they are; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):

@@ -76,7 +76,7 @@ POINTS = {
     "answer fits": "mechanisms.sensitive.measurement:MarginalQuestion.fits",
     "reserved": "mechanisms.accounting.plan:Plan.reserved",
     "draft": "mechanisms.public.drafts.draft:draft_schema",
-    "guess of texts": "mechanisms.public.drafts.column_guess:_texts",
+    "guess of texts": "mechanisms.public.drafts.column_guess:guess_texts",
     "loss of a column": "mechanisms.public.tables.losses:loss_of",
     "plain folder": "mechanisms.public.plain_files:check_plain",
     "plain file": "mechanisms.public.plain_files:open_plain",

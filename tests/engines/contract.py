@@ -28,7 +28,11 @@ FACTS = {
     "confirmed_public": True,
     "leave_out": ["id", "note"],
     "columns": {
-        "city": {"kind": "categorical", "values": ["rome", "ça va", 'a"b', "two\nlines"]},
+        "city": {
+            "kind": "categorical",
+            "values": ["rome", "ça va", 'a"b', "two\nlines"],
+            "spellings": {"rome": ["Roma"], "ça va": ["OK"]},
+        },
         "n": {"kind": "integer", "min": 0, "max": 30, "bins": {"count": 5}},
         "f": {"kind": "float", "min": -2, "max": 2, "bins": {"count": 3}},
         "day": {"kind": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": "month"},
@@ -47,7 +51,7 @@ def contract_schema() -> Schema:
 
 def rows_of(units: Sequence[str]) -> st.SearchStrategy[Row]:
     """Rows with odd values among them: quotes, line ends, gaps, numbers out of bounds or none."""
-    cities = st.sampled_from(["rome", "ça va", 'a"b', "two\nlines", "", "paris", " "])
+    cities = st.sampled_from(["rome", "ça va", 'a"b', "two\nlines", "", "paris", " ", " ROME", "roma", "Ça Va "])
     numbers = st.sampled_from(["0", "3", "03", "7.0", "30", "31", "-1", "x", "", "1e1"])
     floats = st.sampled_from(["-2", "0.5", "1.999", "nan", "inf", "", "5"])
     days = st.sampled_from(["2020-01-01", "2020-02-29", "2021-01-01", "", "soon"])

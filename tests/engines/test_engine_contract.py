@@ -35,7 +35,7 @@ def mixed(rows: int) -> list[Any]:
     return list(
         zip(
             rng.choice(units, rows, p=share).tolist(),
-            pick(["rome", "ça va", 'a"b', "two\nlines", "", "paris"]),
+            pick(["rome", "ça va", 'a"b', "two\nlines", "", "paris", "ROMA "]),
             pick(["0", "3", "03", "30", "31", "x", ""]),
             pick(["-2", "0.5", "1.999", "nan", "5"]),
             pick(["2020-01-01", "2020-02-29", "2021-01-01", "soon"]),

@@ -484,4 +484,18 @@ def test_listed_texts_one_edit_from_a_far_more_frequent_one_are_told_with_their_
     hints = checked(capsys, cells, listed)["columns"]["county"]["hints"]
     assert f"{said}: one spelling of each in the table" in hints
     draft = drafted(cells)[1]
-    assert "3 may be misspelt: " in draft and "'Esesx' (11 rows) for 'Essex' (300)" in draft
+    assert "2 may be misspelt: " in draft and "'Esesx' (11 rows) for 'Essex' (300)" in draft
+    assert "spellings: common" in draft and "kent" not in draft.partition("columns:")[2]
+
+
+def test_cells_that_join_a_value_by_their_spelling_are_counted(folder, capsys):
+    sexes = ["F"] * 90 + ["Female"] * 40 + [" f"] * 20 + ["M"] * 70 + ["x"] * 5
+    cells = {"sex": sexes, "code": ["I21.4", "I21", "C18"] * 75}
+    declared = {
+        "sex": {"kind": "categorical", "values": ["F", "M"], "spellings": {"F": ["Female"]}, "other": "Rest"},
+        "code": {"kind": "categorical", "values": ["I21", "C18"], "prefix": 3},
+    }
+    columns = checked(capsys, cells, declared)["columns"]
+    assert "60 cells joined a value by their spelling: 'F' got 60 ('Female' 40, ' f' 20)" in columns["sex"]["hints"]
+    assert "75 cells joined a value by their spelling: 'I21' got 75 ('I21.4' 75)" in columns["code"]["hints"]
+    assert columns["sex"]["other"] == 5 and columns["sex"]["lost"] == 0

@@ -49,13 +49,13 @@ def test_the_draft_reads_what_is_there_and_gives_the_right_reasons(home):
     assert kinds == {
         **dict.fromkeys(("admission_date", "discharge_date", "birth_date"), "date"),
         **dict.fromkeys(("age", "triage", "length_of_stay"), "integer"),
-        **dict.fromkeys(("sex", "city", "ward", "ward_code", "insurance"), "categorical"),
+        **dict.fromkeys(("sex", "city", "ward", "ward_code", "diagnosis_code", "insurance"), "categorical"),
         **dict.fromkeys(("total_charges", "paid", "lab_crp"), "float"),
         **dict.fromkeys(("fax", "hospital"), "constant"),
         "emergency": "flag",
         "zip": "zip",
     }
-    assert facts.leave_out == ("patient_id", "diagnosis_code", "email", "note")
+    assert facts.leave_out == ("patient_id", "email", "note") and facts["diagnosis_code"].beginning == 3
     assert facts["admission_date"].more_formats == ("%d/%m/%Y",) and facts["discharge_date"].missing_texts == ("n/a",)
     assert set(facts["total_charges"].strip) == {"$", "€", ","} and facts["paid"].decimal == ","
     for name in ("age", "length_of_stay", "lab_crp", "sex", "insurance", "zip"):

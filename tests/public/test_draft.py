@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -103,7 +104,7 @@ def test_bad_cells_do_not_drop_a_column_and_a_long_list_keeps_its_most_frequent_
     assert facts["day"].kind == "date" and facts["day"].missing and "'soon'" not in facts["day"].missing_texts
     assert facts["lab"].kind == "float" and facts["lab"].missing and (facts["lab"].low, facts["lab"].high)[0] == 0
     assert "2.0 % of the values cannot be read so, such as '12 or 13': they become missing" in text
-    assert facts["code"].other == "Other" and len(facts["code"].values) == 50 and "most frequent" in text
+    assert facts["code"].other == "Other" and len(facts["code"].values) == 200 and "most frequent" in text
     assert facts["hospital"].constant and facts["zero_one"].kind == "integer"
     assert facts.leave_out == ()
 
@@ -432,3 +433,39 @@ def test_a_text_of_few_persons_is_not_listed_where_their_addresses_tell_them_apa
     text, facts = drafted(csv(tmp_path, f"{name},diagnosis\n{rows}"))
     assert "rare" not in text and facts["diagnosis"].values == ("cold", "flu")
     assert f"Counted by the column {name!r}" in text
+
+
+def test_spellings_are_drafted_where_enough_persons_have_them_and_rare_ones_are_joined_unseen(tmp_path: Path) -> None:
+    """A rare spelling of a value is that value, and stands nowhere; a rare word for another one is not listed."""
+    wards = ["icu"] * 300 + ["ICU "] * 40 + ["iCu"] * 3 + ["surgery"] * 250 + ["Morgue"] * 7
+    sexes = (["F"] * 150 + ["M"] * 100 + ["Female"] * 25 + ["Male"] * 20 + ["m"] * 5) * 2
+    codes = [f"{'ABC'[i % 3]}{10 + i // 3 % 10}.{i // 30 % 5}" for i in range(590)] + ["Q99.1"] * 10
+    rows = zip([f"p{i // 2}" for i in range(600)], wards, sexes, codes, strict=True)
+    text, facts = drafted(csv(tmp_path, "patient_id,ward,sex,code\n" + "".join(f"{','.join(r)}\n" for r in rows)))
+    assert facts["ward"].values == ("icu", "surgery") and facts["ward"].loose and facts["ward"].spellings == ()
+    assert facts["sex"].spellings == (("Female", 0), ("Male", 1)) and facts["sex"].values == ("F", "M")
+    assert "iCu" not in text and "Morgue" not in text and "Q99" not in text
+    assert facts["code"].beginning and facts["code"].other == "Other"
+    table, report = encoded(tmp_path / "table.csv", facts)
+    assert [int((np.asarray(table.column("ward")) == k).sum()) for k in range(3)] == [343, 250, 7]
+    assert not any(report.unplaced.values())
+
+
+def test_a_column_that_says_the_same_as_another_is_left_out(tmp_path: Path) -> None:
+    rows = "".join(f"w{i % 5},W{i % 5} ,{i % 3},{i % 7}\n" for i in range(300))
+    text, facts = drafted(csv(tmp_path, f"ward,again,n,m\n{rows}"))
+    assert facts.leave_out == ("again",) and "the same as 'ward' in all rows" in text
+    _, facts = drafted(csv(tmp_path, f"ward,again,n,m\n{rows}w0,w1,1,1\n"))
+    assert facts.leave_out == ()
+
+
+def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{17 + i % 71},{-122.48399 + i % 90 / 1000:.5f},{1 + 9e3 * (i / 1e3) ** 12:.2f},{i % 500}\n"
+        for i in range(1_000)
+    )
+    _, facts = drafted(csv(tmp_path, f"age,lng,cost,even\n{rows}"))
+    assert (facts["age"].low, facts["age"].high) == (15, 90)
+    assert (facts["lng"].low, facts["lng"].high) == (-122.484, -122.394)
+    assert facts["cost"].bins.edges[:4] == (0, 1, 2, 5) and facts["cost"].high == 10_000
+    assert facts["even"].bins.count == 32

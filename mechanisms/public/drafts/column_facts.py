@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import date
 from functools import cached_property
 from typing import Any
 
+from mechanisms.public.drafts.seen import ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, text_doubts, totals
 from mechanisms.public.tables.persons import addresses
@@ -23,6 +24,8 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAP
 MAX_VALUES = 200
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted: it may be one person's.
 FEWEST_UNITS = 10
+#: Two columns are called the same where at least so many rows say so.
+FEWEST_TWINS = 200
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
 #: So many of these tell whether they are numbers at all.
@@ -36,107 +39,6 @@ COMPACT = 0.95
 DATED = (
     f"^ *[0-9]+[-/.][0-9]+[-/.]|^{COMPACT_DAY}$|^ *([0-9]+[- ][A-Za-z]{{3,9}}[- ]|[A-Za-z]{{3,9}} [0-9]+, )[0-9]{{2}}"
 )
-#: A number is taken for a gap where it stands at least so often, apart from all others.
-OFTEN = 3
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers of a column, as one reading sees them.
-
-    Attributes:
-        count, wholes: cells that are numbers, and whole numbers.
-        low, high: the least and the largest one, but for codes of gaps.
-        decimals: the most decimals.
-        codes: numbers that often stand for gaps → how often each occurs.
-    """
-
-    count: int
-    wholes: int
-    low: float | None
-    high: float | None
-    decimals: int
-    codes: dict[float, int] = field(default_factory=dict)
-
-    def gap_codes(self) -> tuple[float, ...]:
-        """Codes of gaps that occur often, and lie apart from all other numbers."""
-        return gap_codes(self.codes, self.low, self.high)
-
-    def bounds(self) -> tuple[float, float] | None:
-        """The least and the largest number that is no gap."""
-        values = [x for x in (self.low, self.high) if x is not None]
-        values += [c for c in self.codes if c not in self.gap_codes()]
-        return (min(values), max(values)) if values else None
-
-
-def gap_codes(codes: Mapping[float, int], low: float | None, high: float | None) -> tuple[float, ...]:
-    """Those of the codes that occur often, and lie beyond all other numbers, which go from `low` to `high`."""
-    if low is None or high is None:
-        return ()
-    apart = {c: n for c, n in codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
-    answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
-    return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
-
-
-@dataclass(frozen=True)
-class Moments:
-    """The days and times of a column, as some forms read them.
-
-    Attributes:
-        read: cells that the first form reads, the first two, and so on.
-        low, high: the first and the last day that is no gap; None: there is none.
-        days: whether all are whole days.
-        gaps: days that stand for none: they occur often, and lie half the range of the others away from them.
-    """
-
-    read: list[int]
-    low: date | None
-    high: date | None
-    days: bool
-    gaps: frozenset[date]
-
-    @staticmethod
-    def of(read: list[int], low: date | None, high: date | None, days: bool, often: Mapping[date, int]) -> Moments:
-        """From the first and the last day but for those in `often`, which may stand for none."""
-        gaps = set()
-        if low is not None and high is not None:
-            apart = {d for d in often if 2 * max(low - d, d - high) >= max(high - low, timedelta(1))}
-            gaps = {d for d in apart if often[d] >= OFTEN}
-        every = [d for d in (low, high, *often) if d is not None and d not in gaps]
-        return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps))
-
-
-@dataclass(frozen=True)
-class ColumnFacts:
-    """What one scan saw of a column.
-
-    Attributes:
-        rows, filled: cells, and cells with a value.
-        gaps: listed texts of missing values that occur.
-        empty: whether empty cells occur.
-        distinct: about how many distinct values.
-        padded, dated: cells that are numbers with leading zeros, or begin like dates.
-        shortest, longest: characters of values that are digits alone; `digits` is how many of these there are.
-        plain: its numbers, read as they are.
-    """
-
-    rows: int
-    filled: int
-    gaps: tuple[str, ...]
-    empty: bool
-    distinct: int
-    padded: int
-    dated: int
-    digits: int
-    shortest: int
-    longest: int
-    plain: Numbers
-
-    @property
-    def missing(self) -> list[str] | bool:
-        """What the column's `missing` says, if nothing else means so."""
-        return list(self.gaps) if self.gaps else self.empty
-
 
 #: What a column without a row looks like.
 _NO_NUMBERS = Numbers(0, 0, None, None, 0)
@@ -182,6 +84,7 @@ class Look:
         }
         lists = ", ".join(f"unnest([{', '.join(part)}]) AS {name}" for name, part in parts.items())
         who = "NULL" if unit is None else who_sql(source, source.index(unit, where="privacy.unit"))
+        self._units = "count(*)" if unit is None else f"count(DISTINCT {who})"
         units = "count(*)" if unit is None else "count(DISTINCT who)"
         engine.execute(
             f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {units} AS units,
@@ -231,13 +134,21 @@ class Look:
         listed = f"SELECT i, x, sum(n) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         for i, x, n in self._engine.execute(listed).fetchall():
             codes_seen.setdefault(i, {})[x] = int(n)
+        steps: dict[int, dict[int, int]] = {}
+        rank = "3 * k + CASE WHEN x >= 5 * pow(10, k) THEN 2 WHEN x >= 2 * pow(10, k) THEN 1 ELSE 0 END"
+        positive = f"SELECT *, floor(log10(x))::INTEGER AS k FROM {cells} WHERE x > 0 AND x NOT IN ({codes})"
+        for i, k, n in self._engine.execute(
+            f"SELECT i, {rank} AS r, sum(n) FROM ({positive}) GROUP BY i, r"
+        ).fetchall():
+            steps.setdefault(i, {})[int(k)] = int(n)
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0)
             FROM {cells} GROUP BY i"""
         ).fetchall()
-        return {i: Numbers(int(c), int(w), a, b, int(d), codes_seen.get(i, {})) for i, c, w, a, b, d in rows}
+        found = {i: (codes_seen.get(i, {}), steps.get(i, {})) for i, *_ in rows}
+        return {i: Numbers(int(c), int(w), a, b, int(d), *found[i]) for i, c, w, a, b, d in rows}
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
         """The days and times of a column, each read by the first form that fits."""
@@ -336,25 +247,20 @@ class Look:
         held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
         return {t: n for t, n in held.items() if not addresses([t])}
 
+    def begun(self, index: int, length: int) -> dict[str, int]:
+        """How the texts begin, in so many characters, where enough units hold that; and in how many rows."""
+        text = self.source.text(index)
+        sql = (
+            f"SELECT left(trim({text}), {length}) AS b, count(*) AS n FROM {self.source.relation} WHERE {filled(text)}"
+        )
+        held = f"n >= {FEWEST_UNITS} AND {self._units} >= {FEWEST_UNITS}"
+        rows = self._engine.execute(f"{sql} GROUP BY b HAVING {held} ORDER BY n DESC, b LIMIT {MAX_VALUES}").fetchall()
+        return {str(text): int(n) for text, n in rows}
+
     def all_differ(self, index: int) -> bool:
         """Whether no two filled cells are alike."""
         ((most,),) = self._engine.execute(f"SELECT max(n) FROM seen WHERE i = {index} AND ok").fetchall()
         return int(most) == 1
-
-    @cached_property
-    def _texts(self) -> dict[int, list[str]]:
-        few = [i for i, f in self.facts.items() if f.distinct <= 2 * MAX_VALUES]
-        texts: dict[int, list[str]] = {i: [] for i in few}
-        for i, text in self._engine.execute(
-            f"""SELECT DISTINCT i, t FROM seen WHERE ok AND {_among(few)}
-            QUALIFY dense_rank() OVER (PARTITION BY i ORDER BY t) <= {MAX_VALUES + 1} ORDER BY i, t"""
-        ).fetchall():
-            texts[i].append(str(text))
-        return texts
-
-    def distinct_texts(self, index: int) -> list[str]:
-        """The values in order, at most one more than are listed; none of a column with very many."""
-        return self._texts.get(index, [])
 
     def beyond(self, index: int, texts: Sequence[str]) -> int:
         """How many distinct texts of a column are none of these, nor empty."""
@@ -362,6 +268,25 @@ class Look:
         sql = f"SELECT count(DISTINCT t) FROM seen WHERE i = {index} AND t NOT IN ({listed}) AND trim(t) <> ''"
         ((count,),) = self._engine.execute(sql).fetchall()
         return int(count)
+
+
+def twins(source: Source, engine: Any) -> dict[str, str]:
+    """Column → an earlier one that says the same in all rows, but for capitals and spaces around.
+
+    Args:
+        source: the table in the engine, as a table of its own.
+    """
+    first: dict[tuple[Any, ...], str] = {}
+    alike: dict[str, str] = {}
+    for start in range(0, len(source.names), BLOCK_COLUMNS):
+        names = source.names[start : start + BLOCK_COLUMNS]
+        cells = [f"lower(trim({source.text(start + i)}))" for i in range(len(names))]
+        each = ", ".join(f"bit_xor(hash({c}, rowid)), sum(hash({c}, rowid) >> 8), min({c}) <> max({c})" for c in cells)
+        ((rows, *seen),) = engine.execute(f"SELECT count(*), {each} FROM {source.relation}").fetchall()
+        for name, *digest, several in zip(names, seen[::3], seen[1::3], seen[2::3], strict=True):
+            if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
+                alike[name] = first[tuple(digest)]
+    return alike
 
 
 def few_units(unit: str | None) -> str:

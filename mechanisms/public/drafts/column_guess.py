@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from mechanisms.public.drafts.column_facts import (
     COMPACT,
     MAX_VALUES,
     NO_DIGITS,
     WORDS,
-    ColumnFacts,
     Look,
-    Numbers,
-    few_units,
 )
+from mechanisms.public.drafts.seen import ColumnFacts, Numbers
+from mechanisms.public.drafts.text_guess import FEW_IDS, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO, NO, YES
+from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
@@ -36,39 +35,23 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     gap_words,
-    misspelt,
     number_reading,
     said_thousands,
     share_of,
-    spelled_yes_or_no,
 )
 
 #: A column is of a kind where at least this share of its values can be read so.
 MOSTLY = 0.5
 #: The share of words in a column of numbers up to which a few of them are taken for gaps.
 FEW_WORDS = 0.2
+#: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
+FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 #: With fewer rows than this nothing is called constant.
 FEW_ROWS = 20
-#: Of a long list of texts so many are drafted, where each stands for that many rows in the mean.
-FREQUENT, ROWS_EACH = 50, 20
-#: A list is drafted where the texts on it stand in at least this share of the filled cells; else it is free text.
-LISTED = 0.75
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
 MANY_YEARS = 5
-#: An id by its name is left out where it has more distinct texts.
-FEW_IDS = 20
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
-#: Spellings of yes and of no that are each other's opposites.
-OPPOSITES = (*zip(YES[:8], NO[:8], strict=True), ("j", "n"), ("j", "nein"), ("ja", "n"), ("oui", "non"), ("si", "no"))
-OPPOSITES += (("sí", "no"), ("sim", "não"), ("sim", "nao"), ("da", "net"), ("tak", "nie"))
-FREE = (
-    "free text; where a list is wanted, and privacy.unit names the person: "
-    "{kind: categorical, values: discover, other: Other}"
-)
-LIST = "is there a public list? else values: discover"
-
-Guess = tuple[FieldDict | None, str]
 
 
 def guess_column(look: Look, index: int) -> Guess:
@@ -88,7 +71,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
     if not facts.filled:
         return _empty(facts)
     full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
-    values = look.distinct_texts(index) if full and facts.distinct <= 2 else []
+    values = [*look.sample(index)] if full and facts.distinct <= 2 else []
     if len(values) == 1 and look.told(index, {values[0]: facts.rows}):
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
@@ -97,7 +80,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
         guess = attempt(look, index, facts)
         if guess is not None:
             return guess
-    return _texts(look, index, facts)
+    return guess_texts(look, index, facts)
 
 
 def _empty(facts: ColumnFacts) -> Guess:
@@ -192,19 +175,40 @@ def _of_numbers(
 
 
 def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
-    if seen.wholes == seen.count and abs(low) <= 2**53 and abs(high) <= 2**53:
-        fields: FieldDict = {"kind": "integer", "min": int(low), "max": int(high)}
-        if high - low < 100:
-            return fields, "whole numbers, one code each; bounds are the least and the largest seen"
-        step = 10 ** int(math.log10(high - low) - 1)
-        fields |= {"min": int(low // step * step), "max": int(-(-high // step) * step), "bins": {"count": 32}}
-        return fields, "whole numbers in 32 bins; bounds are the least and the largest seen, rounded outwards"
+    """Bounds that a person would write, and bins that grow where few numbers are large."""
+    whole = seen.wholes == seen.count and abs(low) <= 2**53 and abs(high) <= 2**53
+    outwards = "bounds are the least and the largest seen, rounded outwards"
+    if whole and high - low < 100:
+        low, high = _round_ends(int(low), int(high))
+        return {"kind": "integer", "min": low, "max": high}, f"whole numbers, one code each; {outwards}"
+    kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
+    decimals = {} if whole else {"decimals": min(seen.decimals, 9)}
+    if edges := seen.growing_edges(low, high):
+        listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in edges if not whole or e == int(e)]
+        fields = {"min": listed[0], "max": listed[-1], "bins": {"edges": listed}}
+        return kind | fields | decimals, f"numbers in bins that grow, since few are large; {outwards}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
-    width = 10.0 ** math.floor(math.log10(high - low) - 1)
-    fields = {"kind": "float", "min": math.floor(low / width) * width, "max": math.ceil(high / width) * width}
-    fields |= {"bins": {"count": 20}, "decimals": min(seen.decimals, 9)}
-    return fields, "numbers in 20 bins; bounds are the least and the largest seen, rounded outwards"
+    power = math.floor(math.log10(high - low) - 1)
+    low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
+    count = 32 if whole else 20
+    ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
+    words = f"{'whole numbers' if whole else 'numbers'} in {count} bins; {outwards}"
+    return kind | ends | {"bins": {"count": count}} | decimals, words
+
+
+def _rounded(end: float, power: int, *, up: bool) -> float:
+    """A bound as a multiple of a power of ten, in as few digits: −122.5, not −122.50000000000001."""
+    width = Decimal(1).scaleb(power)
+    steps = (Decimal(repr(end)) / width).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR)
+    return float(steps * width)
+
+
+def _round_ends(low: int, high: int) -> tuple[int, int]:
+    """Multiples of five around many whole numbers; 1, and the last one of a clock, a calendar or two digits, stay."""
+    if high - low < FEW_CODES:
+        return low, high
+    return low if low == 1 else low // 5 * 5, high if high in LAST_ONES else -(-high // 5) * 5
 
 
 def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
@@ -263,7 +267,12 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if not many or not mostly or facts.longest > 9 or (facts.shortest < facts.longest and not named):
         return None
     fields = {"kind": "zip", "digits": facts.longest, "prefix": min(3, facts.longest)}
-    words = f"codes of {facts.longest} digits, measured by the first {min(3, facts.longest)}"
+    first = min(3, facts.longest)
+    words = f"codes of {facts.longest} digits, measured by the first {first}"
+    possible = len(look.begun(index, first)) * 10 ** (facts.longest - first)
+    if facts.distinct < MOSTLY * possible:
+        words += f"; the last digits are drawn, and about {percent(facts.distinct / possible)} of such codes occur: "
+        words += "where others would be wrong, list the public ones (kind: categorical)"
     odd = facts.filled - facts.digits
     doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
@@ -313,83 +322,3 @@ def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     fate = "none is read as 1234" if not reading.dots else "they are read as 1234"
     fate = "none is read" if either_way(reading, unread) == doubtful else fate
     return f"{doubt}; {doubtful:,} rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: {fate}"
-
-
-def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
-    """A flag, a list, the most frequent of a long list, or nothing."""
-    values = look.distinct_texts(index) if facts.distinct <= 2 * MAX_VALUES else []
-    if values and len(values) <= MAX_VALUES and spelled_yes_or_no(values):
-        guess = f"yes and no in {len(values)} spelling{'s' if len(values) > 1 else ''}"
-        return {"kind": "flag", "spellings": "common", **_own_words(look, index), "missing": facts.missing}, guess
-    if ID_NAME.search(look.source.names[index]) and facts.distinct > FEW_IDS:
-        return None, f"about {facts.distinct:,} distinct texts: an id, by its name"
-    texts = look.sample(index)
-    if of_name_column(look.source.names[index], texts):
-        return None, f"about {facts.distinct:,} distinct texts: names of persons, by its name"
-    if len(addresses(texts)) > MOSTLY * len(texts):
-        whose = "names, e-mail addresses, telephones or accounts of persons"
-        return None, f"about {facts.distinct:,} distinct texts: {whose}"
-    if names := may_be_names(look.source.names[index], texts):
-        many = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
-        return None, f"{many}; if they are none, list them, or values: discover, other: Other"
-    if not values or len(values) > MAX_VALUES:
-        return _long_list(look, index, facts)
-    counts = look.sample(index)
-    codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
-    gaps = sorted({*facts.gaps, *(v for v in values if v in codes)}) if len(values) > 1 else list(facts.gaps)
-    values = [v for v in values if v not in gaps]
-    doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
-    frequent = list(look.told(index, {v: counts[v] for v in values}))
-    rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
-    if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
-        return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
-    if len(values) == 1 and facts.empty and not gaps:
-        return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
-    spelled = misspelt({v: counts[v] for v in frequent})
-    doubt += f"; {spelled}" if spelled else ""
-    fields: FieldDict = {"kind": "categorical", "values": frequent}
-    if len(frequent) == len(values):
-        words = f"{len(values)} distinct texts; is the list complete?{doubt}"
-        return {**fields, "missing": gaps or facts.empty}, words
-    words = f"{len(values)} distinct texts; not listed, but other: {rare}; {LIST}{doubt}"
-    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words
-
-
-def _own_words(look: Look, index: int) -> FieldDict:
-    """The most frequent spelling with an opposite in the table, and that, as a release writes them; else any two."""
-    texts = [t.strip() for t in look.sample(index)]
-    each = list(enumerate(texts))
-    pairs = [(a, b, min(i, k), max(i, k)) for i, a in each for k, b in each if (a.lower(), b.lower()) in OPPOSITES]
-    if pairs:
-        yes, no, *_ = min(pairs, key=lambda p: (p[2], _capitals(p[0]) != _capitals(p[1]), p[3]))
-    else:
-        own, first = texts[0], texts[0].lower() in YES
-        word = next(p[first] for p in OPPOSITES if p[not first] == own.lower())
-        word = word.upper() if own.isupper() else word.capitalize() if own.istitle() else word
-        other = next((t for t in texts if t.lower() in (NO if first else YES)), word)
-        yes, no = (own, other) if first else (other, own)
-    return {side: [text] for side, text in (("true", yes), ("false", no)) if text not in {"yes", "no"}}
-
-
-def _capitals(text: str) -> tuple[bool, bool]:
-    return text.isupper(), text.istitle()
-
-
-def _long_list(look: Look, index: int, facts: ColumnFacts) -> Guess:
-    many = f"about {facts.distinct:,} distinct texts"
-    often = look.told(index, look.sample(index, most=FREQUENT))
-    if facts.filled < ROWS_EACH * facts.distinct or not often:
-        return None, f"{many}: an id, or {FREE}"
-    gaps = sorted({*facts.gaps, *gap_words(often, numbers=False)})
-    values = sorted(t for t in often if t not in gaps)
-    covered = percent(sum(often.values()) / facts.filled)
-    words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
-    spelled = misspelt({v: often[v] for v in values})
-    words += f"; {spelled}" if spelled else ""
-    return {"kind": "categorical", "values": values, "other": unused(values), "missing": gaps or facts.empty}, words
-
-
-def unused(values: Sequence[str]) -> str:
-    """A label for what is not listed."""
-    return next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in values)

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
-from mechanisms.public.drafts.column_guess import FEW_IDS, guess_column, unused
+from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
+from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     guess_derived,
@@ -20,6 +20,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_ordered,
     with_same_bins,
 )
+from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -87,8 +88,12 @@ def draft_schema(
         whole = replace(source, relation="whole")
         who = guess_unit(whole, engine) if unit == GUESS else None if unit == RECORD else unit
         every = ((look, index) for look in looks(whole, engine, who) for index in look.columns)
+        same = twins(whole, engine)
         for look, index in every:
             column = source.names[index]
+            if column in same and column not in trees:
+                left_out.append((column, f"the same as {same[column]!r} in all rows: one of the two is enough"))
+                continue
             tree = trees.get(column)
             guessed = guess_column(look, index) if tree is None else None
             fields, guess = guessed or _listed(look, index, trees[column])

@@ -154,6 +154,8 @@ def with_same_bins(drafted: Mapping[str, FieldDict], a: str, b: str) -> None:
     one, two = drafted[a], drafted[b]
     low, high = min(one["min"], two["min"]), max(one["max"], two["max"])
     bins = one.get("bins", two.get("bins"))
+    if bins and (edges := bins.get("edges") if isinstance(bins, dict) else None):
+        bins = {"edges": [low, *(e for e in edges if low < e < high), high]}
     for fields in (one, two):
         fields |= {"min": low, "max": high} | ({"bins": bins} if bins else {})
 

@@ -31,8 +31,7 @@ def code_values(column: Column) -> tuple[object, ...]:
 def codes_by_label(column: Column) -> dict[str, int]:
     """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
     code_of_label = {label: code for code, label in enumerate(column.labels)}
-    if column.kind == "flag":
-        code_of_label = dict.fromkeys(column.false, 0) | dict.fromkeys(column.true, 1)
+    code_of_label |= dict(column.spelled)
     if column.other is not None and column.other_code is not None:
         code_of_label.setdefault(column.other, column.other_code)
     if column.missing_code is not None:

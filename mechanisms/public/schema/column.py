@@ -42,6 +42,9 @@ class Column:
         codes: categorical: the values are the whole numbers 0 … codes − 1, instead of `values`.
         ordinal: categorical: the codes lie on a line.
         true, false: flag: the texts of either; the first of each is written.
+        spellings: categorical: further texts that stand for a value, and its code.
+        loose: texts: what is none of these is read but for capitals and spaces around it.
+        beginning: categorical: of what is none of these, so many characters count; 0: all.
         low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
         bins: ordered kinds: the discretization; None for one code per whole number.
         decimals: float: decimals of decoded values.
@@ -77,6 +80,9 @@ class Column:
     ordinal: bool = False
     true: tuple[str, ...] = ()
     false: tuple[str, ...] = ()
+    spellings: tuple[tuple[str, int], ...] = ()
+    loose: bool = False
+    beginning: int = 0
     low: float = 0
     high: float = 0
     bins: Bins | None = None
@@ -113,6 +119,13 @@ class Column:
     def texts(self) -> tuple[str, ...]:
         """Every text that stands for a value code of a categorical column or a flag, in the order of the codes."""
         return (*self.false, *self.true) if self.kind == "flag" else self.values
+
+    @property
+    def spelled(self) -> tuple[tuple[str, int], ...]:
+        """Every text that stands for a value code of a categorical column or a flag, and that code."""
+        if self.kind == "flag":
+            return (*((t, 0) for t in self.false), *((t, 1) for t in self.true))
+        return (*((t, code) for code, t in enumerate(self.values)), *self.spellings)
 
     @property
     def listed(self) -> bool:

@@ -22,7 +22,8 @@ from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.leaf_bins import scouting_column
 from mechanisms.public.schema.places import parse_places
-from mechanisms.public.schema.readings import parse_constant, parse_flag, parse_formats, parse_signs, parse_zip
+from mechanisms.public.schema.readings import parse_constant, parse_formats, parse_signs, parse_zip
+from mechanisms.public.schema.spellings import parse_flag, parse_spellings
 
 PLACES = ("coordinates", "geojson")
 SPECIAL = ("kind", "other", "missing", "outside", "discovered")
@@ -30,7 +31,7 @@ COMMON = (*SPECIAL, "hierarchy", "distances", *PLACES, "joint_bins", "one_way_on
 RANGE = ("min", "max", "bins", "fine", "bounds", "within")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
-    "categorical": ("values", "size", "ordinal"),
+    "categorical": ("values", "size", "ordinal", "spellings", "prefix"),
     "integer": (*RANGE, "strip", "decimal"),
     "float": (*RANGE, "decimals", "strip", "decimal"),
     "date": (*RANGE, "format", "formats"),
@@ -76,6 +77,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     given, discover = parse_discover(kind, given, where)
     parts = _parts(kind, given, where)
     texts = parts.get("values", ()) + parts.get("true", ()) + parts.get("false", ())
+    texts += tuple(text for text, _ in parts.get("spellings", ()))
     no_code = "" in texts or "codes" in parts
     missing = _missing(given.get("missing", not no_code), texts, where)
     other = None if given.get("other") is None else as_text(given["other"], "other", where)
@@ -115,13 +117,17 @@ def _categorical(given: Fields, where: str) -> FieldDict:
         fix = "values: [a, b, ...]; or size: n for the whole numbers 0 … n − 1"
         raise UserError("categorical needs either values or size", where=where, fix=fix)
     if values is None:
-        return parts | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
+        return (
+            parts
+            | parse_spellings(given, (), where)
+            | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
+        )
     texts = text_list(values, "values", where)
     if len(texts) > MAX_CODES:
         fix = f"at most {MAX_CODES:,}; other: takes the rest"
         raise UserError(f"values: {len(texts):,} of them", where=where, fix=fix)
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-    return parts | {"values": texts, "whole": whole}
+    return parts | {"values": texts, "whole": whole} | parse_spellings(given, texts, where)
 
 
 def _parts(kind: str, given: Fields, where: str) -> FieldDict:

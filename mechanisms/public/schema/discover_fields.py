@@ -137,7 +137,7 @@ def _check_fields(given: Fields, facts: tuple[str, ...], where: str) -> None:
     """Refuse fields that speak of codes which nobody knows yet, or that say what is to be discovered."""
     joint, others = _mapping(given.get("joint_bins")), [f for f in OF_CODES if given.get(f) is not None]
     if facts == ("values",):
-        others += [f for f in ("size", "ordinal", "joint_bins") if given.get(f)]
+        others += [f for f in ("size", "ordinal", "joint_bins", "spellings", "prefix") if given.get(f)]
         if given.get("outside", "other") != "other":
             fix = "outside: other, or leave it out: values that are not discovered go there"
             raise UserError(f"outside: {given['outside']} with values: {WORD}", where=where, fix=fix)

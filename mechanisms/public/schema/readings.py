@@ -1,4 +1,4 @@
-"""How the texts of a column are read: forms of dates, signs beside numbers, spellings, postal codes, gaps by kind."""
+"""How the texts of a column are read: forms of dates, signs beside numbers, postal codes, gaps by kind."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_lis
 
 #: The form of dates that has no strftime format: 2016-12-31, with or without a time behind it.
 ISO = "ISO"
-#: Spellings of yes and of no, in small letters: `spellings: common` of a flag reads them in any case.
-YES = ("yes", "y", "true", "t", "1", "1.0", "on", "ja", "j", "oui", "si", "sí", "sim", "da", "tak")
-NO = ("no", "n", "false", "f", "0", "0.0", "off", "nein", "non", "não", "nao", "nie", "net")
 #: What `gaps` may name: a kind, or several at once.
 GROUPS = {
     "numbers": ("integer", "float"),
@@ -77,45 +74,6 @@ def parse_signs(given: Fields, where: str) -> FieldDict:
             fix = 'what stands beside the digits, or parts thousands: strip: ["$", ","]'
             raise UserError(f"strip: {sign!r} may be part of a number", where=where, fix=fix)
     return {"strip": strip, "decimal": decimal}
-
-
-def parse_flag(given: Fields, true: tuple[str, ...], false: tuple[str, ...], where: str) -> FieldDict:
-    """The texts of either side of a flag; `spellings: common` adds the usual ones.
-
-    Args:
-        true, false: what stands for either where the column says nothing.
-
-    Raises:
-        UserError: another word than common; no list of texts.
-    """
-    spellings = given.get("spellings")
-    if spellings is None:
-        sides = (("true", true), ("false", false))
-        return {side: text_list(given.get(side, texts), side, where) for side, texts in sides}
-    if spellings != "common":
-        fix = 'spellings: common; or lists: "true": [yes, Y], "false": [no, N]'
-        raise UserError(f"spellings: got {spellings!r}", where=where, fix=fix)
-    own_true = text_list(given["true"], "true", where) if "true" in given else ()
-    own_false = text_list(given["false"], "false", where) if "false" in given else ()
-    return {"true": _spelled(own_true, YES, own_false), "false": _spelled(own_false, NO, own_true)}
-
-
-def _spelled(own: tuple[str, ...], common: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """The own texts, then the usual spellings in small, large and mixed letters, without those of the other side."""
-    every = [form for word in common for form in (word, word.capitalize(), word.upper())]
-    return tuple(dict.fromkeys([*own, *(w for w in every if w not in others)]))
-
-
-def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> FieldDict:
-    """The declaration that `parse_flag` reads back."""
-    if (column.true, column.false) == (true, false):
-        return {}
-    first = {"true": [column.true[0]], "false": [column.false[0]]}
-    short = {"spellings": "common"} | {s: f for s, f in first.items() if f[0] != {"true": "yes", "false": "no"}[s]}
-    again = parse_flag(short, true, false, "")
-    if (again["true"], again["false"]) == (column.true, column.false):
-        return short
-    return {"true": list(column.true), "false": list(column.false)}
 
 
 def parse_zip(given: Fields, where: str) -> FieldDict:
@@ -185,6 +143,8 @@ def with_gaps(fields: Mapping[Any, Any], gaps: Gaps) -> Mapping[Any, Any]:
     """A column's declaration with the gaps of its kind, but for texts that it lists as values."""
     texts = gaps.get(str(fields.get("kind")), ())
     values = [v for name in ("values", "true", "false", True, False) for v in _list(fields.get(name))]
+    spelled = fields.get("spellings")
+    values += [t for own in spelled.values() for t in _list(own)] if isinstance(spelled, Mapping) else []
     listed = {str(v) for v in (*values, fields.get("other"))}
     missing = fields.get("missing", not ("" in listed or "size" in fields))
     more = [t for t in texts if t not in listed]

@@ -26,7 +26,6 @@ from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
 from mechanisms.public.schema.readings import (
     constant_fields,
-    flag_fields,
     parse_gaps,
     reading_fields,
     with_gaps,
@@ -34,6 +33,7 @@ from mechanisms.public.schema.readings import (
 )
 from mechanisms.public.schema.schema_text import dump_yaml, schema_content
 from mechanisms.public.schema.sources import check_source, names_the_table
+from mechanisms.public.schema.spellings import flag_fields, spelling_fields
 
 TOP = ("name", "source", "confirmed_public", "gaps", "columns", "leave_out", *RULES)
 
@@ -261,6 +261,7 @@ def column_fields(column: Column) -> FieldDict:
         fields["size"] = column.codes
     elif column.kind == "categorical":
         fields["values"] = [int(v) for v in column.values] if column.whole else list(column.values)
+        fields |= spelling_fields(column)
     elif column.kind == "flag":
         fields |= flag_fields(column, TRUE, FALSE)
     if column.ordinal:

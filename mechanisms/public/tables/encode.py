@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.schema.bins import double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import exact_codes, loose_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source, literal
 
@@ -60,9 +61,10 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
                 values.append(f"CAST(coalesce({value}, {column.low}) AS DOUBLE) AS f{i}")
         else:
             inner.append(f"{source.text(index)} AS t{i}")
-            labels = _labels(column, typed=source.typed(index))
-            types.append(f"CREATE TEMP TYPE e{i} AS ENUM ({', '.join(map(literal, labels))})")
-            expression = _texts(column, f"t{i}", f"e{i}", labels)
+            exact = _Lookup.of(f"e{i}", _exact(column, typed=source.typed(index)))
+            loose = _Lookup.of(f"l{i}", folds) if (folds := loose_codes(column)) else None
+            types += [lookup.type_sql for lookup in (exact, loose) if lookup is not None]
+            expression = _texts(column, f"t{i}", exact, loose)
         outer.append(f"CAST({expression} AS UINTEGER) AS v{i}")
     outer += values
     for name, sql in (further or {}).items():
@@ -117,15 +119,15 @@ def moment_sql(source: Source, index: int, column: Column) -> str:
     return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
 
 
-def _labels(column: Column, *, typed: bool) -> list[str]:
-    """Texts by code: the values', other's label, and last every text that means missing."""
-    texts = list(column.texts)
+def _exact(column: Column, *, typed: bool) -> dict[str, int]:
+    """Text → code, as the table holds the text."""
+    codes = exact_codes(column)
     if typed:
         # Listed texts of one number (2, 2.0, 02) cannot be told apart in a typed column: one of them keeps the number.
-        whose = {_canonical(t): t for t in reversed(texts)} | {t: t for t in (*texts, *column.missing_texts)}
-        texts = [c if whose[c := _canonical(t)] == t else t for t in texts]
-    missing = [t for t in ("", *column.missing_texts) if column.missing and t not in column.texts]
-    return [*texts, *([] if column.other is None else [column.other]), *dict.fromkeys(missing)]
+        values = [t for t, _ in column.spelled]
+        whose = {_canonical(t): t for t in reversed(values)} | {t: t for t in (*values, *column.missing_texts)}
+        codes |= {c: codes[t] for t in values if whose[c := _canonical(t)] == t}
+    return codes
 
 
 def _canonical(text: str) -> str:
@@ -134,37 +136,47 @@ def _canonical(text: str) -> str:
     return text if found is None else f"{found[1]}{found[2]}{'.' + found[3] if found[3] else ''}"
 
 
-def _texts(column: Column, text: str, enum: str, labels: list[str]) -> str:
-    """Categorical values and flags: an enumeration's position, with all texts of missing folded into one code."""
+@dataclass(frozen=True)
+class _Lookup:
+    """Texts and their codes: an enumeration of the engine, whose positions are the codes as far as that goes.
 
-    def place(value: str) -> str:
-        """A text's code, as SQL."""
-        position = f"enum_code(TRY_CAST({value} AS {enum}))"
-        last = column.size - 1
-        if column.kind == "flag":
-            yes, rest = len(column.false), len(column.texts)
-            return (
-                f"CASE WHEN {position} < {yes} THEN 0 WHEN {position} < {rest} THEN 1 "
-                f"ELSE least({position} - {rest - 2}, {last}) END"
-            )
-        # Not least(): it passes over NULL, which must stay NULL for the next attempt.
-        folded = f"CASE WHEN {position} > {last} THEN {last} ELSE {position} END"
-        return folded if len(labels) > column.size else position
+    Attributes:
+        name: of the type; texts, codes: in the order of the positions.
+    """
 
-    listed = (
-        f"CASE WHEN TRY_CAST({text} AS {enum}) IS NOT NULL THEN {place(text)} END"
-        if column.kind == "flag"
-        else place(text)
-    )
-    attempts = [listed]
-    if any(WHOLE.fullmatch(t) for t in column.texts) and column.kind == "categorical":
+    name: str
+    texts: tuple[str, ...]
+    codes: tuple[int, ...]
+
+    @staticmethod
+    def of(name: str, codes: Mapping[str, int]) -> _Lookup:
+        first = {code: text for text, code in reversed([*codes.items()])}
+        order = [*(first[c] for c in sorted(first)), *(t for t, c in codes.items() if first[c] != t)]
+        return _Lookup(name, tuple(order), tuple(codes[t] for t in order))
+
+    @property
+    def type_sql(self) -> str:
+        """The statement that defines the enumeration."""
+        return f"CREATE TEMP TYPE {self.name} AS ENUM ({', '.join(map(literal, self.texts))})"
+
+    def place(self, text: str) -> str:
+        """SQL for the code of a text; NULL where it is none of them."""
+        position = f"enum_code(TRY_CAST({text} AS {self.name}))"
+        return (
+            position if self.codes == tuple(range(len(self.codes))) else f"{list(self.codes)}[{position}::INTEGER + 1]"
+        )
+
+
+def _texts(column: Column, text: str, exact: _Lookup, loose: _Lookup | None) -> str:
+    """Categorical values and flags: the code of the first attempt that finds the text, as of `spellings.reader`."""
+    attempts = [exact.place(text)]
+    if any(WHOLE.fullmatch(t) for t, _ in column.spelled) and column.kind == "categorical":
         # 2.0 is the listed 2: other tools write whole numbers so beside gaps.
-        attempts.append(place(f"regexp_replace({text}, '\\.0+$', '')"))
-    if {t.lower() for t in column.texts} == {"true", "false"} and column.kind == "categorical":
-        attempts += [place(f"lower({text})"), place(f"upper({text})"), place(f"upper({text}[1]) || lower({text}[2:])")]
-    if column.kind == "flag":
-        bare = f"trim({text})"
-        attempts.append(f"CASE WHEN TRY_CAST({bare} AS {enum}) IS NOT NULL THEN {place(bare)} END")
+        attempts.append(exact.place(f"regexp_replace({text}, '\\.0+$', '')"))
+    bare = f"trim({text})"
+    for begun in (bare, f"left({bare}, {column.beginning})") if column.beginning else (bare,):
+        attempts += [exact.place(begun)] if loose or column.beginning or column.kind == "flag" else []
+        attempts += [loose.place(f"lower({begun})")] if loose else []
     places = {"other": column.other_code, "missing": column.missing_code}
     elsewhere = places.get(column.outside) or 0  # the first code where there is no other place
     last = str(elsewhere + column.size * OUTSIDE)

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
-from mechanisms.public.schema.readings import NO, YES
+from mechanisms.public.schema.spellings import NO, YES
 
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")

@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from mechanisms.public.schema.readings import ISO, NO, YES
+from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import NO, YES
 
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
-NO_VALUE = re.compile(r"(?i:unknown|not known|none|missing)|([0-9])\1{5,}")
+_NO_WORDS = "unknown|not known|none|missing|unbekannt|keine angabe|k\\. ?a\\.|inconnue?|desconocido"
+NO_VALUE = re.compile(rf"(?i:{_NO_WORDS})|([0-9])\1{{5,}}")
+#: What boxes are ticked with.
+CROSSES = ("x", "✓", "✔")
 #: Words that forms write for 0.
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 #: A share of the rows that takes nothing from what all others say.

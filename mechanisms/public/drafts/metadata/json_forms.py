@@ -1,0 +1,131 @@
+"""Metadata in JSON: of the Synthetic Data Vault (SDV, a single table, V1), and Frictionless table schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mechanisms.public.drafts.metadata.described import Described, Metadata, named
+from mechanisms.public.errors import UserError
+from mechanisms.public.plain_files import json_mapping
+
+#: Kinds of SDV → ours; all others name or describe persons, or are free texts.
+SDV_KINDS = {"categorical": "categorical", "boolean": "flag", "numerical": "float", "datetime": "datetime"}
+#: Kinds of places, which are lists where they are said to be no personal data.
+SDV_PLACES = ("country_code", "administrative_unit", "state", "state_abbr", "city", "postcode")
+TABLE_KINDS = {"string": "categorical", "integer": "integer", "number": "float", "boolean": "flag", "date": "date"}
+TABLE_KINDS |= {"datetime": "datetime", "year": "integer"}
+#: What a table schema says of a field, and what this uses of it.
+CONSTRAINTS = {"required", "unique", "minimum", "maximum", "enum"}
+OF_FIELD = {"name", "type", "format", "title", "description", "constraints", "missingValues", "categories"}
+OF_FIELD |= {"categoriesOrdered", "trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber"}
+ADDRESSES = {"email", "uri", "uuid", "binary"}
+
+
+def of_json(text: str, name: str, where: str) -> Metadata:
+    """What a file of either form says.
+
+    Raises:
+        UserError: it is of neither form; several tables. ValueError: no JSON mapping.
+    """
+    content: Any = json_mapping(text)
+    if "METADATA_SPEC_VERSION" in content:
+        return _sdv(content, name, where)
+    if "resources" in content:
+        name, content = _only({str(r.get("name", name)): r.get("schema") for r in content["resources"]}, where)
+    if isinstance(content, Mapping) and isinstance(content.get("fields"), list):
+        return _frictionless(content, name)
+    fix = "SDV's metadata, a Frictionless table schema, or a data package that holds one; or a table: CSV, Parquet"
+    raise UserError("JSON of a form that is not known", where=where, fix=fix)
+
+
+def _only(tables: Mapping[str, Any], where: str) -> tuple[str, Any]:
+    """The one table.
+
+    Raises:
+        UserError: there are several, or there is none.
+    """
+    if len(tables) != 1:
+        problem = f"it describes {len(tables)} tables: {', '.join(map(repr, tables))}"
+        raise UserError(problem, where=where, fix="a file that describes one table: a schema is of one")
+    return next(iter(tables.items()))
+
+
+def _sdv(content: Mapping[str, Any], name: str, where: str) -> Metadata:
+    if "tables" in content:
+        name, content = _only(content["tables"], where)
+    keys = {content.get("primary_key"), *(content.get("alternate_keys") or ())} - {None}
+    person = content.get("sequence_key")
+    known = [_sdv_column(n, c, keys, person) for n, c in content["columns"].items()]
+    used = {"columns", "primary_key", "alternate_keys", "sequence_key", "METADATA_SPEC_VERSION"}
+    return Metadata("metadata of SDV", name, known, unused=[k for k in content if k not in used])
+
+
+def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: object) -> Described:
+    sdtype = str(given.get("sdtype"))
+    if name == person:
+        return Described(name, said=[f"sequence_key: does it name persons? privacy.unit={name}"])
+    if name in keys or sdtype == "id":
+        return Described(name, said=["an id"])
+    kind = SDV_KINDS.get(sdtype, "categorical" if sdtype in SDV_PLACES and given.get("pii") is False else "")
+    if not kind or given.get("pii") is True:
+        return Described(name, said=[f"sdtype {sdtype}: persons or free text"])
+    known = Described(name, kind, said=[f"sdtype {sdtype}"])
+    order = given.get("order")
+    if kind == "categorical" and isinstance(order, list) and order:
+        known.values, known.more = order, {"ordinal": True}
+    number, form = str(given.get("computer_representation", "Float")), str(given.get("datetime_format") or "")
+    if kind == "float" and "Int" in number:
+        known.kind = "integer"
+        if number.endswith("Int8"):
+            known.more = {"within": [0, 255] if number.startswith("U") else [-128, 127]}
+    if kind == "flag":
+        known.more = {"spellings": "common"}
+    if kind == "datetime":
+        known.kind = "datetime" if not form or any(h in form for h in ("%H", "%I", "%X", "%c")) else "date"
+        known.more = {"format": form} if form and form != "%Y-%m-%d" else {}
+    return known
+
+
+def _frictionless(content: Mapping[str, Any], name: str) -> Metadata:
+    keys = content.get("primaryKey") or []
+    keys = {keys} if isinstance(keys, str) else {*keys}
+    gaps = [g for g in content.get("missingValues", [""]) if g]
+    unused = [k for k in content if k not in {"fields", "primaryKey", "missingValues", "$schema", "name", "title"}]
+    known = []
+    for given in content["fields"]:
+        known.append(_field(given, keys, gaps))
+        own = [f"{given.get('name')}: {k}" for k in given if k not in OF_FIELD]
+        unused += [*own, *(f"{given.get('name')}: {k}" for k in given.get("constraints") or () if k not in CONSTRAINTS)]
+    return Metadata("a Frictionless table schema", name, known, unused=unused)
+
+
+def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Described:
+    name, kind, form = str(given.get("name")), str(given.get("type", "string")), str(given.get("format", "default"))
+    rules = given.get("constraints") or {}
+    if name in keys or rules.get("unique") is True:
+        return Described(name, said=["a key: no two rows share it"])
+    if kind not in TABLE_KINDS or form in ADDRESSES:
+        return Described(name, said=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
+    known = Described(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
+    values = rules.get("enum") or given.get("categories") or ()
+    codes = {
+        v["value"] if isinstance(v, Mapping) else v: v.get("label") if isinstance(v, Mapping) else v for v in values
+    }
+    if codes and known.kind in {"categorical", "integer"}:
+        known.kind, known.values = "categorical", [*codes]
+        known.said += [words for words in [named(codes)] if words]
+        known.more = {"ordinal": True} if given.get("categoriesOrdered") else {}
+    elif known.kind == "flag":
+        sides = ("true", given.get("trueValues")), ("false", given.get("falseValues"))
+        known.more = {side: texts for side, texts in sides if texts}
+    elif known.kind != "categorical":
+        known.low, known.high = rules.get("minimum"), rules.get("maximum")
+    if known.kind == "float":
+        known.more = {"decimal": given["decimalChar"]} if given.get("decimalChar", ".") != "." else {}
+        known.more |= {"strip": [given["groupChar"]]} if given.get("groupChar") else {}
+    if known.kind in {"date", "datetime"} and form not in {"default", "any"}:
+        known.more = {"format": form}
+    own = [g["value"] if isinstance(g, Mapping) else g for g in given.get("missingValues", gaps)]
+    known.missing = False if rules.get("required") is True else [str(g) for g in own if g not in ("", *codes)] or True
+    return known

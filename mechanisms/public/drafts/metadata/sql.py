@@ -1,0 +1,127 @@
+"""A table's own types and constraints, from the text of CREATE TABLE; nothing is executed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from mechanisms.public.drafts.metadata.described import Described, Metadata
+from mechanisms.public.errors import UserError
+
+#: Types → kinds; all others are left out.
+KINDS = dict.fromkeys(("TINYINT", "UTINYINT", "SMALLINT", "MEDIUMINT", "INT", "UINT", "BIGINT", "UBIGINT"), "integer")
+KINDS |= dict.fromkeys(("DECIMAL", "FLOAT", "DOUBLE", "MONEY", "SMALLMONEY"), "float")
+KINDS |= dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "ENUM", "USERDEFINED"), "categorical")
+KINDS |= dict.fromkeys(("BOOLEAN", "BIT"), "flag") | {"DATE": "date"}
+KINDS |= dict.fromkeys(("TIMESTAMP", "DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMPNTZ"), "datetime")
+#: Whose SQL it may be, in the order of the attempts.
+DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle")
+KEYS = [getattr(exp, f"{k}ColumnConstraint") for k in ("PrimaryKey", "Unique", "GeneratedAsIdentity", "AutoIncrement")]
+#: Comparisons whose left side is the smaller one, and the others.
+BELOW, ABOVE = (exp.LTE, exp.LT), (exp.GTE, exp.GT)
+
+
+def of_sql(text: str, name: str, where: str) -> Metadata:
+    """What the one CREATE TABLE in a text says: types, NOT NULL, keys, lists, ranges and orders of CHECK, ENUM.
+
+    Raises:
+        UserError: no SQL that can be read; several tables.
+    """
+    created = [s for s in _statements(text) if isinstance(s, exp.Create)]
+    tables = [s for s in created if s.kind == "TABLE" and isinstance(s.this, exp.Schema)]
+    if len(tables) != 1:
+        problem = f"{len(tables) or 'no'} CREATE TABLE with columns that can be read as {', '.join(DIALECTS)}"
+        raise UserError(problem, where=where, fix="a file with the one of the table")
+    types = {s.this.name: s.expression for s in created if s.kind == "TYPE"}
+    parts = tables[0].this.expressions
+    known = {p.name: _column(p, types) for p in parts if isinstance(p, exp.ColumnDef)}
+    for key in [k for p in parts for k in p.find_all(exp.PrimaryKey, exp.UniqueColumnConstraint)]:
+        ids = [i.name for i in key.find_all(exp.Identifier)]
+        if len(ids) == 1 and ids[0] in known:
+            known[ids[0]].left_out("a key: no two rows share it")
+    ordered, unused = [], [p.sql() for p in parts if isinstance(p, exp.ForeignKey)]
+    for rule in (r for check in tables[0].find_all(exp.CheckColumnConstraint) for r in _conjuncts(check.this)):
+        names = [c.name for c in rule.find_all(exp.Column)]
+        if len(names) == 2 and isinstance(rule, BELOW + ABOVE) and not rule.find(exp.Literal):
+            ordered.append((names[0], names[1]) if isinstance(rule, BELOW) else (names[1], names[0]))
+        elif len(names) != 1 or names[0] not in known or not _takes(known[names[0]], rule):
+            unused.append(f"CHECK ({rule.sql()})")
+    unused += [f"{p.name}: {c.sql()}" for p in parts for c in p.find_all(exp.DefaultColumnConstraint)]
+    return Metadata("a SQL table's declaration", tables[0].this.this.name or name, [*known.values()], ordered, unused)
+
+
+def _statements(text: str) -> list[Any]:
+    """Of the first dialect that reads a CREATE in the text."""
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it says on a terminal what it cannot read
+    for dialect in DIALECTS:
+        try:
+            statements = [*sqlglot.parse(text, read=dialect)]
+        except (sqlglot.errors.SqlglotError, RecursionError):
+            statements = []  # another dialect may read it
+        if any(isinstance(s, exp.Create) for s in statements):
+            return statements
+    return []
+
+
+def _column(part: Any, types: dict[str, Any]) -> Described:
+    """By its type and its own constraints."""
+    said, kind = [part.kind.sql() if part.kind else "no type"], part.kind.this.name if part.kind else ""
+    known = Described(part.name, KINDS.get(kind, ""), said=said)
+    if part.find(*KEYS):
+        known.left_out("a key: no two rows share it")
+    elif refers := part.find(exp.Reference):
+        known.left_out(f"{refers.sql()}: does it name persons? privacy.unit={part.name}")
+    elif part.find(exp.ComputedColumnConstraint):
+        known.said.append("computed by the database: derive it")
+    if not known.kind:
+        return known
+    declared = types.get(part.kind.args.get("kind") and part.kind.args["kind"].name, part.kind)
+    known.values = [v.this for v in declared.find_all(exp.Literal)] if declared.this.name == "ENUM" else ()
+    sizes = [int(p.name) for p in part.kind.find_all(exp.DataTypeParam) if p.name.isdecimal()]
+    known.kind = "flag" if (kind, sizes) == ("TINYINT", [1]) else known.kind
+    known.more = {"decimals": sizes[1]} if known.kind == "float" and len(sizes) == 2 else {}
+    known.more |= {"spellings": "common"} if known.kind == "flag" else {}
+    null = part.find(exp.NotNullColumnConstraint)
+    known.missing = null is None or bool(null.args.get("allow_null"))
+    return known
+
+
+def _conjuncts(rule: Any) -> Iterator[Any]:
+    rule = rule.unnest()
+    sides = (rule.left, rule.right) if isinstance(rule, exp.And) else ()
+    yield from (part for side in sides for part in _conjuncts(side))
+    yield from () if sides else (rule,)
+
+
+def _takes(column: Described, rule: Any) -> bool:
+    """Whether a condition on the column alone is a list or a range, which the column has then."""
+    if isinstance(rule, exp.In) or (isinstance(rule, exp.EQ) and rule.find(exp.Any)):
+        texts = [v.name for v in rule.find_all(exp.Literal, exp.National) if not v.find_ancestor(exp.DataTypeParam)]
+        if texts and column.kind in {"categorical", "integer"}:
+            column.kind, column.values, column.more = "categorical", texts, {}
+        return bool(texts) and column.kind == "categorical"
+    ends = [rule.args.get(k) for k in ("low", "high", "expression")]
+    if column.kind not in {"integer", "float"} or not isinstance(rule, (exp.Between, *BELOW, *ABOVE)):
+        return False
+    try:
+        bounds = [(int if column.kind == "integer" else float)(_signed(e)) for e in ends if e is not None]
+    except ValueError:
+        return False
+    if not isinstance(rule.this.unnest(), exp.Column):
+        return False
+    step = 1 if column.kind == "integer" and isinstance(rule, exp.LT | exp.GT) else 0
+    if isinstance(rule, (exp.Between, *ABOVE)):
+        column.low = bounds[0] + step
+    if isinstance(rule, (exp.Between, *BELOW)):
+        column.high = bounds[-1] - step
+    return True
+
+
+def _signed(value: Any) -> str:
+    """The text of a number, with its sign."""
+    value = value.unnest()
+    return f"-{value.this.name}" if isinstance(value, exp.Neg) else str(value.name)

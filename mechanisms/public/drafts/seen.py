@@ -1,0 +1,130 @@
+"""What was seen of a column: its numbers, its days and times, and what its cells look like. NOT private."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+#: A number is taken for a gap where it stands at least so often, apart from all others.
+OFTEN = 3
+#: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
+#: edge of growing ones.
+SKEWED, FEW_BELOW = 0.8, 0.05
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a column, as one reading sees them.
+
+    Attributes:
+        count, wholes: cells that are numbers, and whole numbers.
+        low, high: the least and the largest one, but for codes of gaps.
+        decimals: the most decimals.
+        codes: numbers that often stand for gaps → how often each occurs.
+        steps: numbers above 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that they reach: its rank (of
+            1 it is 0, of 10 it is 3) → how many.
+    """
+
+    count: int
+    wholes: int
+    low: float | None
+    high: float | None
+    decimals: int
+    codes: dict[float, int] = field(default_factory=dict)
+    steps: Mapping[int, int] = field(default_factory=dict)
+
+    def gap_codes(self) -> tuple[float, ...]:
+        """Codes of gaps that occur often, and lie apart from all other numbers."""
+        return gap_codes(self.codes, self.low, self.high)
+
+    def bounds(self) -> tuple[float, float] | None:
+        """The least and the largest number that is no gap."""
+        values = [x for x in (self.low, self.high) if x is not None]
+        values += [c for c in self.codes if c not in self.gap_codes()]
+        return (min(values), max(values)) if values else None
+
+    def growing_edges(self, low: float, high: float) -> list[float]:
+        """Edges at 0 and 1, 2, 5, 10, … to `high` or further; none where numbers fill their range, or lie below 0."""
+        ranks, whole = sorted(self.steps), sum(self.steps.values())
+        if low < 0 or not ranks or sum(n for k, n in self.steps.items() if k < ranks[-1] - 2) < SKEWED * whole:
+            return []
+        below = dict(zip(ranks, itertools.accumulate(self.steps[k] for k in ranks), strict=True))
+        first = next(k for k in ranks if below[k] > FEW_BELOW * whole)
+        last = next(k for k in itertools.count(ranks[-1]) if step(k) >= high)
+        return [0.0, *(step(k) for k in range(first, last + 1))]
+
+
+def step(rank: int) -> float:
+    """1, 2, 5, 10, … by rank; 0.5 before 1."""
+    return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
+
+
+def gap_codes(codes: Mapping[float, int], low: float | None, high: float | None) -> tuple[float, ...]:
+    """Those of the codes that occur often, and lie beyond all other numbers, which go from `low` to `high`."""
+    if low is None or high is None:
+        return ()
+    apart = {c: n for c, n in codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
+    answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
+    return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The days and times of a column, as some forms read them.
+
+    Attributes:
+        read: cells that the first form reads, the first two, and so on.
+        low, high: the first and the last day that is no gap; None: there is none.
+        days: whether all are whole days.
+        gaps: days that stand for none: they occur often, and lie half the range of the others away from them.
+    """
+
+    read: list[int]
+    low: date | None
+    high: date | None
+    days: bool
+    gaps: frozenset[date]
+
+    @staticmethod
+    def of(read: list[int], low: date | None, high: date | None, days: bool, often: Mapping[date, int]) -> Moments:
+        """From the first and the last day but for those in `often`, which may stand for none."""
+        gaps = set()
+        if low is not None and high is not None:
+            apart = {d for d in often if 2 * max(low - d, d - high) >= max(high - low, timedelta(1))}
+            gaps = {d for d in apart if often[d] >= OFTEN}
+        every = [d for d in (low, high, *often) if d is not None and d not in gaps]
+        return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps))
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What one scan saw of a column.
+
+    Attributes:
+        rows, filled: cells, and cells with a value.
+        gaps: listed texts of missing values that occur.
+        empty: whether empty cells occur.
+        distinct: about how many distinct values.
+        padded, dated: cells that are numbers with leading zeros, or begin like dates.
+        shortest, longest: characters of values that are digits alone; `digits` is how many of these there are.
+        plain: its numbers, read as they are.
+    """
+
+    rows: int
+    filled: int
+    gaps: tuple[str, ...]
+    empty: bool
+    distinct: int
+    padded: int
+    dated: int
+    digits: int
+    shortest: int
+    longest: int
+    plain: Numbers
+
+    @property
+    def missing(self) -> list[str] | bool:
+        """What the column's `missing` says, if nothing else means so."""
+        return list(self.gaps) if self.gaps else self.empty

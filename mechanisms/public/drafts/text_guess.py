@@ -1,0 +1,238 @@
+"""The declaration that the texts of a column suggest: a flag, a list with its spellings, codes, none. NOT private.
+
+No text is listed or quoted that fewer than FEWEST_UNITS units hold: no value, no spelling, no beginning of a code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few_units
+from mechanisms.public.drafts.seen import ColumnFacts
+from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.spellings import NO, YES, folded
+from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
+from mechanisms.public.tables.text_forms import (
+    CODES_OF_GAPS,
+    CROSSES,
+    ID_NAME,
+    POSTAL_NAME,
+    gap_words,
+    misspelt,
+    share_of,
+    spelled_yes_or_no,
+)
+
+#: Of a long list so many texts are drafted, where they stand in most cells; else as many as are listed at all, where
+#: these do, or where each text stands for that many rows in the mean.
+FREQUENT, ROWS_EACH = 50, 20
+#: A list is drafted where the texts on it stand in at least this share of the filled cells; else it is free text.
+LISTED = 0.75
+#: An id by its name is left out where it has more distinct texts.
+FEW_IDS = 20
+#: Columns are yes and no where at least this share of the cells is, in so many words.
+ANSWERS, ANSWER_WORDS = 0.9, 3
+#: Codes of diagnoses (ICD), and the share of the texts that are; they begin with so many letters, ids with few.
+DIAGNOSIS, CODED, CHAPTERS = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4}|[0-9A-Z]{0,2})"), 0.95, 3
+#: Postal codes with letters.
+POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
+#: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
+FEW_CODES, BEGINNINGS = 100, (3, 1)
+#: Spellings of yes and of no that are each other's opposites.
+OPPOSITES = (*zip(YES[:8], NO[:8], strict=True), ("j", "n"), ("j", "nein"), ("ja", "n"), ("oui", "non"), ("si", "no"))
+OPPOSITES += (("sí", "no"), ("sim", "não"), ("sim", "nao"), ("da", "net"), ("tak", "nie"))
+OPPOSITES += (("wahr", "falsch"), ("vrai", "faux"), ("j", "no"), ("y", "nein"))
+FREE = (
+    "free text; where a list is wanted, and privacy.unit names the person: "
+    "{kind: categorical, values: discover, other: Other}"
+)
+LIST = "is there a public list? else values: discover"
+
+Guess = tuple[FieldDict | None, str]
+
+
+def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
+    """A flag, a list, the most frequent of a long list, codes by their beginning, or nothing."""
+    texts, name = look.sample(index), look.source.names[index]
+    if flag := _flag(look, index, facts, texts):
+        return flag
+    many = f"about {facts.distinct:,} distinct texts"
+    if ID_NAME.search(name) and facts.distinct > FEW_IDS:
+        return None, f"{many}: an id, by its name"
+    if of_name_column(name, texts):
+        return None, f"{many}: names of persons, by its name"
+    if len(addresses(texts)) > 0.5 * len(texts):
+        return None, f"{many}: names, e-mail addresses, telephones or accounts of persons"
+    if names := may_be_names(name, texts):
+        said = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
+        return None, f"{said}; if they are none, list them, or values: discover, other: Other"
+    if codes := _codes(look, index, facts, texts):
+        return codes
+    spelled = _spelled(texts, look.told(index, texts))
+    if len(texts) == SAMPLED or len(spelled) > MAX_VALUES:
+        return _long_list(look, index, facts, spelled)
+    return _list(look, index, facts, spelled)
+
+
+def _spelled(texts: Mapping[str, int], told: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """One spelling of each text → all that differ from it in capitals and spaces, with their rows.
+
+    It is one that may be told, where there is one; then without spaces around it; then the most frequent one.
+    """
+    alike: dict[str, dict[str, int]] = {}
+    for text, n in texts.items():
+        alike.setdefault(folded(text), {})[text] = n
+    return {max(own, key=lambda t: (t in told, t == t.strip(), own[t])): own for own in alike.values()}
+
+
+def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapping[str, int]]) -> Guess:
+    """All texts but rare ones."""
+    counts = {text: sum(own.values()) for text, own in spelled.items()}
+    codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
+    gaps = sorted({*facts.gaps, *(v for v in counts if v in codes)}) if len(counts) > 1 else list(facts.gaps)
+    values = sorted(v for v in counts if v not in gaps)
+    doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
+    told = look.told(index, {v: spelled[v][v] for v in values})
+    frequent = [v for v in values if v in told]
+    rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
+    rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
+    if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
+        return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
+    missing = gaps or facts.empty
+    if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
+        return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
+    fields, said = _with_spellings(frequent, spelled)
+    doubt += said
+    words = f"{len(values)} distinct texts; "
+    if len(frequent) == len(values):
+        return {**fields, "missing": missing}, f"{words}is the list complete?{doubt}"
+    words += f"not listed, but other: {rare}; {LIST}{doubt}"
+    return {**fields, "other": unused(list(counts)), "missing": missing}, words
+
+
+def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, int]]) -> tuple[FieldDict, str]:
+    """The list, with the spellings that nearly all who look would join, and what may be one too, in words."""
+    counts = {v: sum(spelled[v].values()) for v in values}
+    words, own, said = _letters(counts), sum(len(spelled[v]) for v in values), ""
+    fields: FieldDict = {"kind": "categorical", "values": [v for v in values if v not in words.values()]}
+    if words:
+        fields["spellings"] = {letter: [word] for letter, word in words.items()}
+        said = "; letters are joined with the words that begin with them: are they the same?"
+    if own > len(values):
+        fields.setdefault("spellings", "common")
+        said += f"; {own} spellings in the table: capitals and spaces around do not count"
+    wrong = misspelt({v: counts[v] for v in values})
+    return fields, said + (f"; {wrong}" if wrong else "")
+
+
+def _letters(counts: Mapping[str, int]) -> dict[str, str]:
+    """Letter → the word that it begins, where two letters or more stand beside words, and each begins one alone."""
+    letters = [t for t in counts if len(t) == 1 and t.isalpha()]
+    words = {
+        letter: [t for t in counts if len(t) > 2 and t.isalpha() and folded(t).startswith(folded(letter))]
+        for letter in letters
+    }
+    sure = len(letters) > 1 and all(len(own) == 1 for own in words.values())
+    return {letter: own[0] for letter, own in words.items()} if sure else {}
+
+
+def _flag(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) -> Guess | None:
+    """Yes and no in any spelling, with crosses and a few words for neither."""
+    answers = {t: n for t, n in texts.items() if folded(t) in {*YES, *NO}}
+    odd = {t: n for t, n in texts.items() if t not in answers}
+    if not answers or len(texts) == SAMPLED or not spelled_yes_or_no(list(answers)):
+        return None
+    told = look.told(index, odd)
+    gaps = gap_words(told, numbers=False)
+    crosses = [t for t in told if folded(t) in CROSSES]
+    rest = [t for t in odd if t not in {*gaps, *crosses}]
+    sides = {folded(t) in YES for t in answers}
+    several = len({folded(t) for t in answers}) >= ANSWER_WORDS or not set(told) & set(rest)
+    if odd and (share_of(texts, answers.__contains__) < ANSWERS or len(sides) < 2 or not several):
+        return None
+    own = _own_words(list(answers))
+    true = list(dict.fromkeys([*own.get("true", ["yes"]), *(folded(t) for t in crosses)]))
+    own |= {"true": true} if crosses else {}
+    fields: FieldDict = {"kind": "flag", "spellings": "common", **own}
+    words = f"yes and no in {len(answers)} spelling{'s' if len(answers) > 1 else ''}"
+    words += f"; {_few(crosses)} taken for yes: is it?" if crosses else ""
+    words += f"; do {_few(gaps)} mean a gap?" if gaps else ""
+    if rest:
+        shown = [t for t in rest if t in told][:3]
+        words += f"; {sum(odd[t] for t in rest):,} cells are neither{f', such as {_few(shown)}' if shown else ''}"
+        words += ": they become missing"
+    missing = sorted({*facts.gaps, *gaps}) or facts.empty or bool(rest)
+    return {**fields, "missing": missing}, words
+
+
+def _few(texts: Iterable[str]) -> str:
+    return ", ".join(map(repr, texts))
+
+
+def _own_words(answers: Sequence[str]) -> FieldDict:
+    """The most frequent spelling with an opposite in the table, and that, as a release writes them; else any two."""
+    texts = [t.strip() for t in answers]
+    each = list(enumerate(texts))
+    pairs = [(a, b, min(i, k), max(i, k)) for i, a in each for k, b in each if (a.lower(), b.lower()) in OPPOSITES]
+    if pairs:
+        yes, no, *_ = min(pairs, key=lambda p: (p[2], _capitals(p[0]) != _capitals(p[1]), p[3]))
+    else:
+        own, first = texts[0], texts[0].lower() in YES
+        word = next(p[first] for p in OPPOSITES if p[not first] == own.lower())
+        word = word.upper() if own.isupper() else word.capitalize() if own.istitle() else word
+        other = next((t for t in texts if t.lower() in (NO if first else YES)), word)
+        yes, no = (own, other) if first else (other, own)
+    return {side: [text] for side, text in (("true", yes), ("false", no)) if text not in {"yes", "no"}}
+
+
+def _capitals(text: str) -> tuple[bool, bool]:
+    return text.isupper(), text.istitle()
+
+
+def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) -> Guess | None:
+    """Codes such as I21.4 or K1A 0B1, too many to list, by as many first characters as leave few of them out."""
+    postal = bool(POSTAL_NAME.search(look.source.names[index]))
+    fits = {t: n for t, n in texts.items() if (POSTCODE if postal else DIAGNOSIS).fullmatch(t.strip())}
+    if sum(fits.values()) < CODED * sum(texts.values()) or not FEW_CODES < facts.distinct <= 0.5 * facts.filled:
+        return None
+    if not postal and len({t.strip()[:1] for t in fits}) < CHAPTERS:
+        return None
+    for length in BEGINNINGS:
+        begun = look.begun(index, length)
+        covered = sum(begun.values()) / facts.filled
+        if covered < LISTED:
+            continue
+        values = sorted(begun)
+        fields: FieldDict = {"kind": "categorical", "prefix": length, "values": values, "other": unused(values)}
+        above = sorted({v[:1] for v in values})
+        if 1 < len(above) < len(values):
+            fields["hierarchy"] = {c: [v for v in values if v[:1] == c] for c in above}
+        words = f"about {facts.distinct:,} codes, by their first {length} characters: the {len(values)} beginnings that"
+        words += f" enough rows hold ({percent(covered)} of the filled cells); {LIST}"
+        return {**fields, "missing": facts.missing}, words
+    return None
+
+
+def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapping[str, int]]) -> Guess:
+    """The most frequent texts: as many as make up most of the cells, or a few that each have many rows."""
+    many = f"about {facts.distinct:,} distinct texts"
+    told = look.told(index, {v: own[v] for v, own in [*spelled.items()][:MAX_VALUES]})
+    each = {v: sum(spelled[v].values()) for v in told}
+    few = [*told][:FREQUENT]
+    often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*told]
+    enough = sum(each[v] for v in often) >= LISTED * facts.filled
+    if not told or (facts.filled < ROWS_EACH * facts.distinct and not enough):
+        return None, f"{many}: an id, or {FREE}"
+    gaps = sorted({*facts.gaps, *gap_words({t: told[t] for t in often}, numbers=False)})
+    values = sorted(t for t in often if t not in gaps)
+    covered = percent(sum(each[v] for v in often) / facts.filled)
+    words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
+    fields, said = _with_spellings(values, spelled)
+    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + said
+
+
+def unused(values: Sequence[str]) -> str:
+    """A label for what is not listed."""
+    return next(t for t in ("Other", "Other value", "Other value (not listed)") if t not in values)

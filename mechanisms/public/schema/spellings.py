@@ -1,0 +1,141 @@
+"""Which texts stand for a value: its spellings, in any case where the schema says so, and codes by their beginning.
+
+Locality: what a text stands for depends on the schema and on that text alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list, whole_number
+
+if TYPE_CHECKING:
+    from mechanisms.public.schema.column import Column
+
+#: Spellings of yes and of no, in small letters: `spellings: common` of a flag reads them in any case.
+YES = ("yes", "y", "true", "t", "1", "1.0", "on", "ja", "j", "oui", "si", "sí", "sim", "da", "tak", "wahr", "vrai")
+NO = ("no", "n", "false", "f", "0", "0.0", "off", "nein", "non", "não", "nao", "nie", "net", "falsch", "faux")
+#: The one word that lists no spelling.
+COMMON = "common"
+#: What the engine's trim takes away.
+BLANKS = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+MAX_BEGINNING = 32
+FIX = "spellings: common (capitals and spaces around do not count); or by value: spellings: {F: [Female, w]}"
+
+
+def parse_flag(given: Fields, true: tuple[str, ...], false: tuple[str, ...], where: str) -> FieldDict:
+    """The texts of either side of a flag; `spellings: common` adds the usual ones, in any case.
+
+    Args:
+        true, false: what stands for either where the column says nothing.
+
+    Raises:
+        UserError: another word than common; no list of texts.
+    """
+    spellings = given.get("spellings")
+    if spellings is None:
+        sides = (("true", true), ("false", false))
+        return {side: text_list(given.get(side, texts), side, where) for side, texts in sides}
+    if spellings != COMMON:
+        fix = 'spellings: common; or lists: "true": [yes, Y], "false": [no, N]'
+        raise UserError(f"spellings: got {spellings!r}", where=where, fix=fix)
+    own_true = text_list(given["true"], "true", where) if "true" in given else ()
+    own_false = text_list(given["false"], "false", where) if "false" in given else ()
+    sides = (("true", _with_common(own_true, YES, own_false)), ("false", _with_common(own_false, NO, own_true)))
+    return {**dict(sides), "loose": True}
+
+
+def _with_common(own: tuple[str, ...], common: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """The own texts, then the usual ones but for those of the other side."""
+    return tuple(dict.fromkeys([*own, *(w for w in common if w not in map(folded, others))]))
+
+
+def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> FieldDict:
+    """The declaration that `parse_flag` reads back."""
+    if (column.true, column.false) == (true, false):
+        return {}
+    if not column.loose:
+        return {"true": list(column.true), "false": list(column.false)}
+    sides = {"true": (column.true, YES, "yes"), "false": (column.false, NO, "no")}
+    own = {s: [texts[0], *(t for t in texts[1:] if t not in common)] for s, (texts, common, _) in sides.items()}
+    return {"spellings": COMMON} | {s: t for s, t in own.items() if t != [sides[s][2]]}
+
+
+def parse_spellings(given: Fields, values: tuple[str, ...], where: str) -> FieldDict:
+    """`spellings` and `prefix` of a column of listed texts.
+
+    Raises:
+        UserError: no list of values; a spelling of what is no value; no list of texts.
+    """
+    beginning, spellings = given.get("prefix"), given.get("spellings")
+    parts: FieldDict = {}
+    if beginning is not None:
+        parts["beginning"] = whole_number(beginning, "prefix", where, low=1, high=MAX_BEGINNING)
+    if spellings is not None and spellings != COMMON:
+        if not isinstance(spellings, Mapping):
+            raise UserError(f"spellings: got {spellings!r}", where=where, fix=FIX)
+        texts = {as_text(v, "spellings", where): text_list(t, f"spellings: {v}", where) for v, t in spellings.items()}
+        if unknown := [v for v in texts if v not in values]:
+            fix = did_you_mean(unknown[0], values) or "each value as it stands in values, with what else is read as it"
+            raise UserError(f"spellings: {unknown[0]!r} is none of the values", where=where, fix=fix)
+        parts["spellings"] = tuple((text, values.index(v)) for v, own in texts.items() for text in own)
+    parts |= {} if spellings is None else {"loose": True}
+    if parts and not values:
+        fix = "values: [a, b, …] that they are spellings of"
+        raise UserError("spellings or prefix without values", where=where, fix=fix)
+    return parts
+
+
+def spelling_fields(column: Column) -> FieldDict:
+    """The declaration that `parse_spellings` reads back."""
+    fields: FieldDict = {"prefix": column.beginning} if column.beginning else {}
+    if column.spellings:
+        by_value: dict[str, list[str]] = {}
+        for text, code in column.spellings:
+            by_value.setdefault(column.values[code], []).append(text)
+        return fields | {"spellings": by_value}
+    return fields | ({"spellings": COMMON} if column.loose and column.kind == "categorical" else {})
+
+
+def folded(text: str) -> str:
+    """A text without capitals and without spaces around it, character by character as the engine does it."""
+    return "".join(c.lower()[:1] for c in text.strip(BLANKS))
+
+
+def exact_codes(column: Column) -> dict[str, int]:
+    """Text → code: each value and its spellings, the label of *other*, and what means missing."""
+    codes = dict(column.spelled)
+    if column.other is not None and column.other_code is not None:
+        codes[column.other] = column.other_code
+    if column.missing_code is not None:
+        codes = {text: column.missing_code for text in ("", *column.missing_texts) if text not in codes} | codes
+    return codes
+
+
+def loose_codes(column: Column) -> dict[str, int]:
+    """Folded text → code, where all texts that are folded so have the same; none where the schema wants exact ones."""
+    truths = column.kind == "categorical" and {folded(t) for t, _ in column.spelled} == {"true", "false"}
+    meant: dict[str, set[int]] = {}
+    for text, code in exact_codes(column).items() if column.loose or truths else ():
+        meant.setdefault(folded(text), set()).add(code)
+    return {text: next(iter(codes)) for text, codes in meant.items() if len(codes) == 1}
+
+
+def reader(column: Column) -> Callable[[str], int | None]:
+    """The code that a text of the table has, as encoding says it in SQL; None: it lies outside."""
+    exact, loose = exact_codes(column), loose_codes(column)
+
+    def code_of(text: str) -> int | None:
+        attempts = [exact.get(text)]
+        if column.kind == "categorical":  # 2.0 is the listed 2: other tools write whole numbers so beside gaps
+            attempts.append(exact.get(re.sub(r"\.0+$", "", text)))
+        bare = text.strip(BLANKS)
+        for begun in (bare, bare[: column.beginning]) if column.beginning else (bare,):
+            attempts += [exact.get(begun)] if loose or column.beginning or column.kind == "flag" else []
+            attempts.append(loose.get(folded(begun)))
+        return next((code for code in attempts if code is not None), None)
+
+    return code_of
