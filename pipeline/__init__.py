@@ -14,18 +14,24 @@ from pipeline.version import __version__
 
 if TYPE_CHECKING:
     from pipeline.api import (
+        CommandResult,
+        Comparison,
         Release,
         Run,
         aemc,
         bounds,
+        check,
         deep_dive,
+        draft,
         estimate,
         fit,
         itemsets,
         load,
         load_config,
         mgd,
+        plan,
         query,
+        rehearse,
         run,
         score,
         synthesize,
@@ -34,19 +40,25 @@ if TYPE_CHECKING:
 __distribution__ = "dp-synthesis-pipeline"
 #: The version; all else `pipeline.api` holds.
 __all__ = [
+    "CommandResult",
+    "Comparison",
     "Release",
     "Run",
     "__version__",
     "aemc",
     "bounds",
+    "check",
     "deep_dive",
+    "draft",
     "estimate",
     "fit",
     "itemsets",
     "load",
     "load_config",
     "mgd",
+    "plan",
     "query",
+    "rehearse",
     "run",
     "score",
     "synthesize",
@@ -61,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return list(__all__)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+
+import yaml
 
 from evaluation.score import Scorecard
 from mechanisms.public.notebook_table import notebook_table
@@ -14,7 +18,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
-from pipeline.folders import RunFolder, claimed, logged
+from pipeline.folders import RunFolder, changes, claimed, logged
 from pipeline.inference.relations import Relation, strongest
 from pipeline.load_stage import load
 from pipeline.measuring.discovery_stage import discover
@@ -30,6 +34,7 @@ from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choi
 from pipeline.settings.ready import ready
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
+from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
 
@@ -140,20 +145,36 @@ def run(
     specs = design.specs
     checked = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
-    show = Stages(quiet=quiet, console=config.console)
-    for line in (*design.left_out, *_warnings(design)):
+    show = Stages(quiet=quiet or config.quiet, console=config.console)
+    for line in (told := (*design.left_out, *_warnings(design))):
         show.note(line)
     with (
         claimed(root, resume=config.resume) as folder,
         logged(folder.log),
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
+        _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml"))
         context = RunContext(specs.config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)
         for stage in STAGES:
             state = stage(context, state)
         LOG.info("seconds per stage: %s", show.seconds)
+        LOG.info("the run ended: %s", present(state.table))
     return _done(context, state)
+
+
+def _log_beginning(config: Config, told: Sequence[str], overrides: str | None) -> None:
+    """What is fixed before any row is read: the version, the settings that were asked for, what was said.
+
+    Args:
+        overrides: those of a command line, as a list in YAML; None: settings that differ from the plainest are named.
+    """
+    LOG.info("version %s, Python %s on %s", __version__, platform.python_version(), platform.platform())
+    changed = {name: now for name, (_, now) in changes(asdict(Config()), asdict(config)).items()}
+    asked = changed if overrides is None else yaml.safe_load(overrides)
+    LOG.info("settings: %s", json.dumps(asked, sort_keys=True, ensure_ascii=False, default=str))
+    for line in told:
+        LOG.info(line)
 
 
 def _done(context: RunContext, state: State) -> Run:
