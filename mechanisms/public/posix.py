@@ -7,8 +7,8 @@ from mechanisms.public.errors import UserError
 try:
     import fcntl
     import resource
-except ModuleNotFoundError as error:
+except ModuleNotFoundError:
     FIX = "WSL (Windows Subsystem for Linux): wsl --install, then pip install dp-synthesis-pipeline in it"
-    raise UserError(f"this system has no {error.name}; the pipeline runs on Linux and macOS", fix=FIX) from None
+    raise UserError("this system has no fcntl; the pipeline runs on Linux and macOS", fix=FIX) from None
 
 __all__ = ["fcntl", "resource"]
