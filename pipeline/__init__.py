@@ -13,29 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline.api import (
-        CommandResult,
-        Comparison,
-        Release,
-        Run,
-        aemc,
-        bounds,
-        check,
-        deep_dive,
-        draft,
-        estimate,
-        fit,
-        itemsets,
-        load,
-        load_config,
-        mgd,
-        plan,
-        query,
-        rehearse,
-        run,
-        score,
-        synthesize,
-    )
+    from pipeline.api import *
 
 __distribution__ = "dp-synthesis-pipeline"
 #: The version; all else `pipeline.api` holds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import platform
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
-from pipeline.folders import RunFolder, changes, claimed, logged
+from pipeline.folders import RunFolder, claimed, logged
 from pipeline.inference.relations import Relation, strongest
 from pipeline.load_stage import load
 from pipeline.measuring.discovery_stage import discover
@@ -153,7 +152,7 @@ def run(
         logged(folder.log),
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
-        _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml"))
+        _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml", ""))
         context = RunContext(specs.config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)
         for stage in STAGES:
@@ -163,16 +162,10 @@ def run(
     return _done(context, state)
 
 
-def _log_beginning(config: Config, told: Sequence[str], overrides: str | None) -> None:
-    """What is fixed before any row is read: the version, the settings that were asked for, what was said.
-
-    Args:
-        overrides: those of a command line, as a list in YAML; None: settings that differ from the plainest are named.
-    """
+def _log_beginning(config: Config, told: Sequence[str], overrides: str) -> None:
+    """What is fixed before any row is read: the version, the command line's settings or else all, what was said."""
     LOG.info("version %s, Python %s on %s", __version__, platform.python_version(), platform.platform())
-    changed = {name: now for name, (_, now) in changes(asdict(Config()), asdict(config)).items()}
-    asked = changed if overrides is None else yaml.safe_load(overrides)
-    LOG.info("settings: %s", json.dumps(asked, sort_keys=True, ensure_ascii=False, default=str))
+    LOG.info("settings: %s", yaml.safe_load(overrides) or asdict(config))
     for line in told:
         LOG.info(line)
 

@@ -13,7 +13,7 @@ import yaml
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again
-from pipeline.frames.fit import columns_beside, run_settings
+from pipeline.frames.fit import REFUSED, columns_beside, run_settings
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
 from pipeline.frames.frame_kinds import form_of
 from pipeline.frames.keyword_settings import overrides_of
@@ -27,16 +27,8 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, DraftConfig, typed
 from pipeline.settings.overrides import quoted
 
-#: Settings of `schema` and of `check` that are arguments here.
+#: Settings of `schema` that are arguments here.
 DRAFTED = {"table": "the frame", "output": "Path(…).write_text(draft.text)", "units": "units=", "privacy": "unit="}
-LOOKED = {
-    "data": "the frame is the table; single settings: **{'data.max_unplaced': 0.1}",
-    "data.path": "the frame",
-    "data.schema": "the second argument",
-    "privacy.unit": "unit=",
-    "privacy.max_records": "max_records=",
-    "format": "the result is a mapping, and its text",
-}
 
 
 class CommandResult(dict[str, Any]):
@@ -100,7 +92,7 @@ def check(
         settings: of the command: **{"data.max_unplaced": 0.1}.
     """
     own = {"privacy": {"unit": unit, "max_records": max_records}}
-    overrides = ["data=table", *overrides_of(settings, LOOKED), *overrides_of(own)]
+    overrides = ["data=table", *overrides_of(settings, REFUSED), *overrides_of(own)]
     config = typed(compose_config("check", overrides), CheckConfig)
     with tempfile.TemporaryDirectory(prefix="schema-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))

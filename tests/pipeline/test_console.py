@@ -127,7 +127,7 @@ def test_one_line_of_json_is_all_of_a_quiet_run_and_its_log_has_the_rest(lossy, 
     plain = json.dumps(facts | {"warnings": []})
     assert not [word for word in SEEN if word in plain]
     log = Path("out/internal/run.log").read_text(encoding="utf-8").splitlines()
-    assert f"version {__version__}, Python" in log[0] and '"privacy.epsilon=20"' in log[1] and "ε" in log[2]
+    assert f"version {__version__}, Python" in log[0] and "'privacy.epsilon=20'" in log[1] and "ε" in log[2]
     assert "INFO load: " in "\n".join(log) and "the run ended: " in log[-1]
     assert command("verify", "out/release", "format=json") == 0
     verdict = json.loads(capsys.readouterr().out)
