@@ -13,40 +13,30 @@ from typing import TYPE_CHECKING, Any
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline.api import (
-        Release,
-        Run,
-        aemc,
-        bounds,
-        deep_dive,
-        estimate,
-        fit,
-        itemsets,
-        load,
-        load_config,
-        mgd,
-        query,
-        run,
-        score,
-        synthesize,
-    )
+    from pipeline.api import *
 
 __distribution__ = "dp-synthesis-pipeline"
 #: The version; all else `pipeline.api` holds.
 __all__ = [
+    "CommandResult",
+    "Comparison",
     "Release",
     "Run",
     "__version__",
     "aemc",
     "bounds",
+    "check",
     "deep_dive",
+    "draft",
     "estimate",
     "fit",
     "itemsets",
     "load",
     "load_config",
     "mgd",
+    "plan",
     "query",
+    "rehearse",
     "run",
     "score",
     "synthesize",
@@ -61,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return list(__all__)

@@ -17,10 +17,12 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
 from pipeline.comparison.compared_tables import score_several, tables_by_name
 from pipeline.comparison.several_tables import Comparison
+from pipeline.frames.before_fit import CommandResult, check, draft, plan, rehearse
 from pipeline.frames.fit import fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.release_object import Release, load
+from pipeline.frames.load_release import load
+from pipeline.frames.release_object import Release
 from pipeline.inference import estimate_questions, release_bounds
 from pipeline.mgd_of_tables import deep_dive, mgd
 from pipeline.release_folder import read_release
@@ -36,19 +38,24 @@ from synthesis.consistency.total import estimate_total
 Tables: TypeAlias = "list[Table] | tuple[Table, ...] | Mapping[str, Table]"
 
 __all__ = [
+    "CommandResult",
     "Comparison",
     "Release",
     "Run",
     "aemc",
     "bounds",
+    "check",
     "deep_dive",
+    "draft",
     "estimate",
     "fit",
     "itemsets",
     "load",
     "load_config",
     "mgd",
+    "plan",
     "query",
+    "rehearse",
     "run",
     "score",
     "synthesize",

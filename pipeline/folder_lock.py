@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
@@ -11,6 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.posix import fcntl
 
 LOCK = "lock"
 

@@ -9,16 +9,21 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+#: Modules of the standard library that Windows lacks; `mechanisms.public.posix` says the same of what is imported.
+POSIX = ("fcntl", "resource")
 OURS = ("mechanisms", "synthesis", "evaluation", "pipeline")
 #: Stands in the `__init__.py` of each of the four.
 MARKER = '__distribution__ = "dp-synthesis-pipeline"'
 
 
 def stranger(names: Sequence[str], home: Path) -> str | None:
-    """A message about the first package that is not ours or does not lie in `home`; None if all fit.
+    """A message about the first package that is not ours or does not lie in `home`, or a system without locks of files.
 
     Nothing is imported: the code of a stranger does not run.
     """
+    if lacking := [name for name in POSIX if find_spec(name) is None]:
+        fix = "WSL (Windows Subsystem for Linux): wsl --install, then pip install dp-synthesis-pipeline in it"
+        return f"error: this system has no {lacking[0]}; the pipeline runs on Linux and macOS\n  fix: {fix}"
     for name in names:
         spec = find_spec(name)
         file = None if spec is None or spec.origin is None else Path(spec.origin)

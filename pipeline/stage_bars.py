@@ -5,6 +5,7 @@ All but the notebook's go to standard error.
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,8 @@ from rich.progress import Progress as Bars
 from mechanisms.public.progress import Progress
 from mechanisms.public.tables.codec import EncodingReport
 from pipeline.console import tells
+
+LOG = logging.getLogger("pipeline")
 
 
 def unplaced_lines(encoding: EncodingReport) -> list[str]:
@@ -86,8 +89,9 @@ class Stages:
             self.note(f"warning (NOT private): {line}")
 
     def warn(self, lines: Sequence[str]) -> None:
-        """Warnings that follow from noisy answers and settings alone."""
+        """Warnings that follow from noisy answers and settings alone; a run's log has them too."""
         for line in lines:
+            LOG.info("warning: %s", line)
             self.note(f"warning: {line}")
 
     def note(self, line: str) -> None:
@@ -140,4 +144,5 @@ class Stages:
         """What is said of a stage that began then; its time is added up."""
         spent = time.perf_counter() - start
         self.seconds[name] = self.seconds.get(name, 0.0) + spent
+        LOG.info("%s: %.1f s", name, spent)
         return f"{name:<12} {spent:8.1f} s"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+
+import yaml
 
 from evaluation.score import Scorecard
 from mechanisms.public.notebook_table import notebook_table
@@ -30,6 +33,7 @@ from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choi
 from pipeline.settings.ready import ready
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
+from pipeline.version import __version__
 
 LOG = logging.getLogger("pipeline")
 
@@ -140,20 +144,30 @@ def run(
     specs = design.specs
     checked = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
-    show = Stages(quiet=quiet, console=config.console)
-    for line in (*design.left_out, *_warnings(design)):
+    show = Stages(quiet=quiet or config.quiet, console=config.console)
+    for line in (told := (*design.left_out, *_warnings(design))):
         show.note(line)
     with (
         claimed(root, resume=config.resume) as folder,
         logged(folder.log),
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
+        _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml", ""))
         context = RunContext(specs.config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)
         for stage in STAGES:
             state = stage(context, state)
         LOG.info("seconds per stage: %s", show.seconds)
+        LOG.info("the run ended: %s", present(state.table))
     return _done(context, state)
+
+
+def _log_beginning(config: Config, told: Sequence[str], overrides: str) -> None:
+    """What is fixed before any row is read: the version, the command line's settings or else all, what was said."""
+    LOG.info("version %s, Python %s on %s", __version__, platform.python_version(), platform.platform())
+    LOG.info("settings: %s", yaml.safe_load(overrides) or asdict(config))
+    for line in told:
+        LOG.info(line)
 
 
 def _done(context: RunContext, state: State) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 
@@ -31,8 +32,10 @@ def check_with_autodp(accountant: Accountant, events: Sequence[Event], claim: Pr
     sizes = Counter(e.mu for e in events if e.mu is not None)
     if not sizes or not claim.epsilon < float("inf"):
         return
-    from autodp.mechanism_zoo import ExactGaussianMechanism
-    from autodp.transformer_zoo import ComposeGaussian
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its texts hold escapes of which Python 3.12 warns wherever it compiles them
+        from autodp.mechanism_zoo import ExactGaussianMechanism
+        from autodp.transformer_zoo import ComposeGaussian
 
     kinds = [type(e) for e in events]
     with blamed(accountant, kinds):

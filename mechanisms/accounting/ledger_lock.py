@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mechanisms.public.files import cannot_write
+from mechanisms.public.posix import fcntl
 
 
 def _lock_of(path: Path) -> Path:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from mechanisms.public.errors import UserError
 
 #: Library → the extra that brings it.
-EXTRAS = {"matplotlib": "plots", "sklearn": "ml", "mbi": "mbi", "pyspark": "spark", "sqlglot": "sql"}
+EXTRAS = {"matplotlib": "plots", "sklearn": "ml", "mbi": "mbi", "pyspark": "spark", "sqlglot": "sql", "polars": "polars"}
 
 
 def absent_extra(library: str) -> str:

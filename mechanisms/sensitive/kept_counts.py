@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, Count
 from mechanisms.public.domain import Clique
+from mechanisms.public.posix import fcntl
 from mechanisms.public.tables.scan import private_folder
 
 #: Bytes: a folder that holds more takes no further counts.

@@ -146,7 +146,7 @@ def verify(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("verify", with_names("verify", arguments)), settings.VerifyConfig)
     if not config.source:
         raise UserError("no release given", where="from", fix="python -m pipeline verify RUN/release")
-    return later("pipeline.commands.verify_command:show_verdict", Path(config.source), config.key)
+    return later("pipeline.commands.verify_command:show_verdict", Path(config.source), config)
 
 
 def budget(arguments: Sequence[str]) -> Work:

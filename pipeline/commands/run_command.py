@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from pipeline.console import tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import no_empty_folders
 from pipeline.measuring.acceptance import Withheld
-from pipeline.report.last_lines import where_to_look
+from pipeline.report.last_lines import run_facts, where_to_look
 from pipeline.settings.compose import records_of
 from pipeline.settings.config import Config
+from pipeline.version import __version__
 
 
 def run_once(config: Config, composed: DictConfig) -> int:
@@ -26,7 +28,9 @@ def run_once(config: Config, composed: DictConfig) -> int:
     root = Path(composed.hydra.run.dir).absolute()
     with unquoted_unless(tells(sys.stderr, config.console)), no_empty_folders(root):
         try:
-            print(_done(config, root, records_of(composed)))
+            told = _done(config, root, records_of(composed))
+            if config.format == "json" or not config.quiet:
+                print(told)
         except KeyboardInterrupt:
             say_what_is_safe(root)
             raise
@@ -38,9 +42,14 @@ def run_once(config: Config, composed: DictConfig) -> int:
 
 
 def _done(config: Config, root: Path, hydra_files: dict[str, str]) -> str:
-    """The last lines of the run, or of the experiment."""
+    """The last lines of the run, or of the experiment; one line of JSON where it is asked for."""
+    in_json = config.format == "json"
     if config.experiment.kind or config.smoke:
-        return experiment_run.run_experiment(config, root, hydra_files)
+        told = experiment_run.run_experiment(config, root, hydra_files)
+        facts = {"version": __version__, "experiment": config.experiment.kind, "folder": str(root)}
+        return json.dumps(facts) if in_json else told
     done = stages.run(config, root, hydra_files=hydra_files)
+    if in_json:
+        return json.dumps(run_facts(done, scored=config.console == "always"), ensure_ascii=False, allow_nan=False)
     listed = not isinstance(config.evaluation.metrics, str)
     return where_to_look(done, tells=tells(sys.stdout, config.console), listed=listed)

@@ -22,9 +22,10 @@ from pipeline.settings.config import ScoreConfig
 def score_command(config: ScoreConfig) -> int:
     """Score and write what the settings ask for; the exit code.
 
-    Without `output` the scores go to standard output and all that people read to standard error.
+    Without `output`, or with format=json, the scores go to standard output and all that people read to standard error.
     """
-    out = sys.stdout if config.output else sys.stderr
+    in_json = config.format == "json"
+    out = sys.stdout if config.output and not in_json else sys.stderr
     if isinstance(config.synthetic, list):
         from pipeline.comparison.compared_tables import named_tables, score_several
 
@@ -40,8 +41,10 @@ def score_command(config: ScoreConfig) -> int:
     text = tidy_text(facts) if is_csv(config.output) else json.dumps(facts, indent=1, allow_nan=False) + "\n"
     if config.output:
         write_whole(Path(config.output), text, mode=0o600)
-        print(f"scores (NOT private): {config.output}")
-    else:
+        print(f"scores (NOT private): {config.output}", file=out)
+    if in_json:
+        print(json.dumps(facts, allow_nan=False))
+    elif not config.output:
         print(text, end="")
     if config.report:
         print(f"report (NOT private): {config.report}", file=out)

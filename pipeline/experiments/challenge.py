@@ -69,7 +69,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     config = settled(smaller(config) if config.smoke else config)
     schema = _schema(config)
     admission.check(booked := _releases(config, schema, root))
-    show = Stages(quiet=quiet, console=config.console)
+    show = Stages(quiet=quiet or config.quiet, console=config.console)
     with opened_table(config, schema, root, hydra_files or {}, show, partial(_generate, config, schema)) as table:
         folder = table.folder
         config = _with_schema(config, schema, folder)

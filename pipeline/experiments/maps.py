@@ -67,7 +67,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         UserError: an impossible setting, or a table that does not fit.
     """
     _check(config)
-    show = Stages(quiet=quiet, console=config.console)
+    show = Stages(quiet=quiet or config.quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
         settings, table2 = map_settings(config.experiment), _table2(opened)

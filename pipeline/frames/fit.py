@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.losses import SETTING
-from pipeline.frames.frame_files import AnySchema, Frame, Kinds, schema_file, write_frame
+from pipeline.frames.frame_files import AnySchema, Frame, Kinds, named_as_given, schema_file, write_frame
+from pipeline.frames.frame_kinds import form_of
+from pipeline.frames.kept_kinds import keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.release_object import Release, read
+from pipeline.frames.load_release import read
+from pipeline.frames.release_object import Release
 from pipeline.settings.config import Config, load_config
 from pipeline.settings.specs import RECORD, settled_privacy
 from pipeline.stages import run
@@ -31,12 +35,15 @@ REFUSED = {
     "experiment": "run(load_config(['experiment=…']), folder)",
     "smoke": "run(load_config(['experiment=…', 'smoke=true']), folder)",
     "resume": "run(load_config([…, 'resume=true']), folder): only a run on a file can go on",
+    "format": "only the command prints",
     "hydra": "folder=, where the run's two folders are wanted",
 }
+#: Arguments that a misspelt keyword may stand for.
+KEYWORDS = ("epsilon", "delta", "unit", "max_records", "units", "folder", "quiet")
 #: What helps where a column loses too much: a frame has no path for `check`.
 LOST = (
     "were codes (0012, 1E5) read as numbers? pd.read_csv(PATH, dtype=str) keeps them as they are written; "
-    "python -m pipeline check on the file shows why, and a likely cure; "
+    "pipeline.check(frame, schema) shows why, and a likely cure; "
     f"**{{'{SETTING}': 1}} goes on all the same; nothing was spent"
 )
 
@@ -77,28 +84,45 @@ def fit(
         UserError: any mistake of the settings, the schema or the frame; no release is left.
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    overrides = overrides_of(settings, REFUSED)
-    config = load_config(["data=table", *overrides, *overrides_of({"privacy": own})])
-    if folder is None and config.evaluation.enabled and any(o.startswith("evaluation") for o in overrides):
+    config = run_settings(own, settings)
+    if folder is None and config.evaluation.enabled and any(name.startswith("evaluation") for name in settings):
         fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
         raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
     config.evaluation.enabled &= folder is not None
     with tempfile.TemporaryDirectory(prefix="fit-") as place:  # mode 0700: rows lie there for a while
-        path = Path(place) / "frame.parquet"
+        path, other = Path(place) / "frame.parquet", Path(place) / "units.parquet"
         config.data.schema = str(schema_file(schema, Path(place)))
         facts = load_schema(Path(config.data.schema))
-        further = _further(config, facts)
-        beside = {} if units is None else _write_units(units, Path(place) / "units.parquet", facts, config)
+        further = columns_beside(config, facts)
+        beside = {} if units is None else _write_units(units, other, facts, config)
         kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
         config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
         try:
-            done = run(config, root, quiet=quiet, kept=folder is not None)
+            with named_as_given({path: "the frame", other: "the frame of units"}):
+                done = run(config, root, quiet=quiet, kept=folder is not None)
         except UserError as error:
             if not (error.where or "").startswith(f"{SETTING}="):
                 raise
             raise UserError(error.what, where=error.where, fix=LOST) from None
-        return read(done.folder.release, kinds, config.synthesis)
+        if folder is not None:
+            keep_kinds(done.folder.release, kinds, form_of(frame))
+        return read(done.folder.release, config.synthesis, kinds, form_of(frame))
+
+
+def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
+    """The settings of a run on a frame.
+
+    Args:
+        own: those of the promise that are arguments.
+    Raises:
+        UserError: as of the command; a keyword that is nearly one of the arguments.
+    """
+    known = vars(Config())
+    for name in settings:
+        if not {".", "/"} & set(name) and name not in known and (near := did_you_mean(name, [*KEYWORDS, *known])):
+            raise UserError("no such keyword", where=f"{name}=", fix=near)
+    return load_config(["data=table", *overrides_of(settings, REFUSED), *overrides_of({"privacy": own})])
 
 
 def _write_units(units: Frame, path: Path, schema: Schema, config: Config) -> Kinds:
@@ -111,7 +135,7 @@ def _write_units(units: Frame, path: Path, schema: Schema, config: Config) -> Ki
     return {name: kind for name, kind in kinds.items() if name != ids}
 
 
-def _further(config: Config, schema: Schema) -> dict[str, str | None]:
+def columns_beside(config: Config, schema: Schema) -> dict[str, str | None]:
     """The columns that settings read beside those of the schema, as of `write_frame`."""
     unit = settled_privacy(config.privacy, config.data, schema.rules.unit).unit
     maybe = (RECORD, config.evaluation.subject, schema.rules.id_column)

@@ -90,11 +90,7 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
 
 
 def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
-    try:
-        reader = pa.RecordBatchReader.from_stream(frame)
-    except pa.ArrowException:
-        fix = "a data frame, not one column, of columns that Arrow knows (128-bit numbers: cast them)"
-        raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix) from None
+    reader = opened_stream(frame)
     _check_names(reader.schema.names, read_names)
     fields = [f for f in reader.schema if read_names is None or f.name in read_names]
     stored = pa.schema([(f.name, _stored_type(f.type)) for f in fields])
@@ -106,6 +102,19 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
     except MISFITS as error:
         raise _unwritable() from error
     return {field.name: kind_of_arrow(field.name, field.type) for field in fields}
+
+
+def opened_stream(frame: ArrowStream, where: str = "frame") -> Any:
+    """The batches of a frame.
+
+    Raises:
+        UserError: no frame, or one of columns that Arrow does not know.
+    """
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowException:
+        fix = "a data frame, not one column, of columns that Arrow knows (128-bit numbers: cast them)"
+        raise UserError(f"got {type(frame).__name__}", where=where, fix=fix) from None
 
 
 def _stored_type(kind: Any) -> Any:
@@ -158,14 +167,34 @@ def table_files(tables: Mapping[str, Table], schema: Schema | None = None) -> It
         schema: as of `write_frame`.
     """
     with TemporaryDirectory(prefix="frames-") as folder:  # mode 0700
-        paths = {}
+        paths, written = {}, {}
         for name, table in tables.items():
             if isinstance(table, Path | str):
-                paths[name] = Path(table)
+                paths[name] = Path(table).expanduser()
                 continue
             paths[name] = Path(folder) / f"{name}.parquet"
+            written[paths[name]] = "the frame" if name in ("frame", "table") else f"the {name} frame"
             write_frame(table, paths[name], schema)
-        yield paths
+        with named_as_given(written):
+            yield paths
+
+
+@contextmanager
+def named_as_given(words: Mapping[Path, str]) -> Iterator[None]:
+    """Mistakes name what the person gave, not a file that was written of it.
+
+    Args:
+        words: file → what stands for it in a message.
+    """
+    try:
+        yield
+    except UserError as error:
+        told = [error.what, error.where, error.fix]
+        for path, word in words.items():
+            told = [t and t.replace(str(path), word).replace(path.name, word) for t in told]
+        if told == [error.what, error.where, error.fix]:
+            raise
+        raise UserError(str(told[0]), where=told[1], fix=told[2]) from error.__cause__
 
 
 def schema_file(schema: AnySchema, folder: Path) -> Path:

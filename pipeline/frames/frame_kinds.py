@@ -8,8 +8,10 @@ column are those of the schema.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mechanisms.public.extras import need_extra
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_type
+
+#: What `sample` gives: a frame of pandas, of polars, or an Arrow table.
+FORMS = ("pandas", "polars", "arrow")
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,28 @@ def _kind(kinds: Mapping[str, Kind], name: str, column: Column | None) -> Kind:
 def order(names: list[str], kinds: Mapping[str, Kind]) -> list[str]:
     """The columns in the order of the frame; those that it has not are last."""
     return [n for n in kinds if n in names] + [n for n in names if n not in kinds]
+
+
+def form_of(frame: Any) -> str:
+    """The form of the frames that `sample` gives of what was fitted from this one."""
+    return "polars" if type(frame).__module__.partition(".")[0] == "polars" else "pandas"
+
+
+def in_form(table: Any, schema: Schema, kinds: Mapping[str, Kind], form: str, facts: Mapping[str, Any] | None) -> Any:
+    """The synthetic table as a frame of that form, one of FORMS, in the columns and kinds of the frame.
+
+    Args:
+        facts: what is said of conditioned rows: `attrs["given"]` of pandas, the metadata of an Arrow table.
+    """
+    if form == "pandas":
+        frame = as_pandas(table, schema, kinds)
+        frame.attrs |= {} if facts is None else {"given": facts}
+        return frame
+    arrow = as_arrow(table, schema, kinds)
+    if form == "polars":
+        need_extra("polars", "form")
+        return import_module("polars").from_arrow(arrow)
+    return arrow if facts is None else arrow.replace_schema_metadata({"given": json.dumps(facts)})
 
 
 def as_arrow(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> Any:

@@ -19,34 +19,24 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.formats import released_table
-from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import whole_folder
-from pipeline.frames import frame_kinds
-from pipeline.frames.frame_files import Kinds, Table, table_files
+from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
+from pipeline.frames.frame_kinds import FORMS, in_form
+from pipeline.frames.kept_kinds import keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
+from pipeline.frames.rows_as_asked import Sampler
 from pipeline.inference.estimate_questions import question
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
-from pipeline.measuring.public_tables import ready_again
-from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
-from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.config import ScoreConfig, SynthesisConfig, typed
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import loss_in_words, words_of
-from pipeline.synth_again import new_rows
-from synthesis.contract import RowModel
-from synthesis.numbers.value_shapes import as_written, for_synthesis
-
-FORMS = ("pandas", "arrow")
-#: Settings of `synth` that are arguments of `sample`.
-OF_SAMPLE = {"where": "where=…", "rows": "rows", "synthesis.rows": "rows", "seed": "seed=…", "synthesis.seed": "seed=…"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +57,7 @@ class Release:
     _files: Mapping[str, bytes] = field(repr=False)
     _kinds: Kinds = field(repr=False)
     _synthesis: SynthesisConfig = field(repr=False)
+    _form: str = field(default=FORMS[0], repr=False)
 
     @property
     def private(self) -> bool:
@@ -100,54 +91,43 @@ class Release:
 
     def sample(
         self,
-        rows: int | None = None,
+        rows: int | Frame | None = None,
         *,
         where: Mapping[str, Any] | None = None,
         seed: int | None = None,
-        form: str = "pandas",
+        form: str | None = None,
     ) -> Any:
         """New synthetic rows, in the columns, the order and the kinds of the frame that was fitted.
 
         Whole numbers and flags have room for gaps (Int64, boolean) where the schema says that values may be missing;
-        the categories of a column are the schema's. A loaded release has the kinds of its schema.
+        the categories of a column are the schema's. A loaded release has the kinds that were kept beside it, else those
+        of its schema.
 
         Args:
-            rows: exactly so many; None: as many as the noisy answers say.
+            rows: exactly so many; None: as many as the noisy answers say; a frame: one row for each of its rows, with
+                that row's values (a gap: a missing value), in its order.
             where: column → a value, a list of values, or [low, high] of an ordered column (both included): all rows
                 satisfy it. Their distribution is the model's given the condition; of a synthesizer that changes rows
                 until they fit, rows are chosen from more of them by weight. `attrs["given"]` of the frame (the Arrow
                 table's metadata) says which, and of how many independent rows they tell as much.
             seed: the same seed gives the same rows; that takes nothing from the promise. None: fresh randomness.
-            form: pandas, or arrow: a `pyarrow.Table`.
+            form: pandas, polars, or arrow: a `pyarrow.Table`; None: polars where the frame was, else pandas.
         Raises:
             UserError: a number of rows or a seed below 0; another form; an unknown column or value; no row, or hardly
                 any, satisfies the condition.
         """
-        one_of(form, FORMS, "form")
-        config = SynthesisConfig(self._synthesis.kind, _whole(rows, "rows"), _whole(seed, "seed"))
-        config.options = self._synthesis.options
-        spec, rng = ready_again(config, self.schema, self.statement), np.random.default_rng(config.seed)
-        schema, measurements, facts = self.schema, self.measurements, None
-        condition = build_condition(schema, where)
-        if condition is None:
-            coded = new_rows(schema, measurements, spec, rows=config.rows, rng=rng, model=self._model)
+        form = one_of(self._form if form is None else form, FORMS, "form")
+        rng = np.random.default_rng(seed := _whole(seed, "seed"))
+        facts: Mapping[str, Any] | None
+        if isinstance(rows, pd.DataFrame | ArrowStream):
+            table, facts = self._sampler.row_for_each(rows, where, seed, rng)
         else:
-            conditioned = given(measurements, spec, self._model, condition, rows=config.rows, rng=rng)
-            coded, facts, schema = conditioned.table, facts_of(condition, conditioned), condition.drawn_by
-        texts = frame_kinds.texts(schema, self._kinds)
-        table = arrow_table(coded, as_written(schema, measurements), rng, texts=texts)
-        if form == "arrow":
-            arrow = frame_kinds.as_arrow(table, schema, self._kinds)
-            return arrow if facts is None else arrow.replace_schema_metadata({"given": json.dumps(facts)})
-        frame = frame_kinds.as_pandas(table, schema, self._kinds)
-        frame.attrs |= {} if facts is None else {"given": facts}
-        return frame
+            table, facts = self._sampler.rows(_whole(rows, "rows"), where, seed, rng)
+        return in_form(table, self.schema, self._kinds, form, facts)
 
     @cached_property
-    def _model(self) -> RowModel | None:
-        """What rows are drawn from, fitted once."""
-        spec = usable_synthesizer(self._synthesis)
-        return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
+    def _sampler(self) -> Sampler:
+        return Sampler(self.schema, self.measurements, self.statement, self._kinds, self._synthesis)
 
     def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
@@ -214,6 +194,8 @@ class Release:
     def save(self, path: Path | str) -> Path:
         """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.
 
+        Beside it `PATH.frame.json` keeps the kinds of the frame's columns for `load`; it is no part of the release.
+
         Raises:
             UserError: something is there already.
         """
@@ -229,6 +211,8 @@ class Release:
                 for name, content in self._files.items():
                     with whole_file(parts / name) as part:
                         part.write_bytes(content)
+            if self._kinds:
+                keep_kinds(target, self._kinds, self._form)
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise UserError(f"cannot write {target} ({error.strerror})", where="path", fix="another folder") from error
         return target
@@ -261,36 +245,3 @@ def _whole(value: Any, name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise UserError(f"got {value!r}", where=name, fix="a whole number of at least 0")
     return int(value)
-
-
-def load(path: Path | str, **settings: Any) -> Release:
-    """A release from its folder, or from the folder of its run; every file is checked against the manifest.
-
-    Args:
-        path: RUN/release, or RUN.
-        settings: how `sample` makes rows, as for `synth`: synthesis="pgm", **{"synthesis.max_cells": 10_000}.
-    Raises:
-        UserError: no path; no release there; a file was edited, is missing or is foreign.
-    """
-    if not isinstance(path, str | Path):
-        raise UserError(f"{path!r} is no path", where="path", fix="the folder of a run, or its release")
-    folder = Path(path).expanduser()
-    inner = folder / "release"
-    sample = {name: f"sample({argument})" for name, argument in OF_SAMPLE.items()}
-    own = {"synthesis": "auto", **settings}
-    config = typed(
-        compose_config("synth", overrides_of(own, {"from": "path", "output": "save", **sample})), SynthConfig
-    )
-    usable_synthesizer(config.synthesis)
-    return read(inner if (inner / "measurements").is_dir() else folder, {}, config.synthesis)
-
-
-def read(folder: Path, kinds: Kinds, synthesis: SynthesisConfig) -> Release:
-    """The release of a folder with all its files.
-
-    Args:
-        kinds: of the columns of the frame that it was made from; empty: those of the schema.
-    """
-    schema, statement, measurements = read_release(folder)
-    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-    return Release(schema, measurements, statement, files, kinds, synthesis)

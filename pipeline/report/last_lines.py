@@ -13,6 +13,7 @@ from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.losses import said_losses
 from mechanisms.public.units import said_loss
@@ -20,6 +21,7 @@ from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
 from pipeline.statement.format_2 import start_named
 from pipeline.statement.words import words_of
+from pipeline.version import __version__
 
 if TYPE_CHECKING:
     from pipeline.stages import Run
@@ -150,6 +152,30 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     ]
     sentences = [folded(label, words) for label, each in parts for words in each]
     return "\n".join(at_most([lines, *sentences], "release/statement.html and internal/ have them"))
+
+
+def run_facts(done: Run, *, scored: bool) -> JsonDict:
+    """The same for programs: what stands in the release, and where files lie.
+
+    Args:
+        scored: whether the scores, which saw rows, are among it.
+    """
+    facts, folder = done.statement.to_json(), done.folder
+    words = words_of(facts)
+    cards = {} if done.scores is None else done.scores.outcomes
+    return {
+        "version": __version__,
+        "private": done.statement.private,
+        "reasons_not_private": list(words["reasons_not_private"]),
+        **{name: facts[name] for name in ("guarantee", "neighbouring", "unit")},
+        "folder": str(folder.root.absolute()),
+        "table": str(done.table.absolute()),
+        "rows": done.rows,
+        "noisy_marginals": len(done.measurements.answers),
+        "report": str(folder.report.absolute()) if cards else None,
+        "warnings": [*words["warnings"], *done.left_out],
+        **({"scores": {name: outcome.score for name, outcome in cards.items()}} if scored else {}),
+    }
 
 
 def _better(noise: float | None) -> list[str]:

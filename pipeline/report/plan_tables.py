@@ -22,12 +22,13 @@ from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
-from pipeline.settings.build import limit_text
+from pipeline.settings.build import build_plan, build_schema, build_workload, limit_text
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes, scores_bytes
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
-from pipeline.settings.specs import Specs
+from pipeline.settings.scoring import check_scores
+from pipeline.settings.specs import Specs, build_specs
 
 #: Of the plan's tables; names of marginals are folded beyond.
 PLAN_WIDTH = 110
@@ -35,6 +36,20 @@ PLAN_WIDTH = 110
 FIRST, SHOWN = 10, 1_000
 #: What stands in the place of a marginal that is not known yet.
 STAGES = {RESERVE: "rounds, in all"}
+
+
+def planned(config: Config) -> JsonDict:
+    """What a run of these settings would measure, as JSON values; no data is opened.
+
+    Raises:
+        UserError: an impossible setting, or a mistake of the schema.
+    """
+    specs = build_specs(config)
+    schema = build_schema(specs)
+    workload = build_workload(specs, schema)
+    plan = build_plan(specs, workload, schema)
+    check_scores(config, schema)
+    return describe(specs, schema, workload, plan)
 
 
 def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> JsonDict:

@@ -37,7 +37,7 @@ from pipeline.settings.units_config import UnitsConfig
 from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
-#: How `plan`, `check` and `budget` print, and what messages say of a bound on records.
+#: How commands print, and what messages say of a bound on records.
 PRINTED, KNOWN = ("text", "json"), "from what is publicly known, as in privacy.max_records=20"
 
 
@@ -201,6 +201,8 @@ class Config(BoundedSettings):
     plugins: list[str] = field(default_factory=list)
     seed: int | None = None
     console: str = setting("terminal", choices=CONSOLE)
+    format: str = setting("text", choices=PRINTED)
+    quiet: bool = False
     resume: bool = False
 
 
@@ -231,6 +233,7 @@ class ScoreConfig(BoundedSettings):
     metrics: Any = None
     delimiter: str = ","
     output: str | None = None
+    format: str = setting("text", choices=PRINTED)
     report: str | None = None
     detail: str = "none"
     worst: int = setting(3, least=1)
@@ -265,10 +268,11 @@ class QueryConfig(BoundedSettings):
 
 
 @dataclass
-class VerifyConfig:
+class VerifyConfig(BoundedSettings):
     """Settings of `verify`."""
 
     source: str | None = None
+    format: str = setting("text", choices=PRINTED)
     key: str | None = None
     plugins: list[str] = field(default_factory=list)
 

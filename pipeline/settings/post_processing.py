@@ -12,7 +12,7 @@ from pipeline.folders import RunFolder
 from pipeline.settings.config import Config
 
 #: What may differ between a run and its continuation, whatever is there; a ledger's limit has a command of its own.
-FREE = ("resume", "limits", "plan", "engine", "console")
+FREE = ("resume", "limits", "plan", "engine", "console", "format", "quiet")
 
 
 def bound_settings(config: Config) -> JsonDict:

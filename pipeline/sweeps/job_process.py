@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import resource
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.posix import resource
 from pipeline import experiment_run, stages
 from pipeline.error_messages import explained, unquoted
 from pipeline.folders import RunFolder

@@ -26,7 +26,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import data_print
 from pipeline.budget import admission
 from pipeline.conf_folder import CONF
-from pipeline.console import CONSOLE, NOT_PRINTED, tells
+from pipeline.console import NOT_PRINTED, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
@@ -57,6 +57,7 @@ from pipeline.sweeps.results import (
     total,
     write_results,
 )
+from pipeline.version import __version__
 
 
 def sweep(overrides: Sequence[str]) -> int:
@@ -84,7 +85,8 @@ def sweep(overrides: Sequence[str]) -> int:
 
         jobs = planned_jobs(asked, load)
         valid = [j for j in jobs if not j.error]
-        console = next((j.settings.console for j in valid if j.settings is not None), CONSOLE[0])
+        own = next((j.settings for j in valid if j.settings is not None), Config())
+        console = own.console
         _name_the_invalid(jobs)
         check_one_list(asked)
         _check_apart(valid)
@@ -93,20 +95,20 @@ def sweep(overrides: Sequence[str]) -> int:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
             ended = _skipped(valid)
             left = [j for j in valid if j.name not in ended]
-            if ended:
+            if ended and not own.quiet:
                 print(f"{len(ended)} of {len(valid)} jobs were done before", file=sys.stderr)
             with unquoted_unless(tells(sys.stderr, console)):
                 look_before_booking(left, inside / "shared" / "look")
             admission.book([r for j in left for r in j.releases])
-            show = Stages()
+            show = Stages(quiet=own.quiet)
             with show.stage("sweep") as report:
                 n_jobs, shared = master.hydra.launcher.get("n_jobs", 1), inside / "shared"
                 launched = _launched(n_jobs, left, lambda j: records_of(load(j.overrides)), shared, report)
-            if launched:
+            if launched and own.format != "json" and not own.quiet:
                 print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
-            return _conclude([(j, ended[j.name]) for j in jobs], inside, console)
+            return _conclude([(j, ended[j.name]) for j in jobs], inside, own)
 
 
 def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
@@ -296,7 +298,7 @@ def _launched(
         processes.end()
 
 
-def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) -> int:
+def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, own: Config) -> int:
     """The table and the report on disk; what a person should know on the screen."""
     from pipeline.sweeps.sweep_page import render
 
@@ -304,11 +306,15 @@ def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, console: str) ->
     write_results(frame, inside)
     write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
     page = render([inside.parent])
-    text = as_text(frame) if tells(sys.stdout, console) else NOT_PRINTED
+    text = as_text(frame) if tells(sys.stdout, own.console) else NOT_PRINTED
     others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}
     more = f"releases of other jobs in {inside.parent}, which this total leaves out: {len(others)}" if others else ""
-    print("\n".join(["", text, total(frame), *filter(None, [more, choice_warning(frame)])]))
-    print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
+    if own.format == "json":
+        facts = {"folder": str(inside.parent.absolute()), "report": str(page), "results": str(inside / "results.csv")}
+        print(json.dumps({"version": __version__, **facts, "jobs": {j.name: o.status for j, o in jobs}}))
+    elif not own.quiet:
+        print("\n".join(["", text, total(frame), *filter(None, [more, choice_warning(frame)])]))
+        print(f"NOT private, keep back:\n  {page}\n  {inside / 'results.csv'}")
     for j, outcome in jobs:
         if outcome.status == "withheld":
             print(f"withheld {j.name}: {outcome.error}", file=sys.stderr)

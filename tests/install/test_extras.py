@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -69,3 +71,34 @@ def test_every_extra_is_declared_and_no_plain_dependency():
         assert name not in plain
     for library in ("numpy", "pandas", "autodp", "scipy", "ortools", "hydra-core"):
         assert library in plain
+
+
+def test_a_system_without_locks_of_files_is_told_about_wsl_in_one_line(tmp_path):
+    program = HIDE.replace("from pipeline.cli import main\nsys.exit(main(sys.argv[1:]))", "{then}")
+    command = "import runpy; sys.argv = ['pipeline', '--version']; runpy.run_module('pipeline', run_name='__main__')"
+    for then in (command, "import pipeline; pipeline.fit", "from dp_synthesis_pipeline import main; sys.exit(main())"):
+        words = program.format(hidden=["fcntl", "resource"], then=then)
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == 1 and "this system has no fcntl" in done.stderr and "WSL" in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+def test_no_warning_of_autodp_reaches_a_user_and_no_run_loads_its_matplotlib(tmp_path):
+    """Python 3.12 warns of its escapes wherever it compiles its texts: here as an error, on a copy without bytecode."""
+    spec = importlib.util.find_spec("autodp")
+    assert spec is not None and spec.origin is not None
+    shutil.copytree(Path(spec.origin).parent, tmp_path / "autodp", ignore=shutil.ignore_patterns("__pycache__"))
+    program = (
+        "import sys; import pipeline.sweeps.warm_start, autodp; print(autodp.__file__, 'matplotlib' in sys.modules)"
+    )
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    env = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error::SyntaxWarning", "-W", "error::DeprecationWarning:autodp", "-c", program],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == [str(tmp_path / "autodp/__init__.py"), "False"], done.stderr

@@ -76,6 +76,9 @@ def test_the_wheel_holds_settings_types_licence_citation_and_command(wheel: Path
     told = {n.partition(".dist-info/")[2]: text for n, text in texts.items()}
     assert "Apache License" in told["licenses/LICENSE"] and "cff-version" in told["licenses/CITATION.cff"]
     assert "License-Expression: Apache-2.0" in told["METADATA"]
+    assert (
+        "Operating System :: POSIX :: Linux" in told["METADATA"] and "Windows" not in told["METADATA"].split("\n\n")[0]
+    )
     assert f"{COMMAND} = dp_synthesis_pipeline:main" in told["entry_points.txt"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from pipeline.console import LINES, WIDTH, at_most, folded
+from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, command, people
 
 RUN = ["run", *TOWN, "synthesis=independent", "hydra.run.dir=out"]
@@ -112,3 +114,37 @@ def test_no_sentence_is_cut_where_there_are_more_lines_than_are_printed():
     cut = at_most(sentences, "report.html")
     assert cut[:-1] == ["a"] * (LINES - 3) + ["one", "two"] and cut[-1].strip() == "4 more lines: report.html"
     assert at_most(sentences[:2], "report.html") == ["a"] * (LINES - 3) + ["one", "two"]
+
+
+def test_one_line_of_json_is_all_of_a_quiet_run_and_its_log_has_the_rest(lossy, capsys):
+    assert command(*RUN, "format=json", "quiet=true", "privacy.epsilon=20") == 0
+    said = capsys.readouterr()
+    assert said.err == "" and said.out.count("\n") == 1
+    facts = json.loads(said.out)
+    assert facts["private"] and facts["guarantee"]["epsilon"] <= 20 and "scores" not in facts
+    assert Path(facts["table"]).parent == Path(facts["folder"]) / "release" and Path(facts["report"]).is_file()
+    assert facts["rows"] == len(pd.read_csv(facts["table"])) and any("ε" in w for w in facts["warnings"])
+    plain = json.dumps(facts | {"warnings": []})
+    assert not [word for word in SEEN if word in plain]
+    log = Path("out/internal/run.log").read_text(encoding="utf-8").splitlines()
+    assert f"version {__version__}, Python" in log[0] and "'privacy.epsilon=20'" in log[1] and "ε" in log[2]
+    assert "INFO load: " in "\n".join(log) and "the run ended: " in log[-1]
+    assert command("verify", "out/release", "format=json") == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["sound"] and verdict["exit_code"] == 0 and verdict["checks"][0]["holds"] is True
+    assert command("score", "real=town.csv", "synthetic=out/release/synthetic.csv", "metrics=[tvd]", "format=json") == 0
+    told = capsys.readouterr().out
+    assert told.count("\n") == 1 and json.loads(told)["tvd"]["2-way"]["mean"] > 0
+    asked = ["score", "real=town.csv", "synthetic=out/release/synthetic.csv", "metrics=[tvd]", "output=scores.json"]
+    assert command(*asked, "format=json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(Path("scores.json").read_text(encoding="utf-8"))
+
+
+def test_json_holds_scores_only_where_they_are_asked_for_and_a_sweep_is_one_line(town, capsys):
+    assert command(*RUN, "format=json", "console=always", "evaluation.metrics=[tvd]") == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["tvd"] > 0
+    sweep = ["run", "-m", *TOWN, "privacy.epsilon=1,2", "synthesis=independent", "evaluation.enabled=false"]
+    assert command(*sweep, "hydra.sweep.dir=grid", "hydra/launcher=basic", "format=json", "quiet=true") == 0
+    said = capsys.readouterr()
+    assert said.err == "" and set(json.loads(said.out)["jobs"].values()) == {"done"}
+    assert command("plan", *TOWN, "format=json") == 0 and json.loads(capsys.readouterr().out)["schema"]

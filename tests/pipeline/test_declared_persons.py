@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.errors import UserError
-from pipeline.frames.fit import _further
+from pipeline.frames.fit import columns_beside
 from pipeline.look.rehearse import write_rows
 from pipeline.look.table_look import check
 from pipeline.report import plan_words
@@ -147,7 +147,7 @@ def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys)
 def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):
     config = load_config(OWN)
     schema = build_schema(build_specs(config))
-    assert _further(config, schema)["patient"] == "privacy.unit"
+    assert columns_beside(config, schema)["patient"] == "privacy.unit"
 
 
 def test_a_rehearsed_table_has_constant_constants_and_no_more_records_than_declared(clinic):

@@ -107,12 +107,13 @@ def test_one_unit_whose_id_is_the_end_of_time_weighs_no_more_than_its_bound():
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_frames_go_in_by_the_arrow_interface_and_come_out_as_pandas_or_arrow(library):
+def test_frames_go_in_by_the_arrow_interface_and_come_out_in_every_form(library):
     frame = patients().drop(columns=["ward", "note"]).astype({"job": object})
     arrow = pa.Table.from_pandas(frame, preserve_index=False).append_column("ward", pa.array(["a", "b"] * 100))
     polars = pl.from_arrow(arrow).with_columns(pl.col("ward").cast(pl.Categorical), pl.col("id").cast(pl.Int16))
     release = pipeline.fit(polars if library == "polars" else arrow.to_reader(), HOSPITAL, seed=1, **QUICK)
-    made, same = release.sample(50, seed=1), release.sample(50, seed=1, form="arrow")
+    made, same = release.sample(50, seed=1, form="pandas"), release.sample(50, seed=1, form="arrow")
+    assert isinstance(release.sample(1), pl.DataFrame if library == "polars" else pd.DataFrame)
     assert len(made) == 50 and isinstance(made, pd.DataFrame) and isinstance(same, pa.Table)
     assert made.columns.tolist() == same.column_names == [*frame.columns, "ward"]
     assert made["id"].tolist() == same["id"].to_pylist()
@@ -441,7 +442,7 @@ def test_a_number_of_rows_that_cannot_be_is_refused(hospital, asked, said):
     with pytest.raises(UserError, match=said):
         hospital.sample(*asked)
     with pytest.raises(UserError, match="form"):
-        hospital.sample(3, form="polars")
+        hospital.sample(3, form="spark")
 
 
 def test_a_notebook_sees_how_far_each_stage_is(monkeypatch):

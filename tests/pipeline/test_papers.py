@@ -261,6 +261,8 @@ UNSAID = {
     "engine": "a release is the same, byte for byte, whoever read the rows",
     "plan": "of `plan` alone",
     "console": "of the terminal alone",
+    "format": "of the terminal alone",
+    "quiet": "of the terminal alone",
     "experiment": "makes no release of its own",
     "smoke": "of experiments alone",
     "plugins": "another test's: what they bring is named in every paper",

@@ -1,0 +1,163 @@
+"""What comes before a release, on data frames: a draft of the schema, a look, a plan and a rehearsal."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sized
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline import synth_again
+from pipeline.frames.fit import REFUSED, columns_beside, run_settings
+from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
+from pipeline.frames.frame_kinds import form_of
+from pipeline.frames.keyword_settings import overrides_of
+from pipeline.frames.load_release import read
+from pipeline.frames.release_object import Release
+from pipeline.look import rehearse as rehearsal
+from pipeline.look.look_words import as_facts, as_lines
+from pipeline.look.table_look import check as look_at_table
+from pipeline.report.plan_tables import as_text, planned
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import CheckConfig, DraftConfig, typed
+from pipeline.settings.overrides import quoted
+
+#: Settings of `schema` that are arguments here.
+DRAFTED = {"table": "the frame", "output": "Path(…).write_text(draft.text)", "units": "units=", "privacy": "unit="}
+
+
+class CommandResult(dict[str, Any]):
+    """What a command tells: a mapping with its facts, and in `text` the words that it prints."""
+
+    def __init__(self, facts: Mapping[str, Any], text: str) -> None:
+        super().__init__(facts)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.text)
+
+
+def draft(
+    frame: Table,
+    *,
+    name: str = "table",
+    unit: str | None = None,
+    units: Table | None = None,
+    cluster: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> CommandResult:
+    """A commented draft of a schema, by the command `schema`: a mapping that `fit` takes, and in `text` the YAML.
+
+    It looked at the data: check each line, name its source, then set `confirmed_public`. NOT private until then.
+
+    Args:
+        frame: or a table's path.
+        name: of the schema.
+        unit: the column that says to whom a record belongs; None: it is guessed.
+        units: another frame with one row per person, joined by `unit`.
+        cluster: hierarchies by clustering: {"place": {"coordinates": "places.csv", "levels": [5, 25]}}.
+        settings: of the command: **{"units.id": "id"}.
+    """
+    own = {} if unit is None else {"privacy.unit": unit}
+    trees = [] if cluster is None else [f"cluster={quoted(json.dumps(cluster))}"]
+    overrides = [*overrides_of(settings, DRAFTED), *overrides_of(own), *trees]
+    config = typed(compose_config("schema_draft", overrides), DraftConfig)
+    with table_files({name: frame} | ({} if units is None else {"units": units})) as paths:
+        config.units.path = None if units is None else str(paths["units"])
+        text = synth_again.draft(paths[name], config)
+    return CommandResult(yaml.safe_load(text), text)
+
+
+def check(
+    frame: Table,
+    schema: AnySchema,
+    *,
+    unit: str | None = None,
+    max_records: int | str | None = None,
+    units: Table | None = None,
+    **settings: Any,
+) -> CommandResult:
+    """What a schema would do to a frame, column by column, as the command `check`: print it. NOT private.
+
+    Args:
+        frame, schema, unit, max_records, units: as of `fit`; tables may be paths.
+        settings: of the command: **{"data.max_unplaced": 0.1}.
+    """
+    own = {"privacy": {"unit": unit, "max_records": max_records}}
+    overrides = ["data=table", *overrides_of(settings, REFUSED), *overrides_of(own)]
+    config = typed(compose_config("check", overrides), CheckConfig)
+    with tempfile.TemporaryDirectory(prefix="schema-") as place:
+        config.data.schema = str(schema_file(schema, Path(place)))
+        facts, given = load_schema(Path(config.data.schema)), {"frame": frame}
+        with table_files(given | ({} if units is None else {"units": units}), facts) as paths:
+            config.data.path = str(paths["frame"])
+            config.data.units.path = None if units is None else str(paths["units"])
+            look = look_at_table(config)
+    table = Path(frame).name if isinstance(frame, Path | str) else "the frame"
+    return CommandResult(as_facts(look), "\n".join(as_lines(look, table, facts.name)))
+
+
+def plan(
+    frame: Frame | None,
+    schema: AnySchema,
+    *,
+    epsilon: float = 1,
+    delta: float = 1e-9,
+    unit: str | None = None,
+    max_records: int | str | None = None,
+    **settings: Any,
+) -> CommandResult:
+    """What `fit` would measure, and how noisy it would be, as the command `plan`; nothing is spent.
+
+    Args:
+        frame: only the number of its rows is looked at, for comparison with the noise; None: none is known.
+        schema, epsilon, delta, unit, max_records, settings: as of `fit`.
+    """
+    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
+    config = run_settings(own, settings)
+    if config.plan.rows is None and isinstance(frame, Sized):
+        config.plan.rows = len(frame) or None
+    with tempfile.TemporaryDirectory(prefix="plan-") as place:
+        config.data.schema = str(schema_file(schema, Path(place)))
+        facts = planned(config)
+    return CommandResult(facts, as_text(facts, config.plan.details))
+
+
+def rehearse(
+    frame: Frame | None,
+    schema: AnySchema,
+    *,
+    epsilon: float = 1,
+    delta: float = 1e-9,
+    unit: str | None = None,
+    max_records: int | str | None = None,
+    folder: Path | str | None = None,
+    **settings: Any,
+) -> Release:
+    """The whole path of `fit` on rows that are made from the schema alone, as the command `rehearse`; NOT private.
+
+    Args:
+        frame: only its columns and their kinds are looked at, for those of `sample`; None: the schema's.
+        folder: where the rehearsal is kept; None: nowhere.
+        schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
+    """
+    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
+    config = run_settings(own, settings)
+    config.evaluation.enabled = False
+    with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:
+        config.data.schema = str(schema_file(schema, Path(place)))
+        facts = load_schema(Path(config.data.schema))
+        kinds: Kinds | None = None
+        if isinstance(frame, pd.DataFrame) or hasattr(frame, "slice"):
+            head: Any = frame.iloc[:0] if isinstance(frame, pd.DataFrame) else frame.slice(0, 0)  # type: ignore[union-attr]
+            kinds = write_frame(head, Path(place) / "head.parquet", facts, columns_beside(config, facts))
+        done = rehearsal.rehearse(config, Path(place) / "run" if folder is None else Path(folder).expanduser())
+        return read(done.folder.release, config.synthesis, kinds, form_of(frame))

@@ -1,0 +1,184 @@
+"""What comes before a release on frames, what `sample` takes and gives, and what `save` keeps of a frame."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pipeline
+from mechanisms.public.errors import UserError
+from pipeline.frames.kept_kinds import kinds_file
+
+ROWS = 400
+COLUMNS = {
+    "age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": False},
+    "sex": {"kind": "categorical", "values": ["f", "m"], "missing": False},
+    "ward": {"kind": "categorical", "values": ["a", "b", "c"]},
+    "insured": {"kind": "flag", "missing": False},
+    "smoker": {"kind": "flag", "true": ["yes"], "false": ["no"], "missing": False},
+    "born": {"kind": "date", "min": "1980-01-01", "max": "1980-12-31", "missing": False},
+}
+SCHEMA = {"name": "clinic", "columns": COLUMNS, "confirmed_public": True}
+
+
+def clinic() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "patient": np.arange(ROWS) // 2,
+            "age": pd.array(rng.integers(0, 100, ROWS), dtype="Int16"),
+            "sex": pd.Categorical(rng.choice(["f", "m"], ROWS)),
+            "ward": pd.array(rng.choice(["a", "b", "c"], ROWS), dtype="string"),
+            "insured": rng.random(ROWS) < 0.5,
+            "smoker": rng.choice(["yes", "no"], ROWS),
+            "born": [datetime.date(1980, 1 + i % 12, 1 + i % 28) for i in range(ROWS)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def release() -> pipeline.Release:
+    return pipeline.fit(clinic(), SCHEMA, epsilon=100, selection="pairs", synthesis="pgm", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def of_polars() -> pipeline.Release:
+    frame = pl.from_pandas(clinic()).with_columns(pl.col("age").cast(pl.Int8), pl.col("ward").cast(pl.Categorical))
+    return pipeline.fit(frame, SCHEMA, epsilon=100, selection="oneway", synthesis="independent", quiet=True)
+
+
+def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
+    drafted = pipeline.draft(clinic(), name="clinic", unit="patient")
+    assert drafted["name"] == "clinic" and set(drafted["columns"]) >= {"age", "sex", "ward"}
+    assert drafted["confirmed_public"] is False and str(drafted) == drafted.text
+    assert "confirmed_public: false" in drafted.text and "#" in drafted.text
+    drafted["unit"]["records"] = {"max": 2}  # a person says how many
+    made = pipeline.fit(clinic(), drafted, selection="oneway", synthesis="independent", quiet=True)
+    assert not made.private
+    with pytest.raises(UserError, match="did you mean 'units'"):
+        pipeline.draft(clinic(), unitz="people.csv")
+    with pytest.raises(UserError, match=r"cluster: column 'ward'.*\n"):
+        pipeline.draft(clinic(), cluster={"ward": {"coordinates": "none.csv", "levels": [2]}})
+
+
+def test_a_look_is_that_of_the_command_and_names_the_frame():
+    frame = clinic().assign(smoker=["perhaps"] * 300 + ["no"] * 100)
+    looked = pipeline.check(frame, SCHEMA, unit="patient", max_records=2)
+    assert looked["rows"] == ROWS and looked["refused"] == ["smoker"] and not looked["private"]
+    assert str(looked).startswith("the frame: 400 rows, 7 columns, under clinic (6 columns)")
+    with pytest.raises(UserError, match="the frame") as refused:
+        pipeline.check(frame, SCHEMA, unit="patent", max_records=2)
+    assert ".parquet" not in str(refused.value) and "did you mean 'patient'" in str(refused.value)
+
+
+def test_a_plan_takes_what_fit_takes_and_the_number_of_rows_from_the_frame():
+    planned = pipeline.plan(clinic(), SCHEMA, epsilon=2, unit="patient", max_records=2, selection="oneway")
+    assert (planned["rows"], planned["unit"], planned["max_records"]) == (ROWS, "patient", 2)
+    assert len(planned["measurements"]) == len(COLUMNS) and "patient" in str(planned)
+    assert pipeline.plan(None, SCHEMA)["rows"] is None
+    with pytest.raises(UserError, match="did you mean 'epsilon'"):
+        pipeline.plan(None, SCHEMA, epsilo=2)
+
+
+def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
+    settings = {"selection": "oneway", "synthesis": "independent", "quiet": True, "plan": {"rows": 300}}
+    made = pipeline.rehearse(clinic(), SCHEMA, unit="patient", max_records=2, **settings)
+    assert not made.private and "noise_seed" in str(made.statement["reasons_not_private"])
+    own = clinic().drop(columns="patient")
+    assert made.sample(5).dtypes.to_dict().keys() == own.dtypes.to_dict().keys()
+    assert made.sample(5)["age"].dtype == "Int16" and made.sample(5)["insured"].dtype == bool
+    with pytest.raises(UserError, match="no column 'age' in the frame"):
+        pipeline.rehearse(clinic().drop(columns="age"), SCHEMA, **settings)
+
+
+def test_one_row_comes_out_for_each_row_of_conditions_in_their_order(release):
+    rng = np.random.default_rng(2)
+    asked = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], 40), "insured": rng.random(40) < 0.5, "age": rng.integers(0, 90, 40)}
+    )
+    asked.loc[::2, "age"] = 30
+    for given in (asked, pl.from_pandas(asked), pa.Table.from_pandas(asked)):
+        made = release.sample(given, seed=3)
+        assert len(made) == 40 and list(made.columns) == list(clinic().columns[1:])
+        for name in asked:
+            assert made[name].tolist() == asked[name].tolist(), name
+    assert made.attrs["given"]["effective_rows"] == 40 and made["ward"].nunique() > 1
+    only = release.sample(asked[["sex"]], where={"ward": ["a", "b"]}, form="arrow")
+    assert only["sex"].to_pylist() == asked["sex"].tolist() and set(only["ward"].to_pylist()) <= {"a", "b"}
+    days = release.sample(pd.DataFrame({"born": [datetime.date(1980, 3, 4), datetime.date(1980, 7, 1)]}))
+    assert days["born"].tolist() == [datetime.date(1980, 3, 4), datetime.date(1980, 7, 1)]
+    gaps = release.sample(pd.DataFrame({"ward": ["a", None]}))
+    assert gaps["ward"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (pd.DataFrame({"sax": ["f"]}), "sax"),
+        (pd.DataFrame({"sex": ["x"]}), "no value 'x'"),
+        (pd.DataFrame({"sex": []}), "no row"),
+        (pd.DataFrame({"age": [[3, 4]]}), "one value in each cell"),
+        (pd.Series(["f"], name="sex"), "one column|Series"),
+        ("many", "got 'many'"),
+        (10**12, "1,000,000,000,000 synthetic rows are predicted to need"),
+    ],
+)
+def test_rows_that_cannot_be_are_one_message(release, asked, said):
+    with pytest.raises(UserError, match=said):
+        release.sample(asked)
+
+
+def test_polars_in_and_polars_out_and_any_form_that_is_asked_for(of_polars, release, tmp_path):
+    made = of_polars.sample(30)
+    assert isinstance(made, pl.DataFrame) and made.height == 30
+    assert made.schema["age"] == pl.Int8 and made.schema["insured"] == pl.Boolean
+    assert made.schema["born"] == pl.Date and made.schema["ward"] == pl.Categorical
+    assert isinstance(of_polars.sample(3, form="pandas"), pd.DataFrame)
+    assert isinstance(release.sample(3, form="polars"), pl.DataFrame)
+    again = pipeline.load(of_polars.save(tmp_path / "kept"), synthesis="independent")
+    assert again.sample(30, seed=1).schema == of_polars.sample(30, seed=1).schema
+
+
+def test_save_and_load_keep_the_kinds_of_the_frame_and_the_file_beside_may_be_lost(release, tmp_path):
+    saved = release.save(tmp_path / "kept")
+    again = pipeline.load(saved, synthesis="pgm")
+    pd.testing.assert_frame_equal(again.sample(30, seed=4), release.sample(30, seed=4))
+    assert not [p for p in saved.rglob("*") if "frame" in p.name], "the release holds what a run's holds"
+    beside = kinds_file(saved)
+    facts = json.loads(beside.read_text())
+    beside.write_text(json.dumps(facts | {"release": "0" * 64}))
+    assert str(pipeline.load(saved).sample(5)["sex"].dtype) == "str", "of another release"
+    beside.write_text("{")
+    with pytest.raises(UserError, match=r"kept\.frame\.json"):
+        pipeline.load(saved)
+    beside.unlink()
+    assert str(pipeline.load(saved).sample(5)["age"].dtype) == "int64"
+
+
+@pytest.mark.parametrize(
+    ("keyword", "said"),
+    [
+        ({"epsilo": 2}, "did you mean 'epsilon'"),
+        ({"max_record": 2}, "did you mean 'max_records'"),
+        ({"statment": {"publisher": "x"}}, "did you mean 'statement'"),
+        ({"selection.max_cels": 5}, "did you mean 'selection.max_cells'"),
+        ({"format": "json"}, "only the command prints"),
+        ({"unit": "nobody", "max_records": 2}, "no column 'nobody' in the frame"),
+    ],
+)
+def test_a_misspelt_keyword_gets_the_nearest_one_and_no_file_that_nobody_made_is_named(keyword, said):
+    with pytest.raises(UserError, match=said) as refused:
+        pipeline.fit(clinic(), SCHEMA, **{"quiet": True, **keyword})
+    assert ".parquet" not in str(refused.value)
+
+
+def test_what_is_public_is_listed_and_nothing_else():
+    assert {"draft", "check", "plan", "rehearse", "fit", "load", "score"} <= set(dir(pipeline))
+    assert dir(pipeline) == sorted(pipeline.__all__) and not {"TYPE_CHECKING", "Any"} & set(dir(pipeline))
+    assert all(getattr(pipeline, name) is not None for name in dir(pipeline))
