@@ -7,7 +7,13 @@ from importlib.util import find_spec
 from mechanisms.public.errors import UserError
 
 #: Library → the extra that brings it.
-EXTRAS = {"matplotlib": "plots", "sklearn": "ml", "mbi": "mbi", "pyspark": "spark"}
+EXTRAS = {
+    "matplotlib": "plots",
+    "sklearn": "ml",
+    "mbi": "mbi",
+    "pyspark": "spark",
+    "adbc_driver_postgresql": "postgresql",
+}
 
 
 def absent_extra(library: str) -> str:

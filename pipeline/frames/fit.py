@@ -8,8 +8,9 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
-from pipeline.frames.frame_files import AnySchema, Frame, Kinds, schema_file, write_frame
+from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, write_frame
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.settings.config import Config, load_config
@@ -42,7 +43,7 @@ LOST = (
 
 
 def fit(
-    frame: Frame,
+    frame: Table,
     schema: AnySchema,
     *,
     epsilon: float = 1,
@@ -60,7 +61,8 @@ def fit(
         statement, unless it says that it is not private. Every call spends a budget of its own; `budget={"ledger":
         FILE, "limit": {...}}` holds all of them to one. The kinds of the frame's columns are taken as public.
     Args:
-        frame: of pandas, polars, pyarrow, or anything with `__arrow_c_stream__`.
+        frame: of pandas, polars, pyarrow, or anything with `__arrow_c_stream__`; or where a table lies, as `data.path`
+            says it: "postgresql:///clinic", **{"data.table": "admissions"}.
         schema: a path, the name of a ready schema, or a mapping as in YAML: {"columns": {...}, "confirmed_public":
             True}. Columns of the frame that it does not name are not read.
         unit: the column that says to whom a record belongs; None: that of the schema's unit, else each record is one.
@@ -89,8 +91,12 @@ def fit(
         facts = load_schema(Path(config.data.schema))
         further = _further(config, facts)
         beside = {} if units is None else _write_units(units, Path(place) / "units.parquet", facts, config)
-        kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
-        config.data.path = str(path)
+        if isinstance(frame, Path | str):
+            check_no_secret(str(frame), "frame")
+            kinds, config.data.path = {}, str(frame)
+        else:
+            kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
+            config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
         try:
             done = run(config, root, quiet=quiet, kept=folder is not None)

@@ -10,15 +10,16 @@ from pathlib import Path
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.fetched import is_address
 from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import private_folder
 from pipeline.console import tells
 from pipeline.folders import RunFolder
 from pipeline.load_stage import schema_print
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
-from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.inputs import generated, location
 from pipeline.settings.specs import build_specs
 from pipeline.sweeps.planned_jobs import Job
 from pipeline.units_table import joined
@@ -43,8 +44,9 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             continue
         try:
             schema = job_schema(config)
-            tables = [str(p.resolve()) for p in (data_path(config), *config.data.units.files)]
-            key = (*tables, str(config.data.units.id), config.data.delimiter, schema_print(schema))
+            given = config.data
+            tables = [t if is_address(t) else str(Path(t).resolve()) for t in (location(given), given.units.path or "")]
+            key = (*tables, *map(str, (given.units.id, given.delimiter, given.encoding)), schema_print(schema))
             if key not in losses:
                 losses[key] = _looked_at(config, schema, RunFolder(workdir))
             figures = tells(sys.stderr, config.console)
@@ -63,8 +65,10 @@ def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Colum
     """What the columns of one table lose under one schema."""
     private_folder(folder.temporary)
     try:
-        records = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
-        source = joined(records, config.data.units, build_specs(config).unit, config.limits, config.data.delimiter)
+        dialect = declared_dialect(config.data, schema.dialect)
+        data = local(config.data, config.limits, folder.temporary)
+        records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
+        source = joined(records, data.units, build_specs(config).unit, config.limits, dialect)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:

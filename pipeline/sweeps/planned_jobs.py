@@ -19,7 +19,6 @@ from omegaconf.errors import OmegaConfBaseException
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.parts import check_table_files
 from pipeline import experiment_run
 from pipeline.budget import admission
 from pipeline.budget.planned_release import PlannedRelease
@@ -27,7 +26,7 @@ from pipeline.folders import not_in_release
 from pipeline.settings import build, memory
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
-from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.inputs import check_lies, check_units, generated, location
 from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
@@ -160,9 +159,8 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
         build_scores(config.evaluation, schema, config.data.roles)
         checked.scores.add(scores)
     if not generated(config):
-        check_table_files(data_path(config))
-    for path in config.data.units.files:
-        check_table_files(path)
+        check_lies(location(config.data))
+    check_units(config.data.units)
     checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)
