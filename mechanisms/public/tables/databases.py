@@ -256,9 +256,10 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 def _parsed(text: str, source: Source, where: str) -> Any:
     """The query as the engine's own parser reads it; it knows one SELECT from all else."""
     with source.connect() as engine:
-        tree = json.loads(engine.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()[0])
+        tree = json.loads(engine.execute("SELECT json_serialize_sql(?)", [text]).fetchone()[0])
     if tree["error"] or len(tree["statements"]) != 1:
-        problem = "two statements" if not tree["error"] else str(tree.get("error_message", "cannot be read"))
+        unread = tree["error"] and tree["error_type"] == "parser"
+        problem = tree["error_message"] if unread else "it is another statement, or several"
         fix = "one SELECT; of words that only this database knows, make a table in it, and name that: data.table="
         raise UserError(f"is no query that can be checked: {problem}", where=where, fix=fix)
     return tree
