@@ -34,9 +34,9 @@ from synthesis.numbers.value_shapes import as_written
 
 #: Schema, content of privacy.json and measurements of a release. A statement of an older format is passed on without
 #: papers; nothing binds one of format 1.
+Measured: TypeAlias = tuple[Schema, JsonDict, Measurements]
 #: Letters of many alphabets: what a table holds may be discovered.
 ANY_LETTERS = "ŁΩЖ字"
-Measured: TypeAlias = tuple[Schema, JsonDict, Measurements]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,9 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     Raises:
         UserError: no dialect; one that cannot write a text of the schema, or that might be found.
     """
-    where = "release.dialect"
-    words = {"table": schema.dialect, "plain": PLAIN}
-    if isinstance(release.dialect, str) and release.dialect not in words:
-        raise UserError(
-            f"got {release.dialect!r}", where=where, fix='table, plain or {delimiter: ";", encoding: cp1252}'
-        )
-    dialect = words[release.dialect] if isinstance(release.dialect, str) else parse_dialect(release.dialect, where)
+    where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
+    if dialect is None:
+        dialect = parse_dialect(release.dialect, where)
     texts = [t for c in schema.columns for t in (c.name, *c.texts, c.other or "")]
     if schema.to_discover and dialect.encoding != schema.dialect.encoding:
         texts.append(ANY_LETTERS)
@@ -77,9 +73,7 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
         try:
             text.encode(dialect.encoding)
         except UnicodeEncodeError as error:
-            fix = (
-                "utf-8-sig, which spreadsheets read, too" if text != ANY_LETTERS else "utf-8-sig: values are discovered"
-            )
+            fix = "utf-8-sig, which spreadsheets read, and has all letters that may be listed or discovered"
             raise UserError(f"{dialect.encoding} has no letter for {text!r}", where=where, fix=fix) from error
     return dialect
 

@@ -20,5 +20,5 @@ class UnitsConfig:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Its file, where there is one; what lies elsewhere is fetched first."""
+        """Its file, where there is one."""
         return () if not self.path else (Path(self.path).expanduser(),)

@@ -153,7 +153,7 @@ def test_a_query_that_may_give_other_rows_another_day_is_refused(
         (["data.path=sqlite:///none.db", "data.table=t"], "no such file"),
         (["data.path=sqlite:///town.db", "data.table=t", "data.query=SELECT 1 AS a"], "one of both"),
         (["data.path=town.csv", "data.table=t"], "one of both"),
-        (["data.path=mysql://db/clinic", "data.table=t"], "export the table as Parquet"),
+        (["data.path=mysql://db/clinic", "data.table=t"], "export the table"),
         (["data.path=postgrsql://db/clinic", "data.table=t"], "did you mean 'postgresql'"),
         (["data.path=http://example.org/t.csv"], "unencrypted"),
     ],

@@ -67,7 +67,9 @@ def parse_dialect(given: Any, where: str) -> Dialect:
         UserError: another field; a delimiter that stands in cells; no encoding.
     """
     if not isinstance(given, Mapping) or not all(isinstance(v, str) for v in given.values()):
-        raise UserError(f"got {given!r}", where=where, fix='{delimiter: ";", encoding: cp1252}')
+        raise UserError(
+            f"got {given!r}", where=where, fix='{delimiter: ";", encoding: cp1252}; of a release, table or plain'
+        )
     for key in given:
         if key not in FIELDS:
             raise UserError(f"unknown field {key!r}", where=where, fix=f"known fields: {', '.join(FIELDS)}")

@@ -40,11 +40,7 @@ STATES = {
     "42P01": ("no such table in the database", "its name as the database has it: data.table=SCHEMA.TABLE"),
     "42703": ("the query names a column that is not there", "the names as the database has them"),
     "42": ("the database does not take the query", "try it in the database's own console first"),
-    "25006": ("the query would write", "one SELECT that only reads"),
-    "40": ("the server cancelled the reading", "try again; nothing was spent"),
     "57014": ("the server stopped the query: it took too long", "a longer statement_timeout for this role"),
-    "57": ("the connection broke: the server was stopped", "try again; nothing was spent"),
-    "08": ("the connection broke", "try again; nothing was spent"),
     "": ("the connection failed or broke", "check the address, and that the server runs; nothing was spent"),
 }
 
@@ -134,11 +130,13 @@ class _Postgres:
         return self._first(f"SELECT proname::text FROM pg_proc WHERE provolatile = 'v' AND proname IN ({listed})")
 
     def view(self, schema: str, name: str) -> str | None:
-        for word in dict.fromkeys((name, name.lower())):
+        for word in (name, name.lower()):  # a name without quotes is in small letters
             path = ".".join(_named(w) for w in (schema, word) if w)
-            of = f"FROM pg_class WHERE oid = to_regclass({literal(path)})"
-            if self._first(f"SELECT relkind::text {of}"):
-                return next(iter(self._first(f"SELECT pg_get_viewdef(oid) {of} AND relkind = 'v'")), None)
+            asked = (
+                f"SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid = to_regclass({literal(path)})"
+            )
+            for view in self._first(asked):
+                return view
         return None
 
     def _first(self, asked: str) -> list[str]:
@@ -154,7 +152,8 @@ def _write(database: Database, address: Address, path: Path, room: FetchRoom) ->
     """The rows as Parquet, in the order of their values: the same rows are the same bytes."""
     import pyarrow as pa
 
-    query, faults = _query(address.wanted), list[Exception]()
+    query = _query(address.wanted)
+    faults: list[Exception] = []
     source = Source(path, (), (), "", room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
     check_query(query, database, source)
     names = database.names(query)
@@ -267,11 +266,7 @@ def _parsed(text: str, source: Source, where: str) -> Any:
 
 @contextmanager
 def _told(kind: type[Exception], address: Address, words: Callable[[Any], tuple[str, str]]) -> Iterator[None]:
-    """The driver's errors in the user's words: its own may quote a row.
-
-    Raises:
-        UserError: instead of an error of that kind.
-    """
+    """The driver's errors in the user's words: its own may quote a row."""
     try:
         yield
     except (kind, OSError) as error:  # of a stream, an OSError holds the driver's message
@@ -291,10 +286,7 @@ def _state_words(error: Exception) -> tuple[str, str]:
 def _sqlite_words(error: Exception) -> tuple[str, str]:
     code = getattr(error, "sqlite_errorname", "") or type(error).__name__
     absent = next(iter(re.findall(r"no such (table|column|function)", str(error))), "")
-    known = {
-        "SQLITE_NOTADB": ("this is no SQLite file", "a file of SQLite 3; other files: data.path=FILE"),
-        "SQLITE_BUSY": ("another program is writing this database", "try again when it has ended"),
-        "SQLITE_CORRUPT": ("the file is damaged", "fetch it again"),
-    }
-    said = (f"no such {absent} in the database", "the name as the database has it; `sqlite3 FILE .schema` shows all")
-    return said if absent else known.get(code, (f"cannot be read ({code})", "try the query in sqlite3 first"))
+    if absent:
+        return f"no such {absent} in the database", "the name as the database has it; `sqlite3 FILE .schema` shows all"
+    known = {"SQLITE_NOTADB": "this is no SQLite file", "SQLITE_BUSY": "another program is writing this database"}
+    return known.get(code, f"cannot be read ({code})"), "try the query in sqlite3 first; nothing was spent"

@@ -61,8 +61,6 @@ STORES = {
     "s3": _OBJECTS,
     "gs": _OBJECTS,
 }
-#: Databases that no driver of the package index reads.
-UNREAD = {"mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery"}
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,8 @@ def parse_address(location: str, where: str) -> Address:
     assert match is not None
     scheme = match[1].lower()
     if scheme not in STORES:
-        known = f"{did_you_mean(scheme, STORES)} an address with {', '.join(f'{s}://' for s in STORES)}; or a file"
-        fix = f"export the table as Parquet or CSV: no driver for {scheme} is on the package index"
-        raise UserError(f"{scheme}:// is not read", where=where, fix=fix if scheme in UNREAD else known.strip())
+        known = f"{', '.join(f'{s}://' for s in STORES)}; of what else there is, export the table as Parquet"
+        raise UserError(f"{scheme}:// is not read", where=where, fix=did_you_mean(scheme, STORES) or known)
     place = STORES[scheme]
     url, _, wanted = location.partition("#")
     if place.database and not wanted.strip():

@@ -59,6 +59,7 @@ def _encoding(path: Path, compressed: str) -> str:
             except UnicodeDecodeError:
                 utf8 = False
             chunk = file.read(CHUNK)
+    utf8 &= not decoder.getstate()[0]  # no letter is cut at the end
     marked = next((name for mark, name in MARKS if start.startswith(mark)), "")
     return marked or ("utf-8" if utf8 else "cp1252" if windows else "latin-1")
 
