@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.tables.fetched import check_no_secret
 from pipeline.commands.command_table import COMMANDS
 from pipeline.conf_folder import with_own_folder
 from pipeline.error_messages import explained, show_what_can_be_shown
@@ -66,6 +67,8 @@ def _main(argv: Sequence[str]) -> int:
     if command not in COMMANDS:
         fix = choices_fix(command, COMMANDS)
         raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
+    for argument in rest:
+        check_no_secret(argument, "an argument")
     rest = with_own_folder(rest)
     unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
     if unknown:

@@ -24,9 +24,9 @@ from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origins_of
 from pipeline.run_context import RunContext, State, present
-from pipeline.scores.table_sources import open_with
-from pipeline.settings.config import Config
-from pipeline.settings.inputs import check_ready, data_path, generated
+from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.settings.config import Config, DataConfig
+from pipeline.settings.inputs import check_ready, generated
 from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
 from pipeline.statement.start_table import start_in
@@ -43,14 +43,15 @@ def load(context: RunContext, state: State) -> State:
     config, folder, ready, design = context.config, context.folder, context.ready, state.design
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
     with context.show.stage("load") as report:
-        path = _table(context, report)
-        records = open_with(path, config.data.delimiter, config.limits, folder.temporary)
+        data = _table(context, report)
+        dialect = declared_dialect(config.data, design.schema.dialect)
+        records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
         check_ready(config, records.names)
         check_unit(specs.unit, records.names)
-        now = not_the_private(public, run_facts(config, design.schema, path))
+        now = not_the_private(public, run_facts(config, design.schema, data))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
         keep_settings(folder, config, context.hydra_files)
-        source = joined(records, config.data.units, specs.unit, config.limits, config.data.delimiter)
+        source = joined(records, data.units, specs.unit, config.limits, dialect)
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
         private = read_rows(context, state, schema, report)
@@ -83,22 +84,30 @@ def read_rows(context: RunContext, state: State, schema: Schema, report: Progres
     return shared(histogram=counted, progress=report)
 
 
-def _table(context: RunContext, report: Progress) -> Path:
-    """The table to read; the demo's is generated first, under internal/ (of the sweep, if there is one)."""
-    config = context.config
+def _table(context: RunContext, report: Progress) -> DataConfig:
+    """The tables to read, as files: those of addresses are fetched, and the demo's is generated, under internal/.
+
+    The jobs of a sweep share them.
+    """
+    config, place = context.config, context.shared or context.folder.temporary
     if not generated(config):
-        return data_path(config)
+        with only_one(place, "fetched"):
+            return local(config.data, config.limits, place)
     rows = 290_000 if config.data.rows is None else config.data.rows
     name = f"demo-{rows}-{config.data.seed}"
-    path = (context.shared or context.folder.temporary) / f"{name}.parquet"
+    path = place / f"{name}.parquet"
     with only_one(path.parent, name):
         if not path.exists():
             write_demo(path, rows=rows, seed=config.data.seed, progress=report)
-    return path
+    return replace(config.data, path=str(path))
 
 
-def run_facts(config: Config, schema: Schema, path: Path) -> JsonDict:
-    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured."""
+def run_facts(config: Config, schema: Schema, data: DataConfig) -> JsonDict:
+    """What a resumed run must share with its beginning: settings, schema, data, and the version that measured.
+
+    Args:
+        data: the files that are read.
+    """
     seed = config.privacy.noise_seed
     start = start_in(config.synthesis)
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
@@ -107,7 +116,7 @@ def run_facts(config: Config, schema: Schema, path: Path) -> JsonDict:
         "settings": bound_settings(config),
         "pipeline": __version__,
         "schema": schema_print(schema),
-        "data": data_print(path, *config.data.units.files),
+        "data": data_print(Path(str(data.path)), *data.units.files),
         "plugins": origins_of(asdict(config)),
         "once": {"key": key.hex()},
     }

@@ -12,9 +12,9 @@ from mechanisms.sensitive.private_choice import kept_choices
 from pipeline.measuring.acceptance import only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
-from pipeline.release_folder import NewRows, check_seal, write_release
+from pipeline.release_folder import NewRows, as_released, check_seal, write_release
 from pipeline.run_context import RunContext, State, present
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import beside, open_with
 from pipeline.statement.statement import Bought, declared, make_statement
 
 #: Said of a run, and of one that is resumed.
@@ -73,7 +73,8 @@ def release(context: RunContext, state: State) -> State:
     else:
         coded, rng = table_of(work, taken)
         with context.show.stage("release") as report:
-            measured = work.schema, present(state.statement).to_json(), taken.measurements
+            written = replace(work.schema, dialect=as_released(config.release, work.schema))
+            measured = written, present(state.statement).to_json(), taken.measurements
             rows = NewRows(coded, rng, config.synthesis.rows)
             write_release(work.folder, measured, rows, form, signer=context.ready.signer, progress=report)
         if work.schema.rules.computed or work.schema.rules.unit:  # what is computed or linked has codes now
@@ -85,5 +86,5 @@ def release(context: RunContext, state: State) -> State:
 def _reloaded(work: Work, table: Path) -> CodedTable:
     """The rows of a released table as codes."""
     with work.show.stage("reload") as report:
-        source = open_with(table, ",", work.config.limits, work.folder.temporary)
+        source = open_with(table, beside(table), work.config.limits, work.folder.temporary)
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)

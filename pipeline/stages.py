@@ -22,6 +22,7 @@ from pipeline.inference.relations import Relation, strongest
 from pipeline.load_stage import load
 from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
+from pipeline.release_folder import as_released
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import render_run
 from pipeline.run_context import RunContext, Stage, State, present
@@ -172,7 +173,8 @@ def _log_beginning(config: Config, told: Sequence[str], overrides: str) -> None:
 
 def _done(context: RunContext, state: State) -> Run:
     answers, synthetic, design = present(state.taken).measurements, present(state.synthetic), state.design
-    released = (context.folder, present(state.statement), answers, design.schema, present(state.table), state.scores)
+    schema = replace(design.schema, dialect=as_released(context.config.release, design.schema))
+    released = (context.folder, present(state.statement), answers, schema, present(state.table), state.scores)
     relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
     return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ from pipeline.conditions import build_condition, facts_of, given
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
-from pipeline.release_folder import NewRows, read_release, write_release
-from pipeline.scores.table_sources import open_with
+from pipeline.release_folder import NewRows, as_released, read_release, write_release
+from pipeline.scores.table_sources import local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.stage_bars import Stages
@@ -66,7 +66,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_said(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
-    form = released_format(config.release.format)
+    form, dialect = released_format(config.release.format), as_released(config.release, schema)
     statement = dict(made_again_by(statement, config.synthesis.kind, type(spec), form))
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
@@ -86,7 +86,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
             coded, facts = drawn.table, facts_of(condition, drawn)
     with show.stage("release") as report, _workdir(root) as work:
         new = NewRows(coded, rng, rows, None if condition is None else condition.drawn_by, facts)
-        measured = schema, statement, measurements
+        measured = replace(schema, dialect=dialect), statement, measurements
         path = write_release(RunFolder(root), measured, new, form, signer=signer, workdir=work, progress=report)
     return NewTable(path, facts)
 
@@ -123,7 +123,7 @@ def new_rows(
     return as_columns(coded, schema, measurements, rng)
 
 
-def draft(table: Path, config: DraftConfig) -> str:
+def draft(table: str, config: DraftConfig) -> str:
     """A commented draft of a schema: from a table, at which it looked, and says so; or from metadata alone.
 
     Args:
@@ -135,19 +135,21 @@ def draft(table: Path, config: DraftConfig) -> str:
             raise UserError(
                 "a draft from metadata looks at no rows", where=where, fix="leave it out, or give the table"
             )
-        return metadata_draft(table)
+        return metadata_draft(Path(table))
     given = {c: (s, f"cluster: column {c!r}") for c, s in (config.cluster or {}).items()}
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder:
-        source = open_with(table, config.delimiter, config.limits, Path(folder), setting="delimiter")
+        source = opened_as_found(table, config, Path(folder))
+        name = source.path.name.split(".")[0]
         if config.units.files:
             unit = PrivacyUnit(config.privacy.unit)
             if unit.column in (None, GUESS, RECORD):
                 fix = "privacy.unit=COLUMN: the records' column of ids"
                 raise UserError("no column to join by", where="units", fix=fix)
-            source = joined(source, config.units, unit, config.limits, config.delimiter, where="units")
-        return draft_schema(source, table.name.split(".")[0], trees, places, config.privacy.unit or GUESS)
+            units = local_units(config.units, config.limits, Path(folder))
+            source = joined(source, units, unit, config.limits, source.dialect, where="units")
+        return draft_schema(source, name, trees, places, config.privacy.unit or GUESS)
 
 
 @contextmanager

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables.scan import Source, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.joined_units import units_told, with_units
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import local_units, open_with
 from pipeline.settings.config import LimitsConfig, ScoreConfig
 from pipeline.settings.units_config import UnitsConfig
 
@@ -22,7 +23,7 @@ def joined(
     table: UnitsConfig,
     unit: PrivacyUnit,
     limits: LimitsConfig,
-    delimiter: str,
+    dialect: Dialect,
     *,
     where: str = "data.units",
 ) -> Source:
@@ -37,7 +38,7 @@ def joined(
     workdir = records.workdir / FOLDER
     for path in table.files:
         private_folder(workdir)
-        units = open_with(path, delimiter, limits, workdir, setting=records.setting)
+        units = open_with(path, dialect, limits, workdir, setting=records.setting)
         ids = table.id or str(unit.column)
         return with_units(records, units, unit, ids=ids, where=where, workdir=workdir)
     return records
@@ -59,11 +60,12 @@ def scored_whole(
     if column is None:
         fix = "evaluation.subject=COLUMN: the records' column of ids; or a schema with a unit"
         raise UserError("no column to join by", where="units", fix=fix)
-    unit = PrivacyUnit(column)
+    unit, real = PrivacyUnit(column), tables["real"]
+    units = local_units(config.units, config.limits, real.workdir)
     return {
         name: source
         if name == "synthetic"
-        else joined(source, config.units, unit, config.limits, config.delimiter, where="units")
+        else joined(source, units, unit, config.limits, source.dialect, where="units")
         for name, source in tables.items()
     }
 

@@ -7,7 +7,15 @@ from importlib.util import find_spec
 from mechanisms.public.errors import UserError
 
 #: Library → the extra that brings it.
-EXTRAS = {"matplotlib": "plots", "sklearn": "ml", "mbi": "mbi", "pyspark": "spark", "sqlglot": "sql", "polars": "polars"}
+EXTRAS = {
+    "matplotlib": "plots",
+    "sklearn": "ml",
+    "mbi": "mbi",
+    "pyspark": "spark",
+    "sqlglot": "sql",
+    "polars": "polars",
+    "adbc_driver_postgresql": "postgresql",
+}
 
 
 def absent_extra(library: str) -> str:

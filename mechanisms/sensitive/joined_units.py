@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.scan import COPIED, DURATION, Source, by_column, listed, literal, private_folder
+from mechanisms.public.tables.encode import by_column
+from mechanisms.public.tables.scan import COPIED, DURATION, Source, listed, literal, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_id
 from mechanisms.sensitive.engines.duckdb_engine import copy_units
 

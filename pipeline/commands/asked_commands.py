@@ -19,7 +19,16 @@ from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, not_in_release
 from pipeline.settings import config as settings
 from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
-from pipeline.settings.inputs import check_inputs, check_release, check_scored, check_table, check_tables
+from pipeline.settings.inputs import (
+    check_inputs,
+    check_lies,
+    check_release,
+    check_scored,
+    check_table,
+    check_tables,
+    check_units,
+    location,
+)
 from pipeline.settings.overrides import quoted, spelled, with_names
 
 #: What is left to do: gives the exit code.
@@ -74,9 +83,8 @@ def check(arguments: Sequence[str]) -> Work:
     """What a schema would do to a table."""
     config = settings.typed(compose_config("check", arguments), settings.CheckConfig)
     settings.schema_path(config.data.schema)
-    check_table(config.data.path, "data.path", "data.path=FILE: the table to look at")
-    for units in config.data.units.files:
-        check_table(str(units))
+    check_lies(location(config.data))
+    check_units(config.data.units)
     return later("pipeline.commands.check_command:show_look", config)
 
 
@@ -166,6 +174,5 @@ def schema(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("schema_draft", with_names("schema", arguments)), settings.DraftConfig)
     if config.output:
         check_output(Path(config.output), "output")
-    for units in config.units.files:
-        check_table(str(units))
+    check_units(config.units)
     return later("pipeline.commands.schema_command:show_draft", check_table(config.table), config)

@@ -16,5 +16,5 @@ def show_look(config: CheckConfig) -> int:
     if config.format == "json":
         print(json.dumps(as_facts(look), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print("\n".join(as_lines(look, Path(str(config.data.path)).name, str(config.data.schema))))
+        print("\n".join(as_lines(look, config.data.table or Path(str(config.data.path)).name, str(config.data.schema))))
     return 1 if look.too_many else 0

@@ -10,7 +10,7 @@ from pipeline.settings.config import DraftConfig
 from pipeline.synth_again import draft
 
 
-def show_draft(table: Path, config: DraftConfig) -> int:
+def show_draft(table: str, config: DraftConfig) -> int:
     """Print the draft, or write it."""
     text = draft(table, config)
     if config.output:

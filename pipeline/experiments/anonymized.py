@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from evaluation.metric import Options
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.dialect import PLAIN
 from pipeline.experiments.challenge_scores import World, scores_of_table, values_of
 from pipeline.experiments.challenge_settings import settings_of_challenge
 from pipeline.experiments.standin import write_coded
 from pipeline.folders import RunFolder
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import declared_dialect, open_with
 from pipeline.settings.config import Config
 
 #: The dataset of a table, before its k.
@@ -32,8 +33,8 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     anonymous = generalized(remaining.real, k, rng)
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
     both = (
-        open_with(world.path, config.data.delimiter, config.limits, folder.temporary),
-        open_with(path, ",", config.limits, folder.temporary),
+        open_with(world.path, declared_dialect(config.data, world.schema.dialect), config.limits, folder.temporary),
+        open_with(path, PLAIN, config.limits, folder.temporary),
     )
     values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
     options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)

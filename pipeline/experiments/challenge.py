@@ -43,7 +43,7 @@ from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import declared_dialect, open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
@@ -218,7 +218,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     if released.evaluation.holdout is not None:
         aside = _aside(released, world, done.folder, folder)
         world = world.without(aside)
-    source = open_with(done.table, ",", config.limits, folder.temporary)
+    source = open_with(done.table, done.schema.dialect, config.limits, folder.temporary)
     coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
     options = _options(released, config, world, coded, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
@@ -227,7 +227,8 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     score = partial(scores_of_table, config, released, world)
     settings = settings_of_challenge(config)
     if not settings.methods:
-        both = (open_with(table.path, released.data.delimiter, released.limits, folder.temporary), source)
+        source_dialect = declared_dialect(released.data, world.schema.dialect)
+        both = (open_with(table.path, source_dialect, released.limits, folder.temporary), source)
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
     seed, rows = released.synthesis.seed, config.synthesis.rows
@@ -238,10 +239,9 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
-    source, share = (
-        open_with(world.path, released.data.delimiter, released.limits, folder.temporary),
-        float(released.evaluation.holdout or 0),
-    )
+    dialect = declared_dialect(released.data, world.schema.dialect)
+    source = open_with(world.path, dialect, released.limits, folder.temporary)
+    share = float(released.evaluation.holdout or 0)
     return aside_rows(source, build_unit(released.privacy, released.data), Aside(key, share), workdir=folder.temporary)
 
 

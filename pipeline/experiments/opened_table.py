@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mechanisms.public.coded_table import CodedTable
@@ -16,8 +16,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.load_stage import keep_settings, run_facts
-from pipeline.scores.table_sources import open_with
-from pipeline.settings import inputs
+from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages, unplaced_lines
 
@@ -60,15 +59,17 @@ def opened_table(
     """
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
-            path = folder.internal / GENERATED
+            path, data = folder.internal / GENERATED, config.data
             if config.data.path or generate is None:
-                path = inputs.data_path(config)
+                data = local(config.data, config.limits, folder.temporary)
+                path = Path(str(data.path))
             elif not path.exists():
                 generate(path, report)
                 path.chmod(0o600)
-            facts = bind(folder, run_facts(config, schema, path))
+            facts = bind(folder, run_facts(config, schema, replace(data, path=str(path))))
             keep_settings(folder, config, hydra_files)
-            source = open_with(path, config.data.delimiter, config.limits, folder.temporary)
+            dialect = declared_dialect(config.data, schema.dialect)
+            source = open_with(path, dialect, config.limits, folder.temporary)
             real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
         show.warn_privately(unplaced_lines(encoding))
         if not real.rows:

@@ -86,7 +86,7 @@ class Maker:
         home, config = self._home(spec), _release_config(self.config, self.table.folder.root, spec)
         config = replace(config, data=replace(config.data, path=str(self.table.path), schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
-        source = open_with(done.table, ",", self.config.limits, self.table.folder.temporary)
+        source = open_with(done.table, done.schema.dialect, self.config.limits, self.table.folder.temporary)
         coded = encode_table(source, self.world.schema, workdir=self._work(spec))
         scaled = self.world.counted(coded) * (self.world.table.rows / max(coded.rows, 1))
         return NoisyTable(scaled, promise(done.statement))

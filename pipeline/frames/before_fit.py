@@ -72,7 +72,7 @@ def draft(
     config = typed(compose_config("schema_draft", overrides), DraftConfig)
     with table_files({name: frame} | ({} if units is None else {"units": units})) as paths:
         config.units.path = None if units is None else str(paths["units"])
-        text = synth_again.draft(paths[name], config)
+        text = synth_again.draft(str(paths[name]), config)
     return CommandResult(yaml.safe_load(text), text)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
-from pipeline.frames.frame_files import AnySchema, Frame, Kinds, named_as_given, schema_file, write_frame
+from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, named_as_given, schema_file, write_frame
 from pipeline.frames.frame_kinds import form_of
 from pipeline.frames.kept_kinds import keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
@@ -49,7 +50,7 @@ LOST = (
 
 
 def fit(
-    frame: Frame,
+    frame: Table,
     schema: AnySchema,
     *,
     epsilon: float = 1,
@@ -67,7 +68,8 @@ def fit(
         statement, unless it says that it is not private. Every call spends a budget of its own; `budget={"ledger":
         FILE, "limit": {...}}` holds all of them to one. The kinds of the frame's columns are taken as public.
     Args:
-        frame: of pandas, polars, pyarrow, or anything with `__arrow_c_stream__`.
+        frame: of pandas, polars, pyarrow, or anything with `__arrow_c_stream__`; or where a table lies, as `data.path`
+            says it: "postgresql:///clinic", **{"data.table": "admissions"}.
         schema: a path, the name of a ready schema, or a mapping as in YAML: {"columns": {...}, "confirmed_public":
             True}. Columns of the frame that it does not name are not read.
         unit: the column that says to whom a record belongs; None: that of the schema's unit, else each record is one.
@@ -95,8 +97,12 @@ def fit(
         facts = load_schema(Path(config.data.schema))
         further = columns_beside(config, facts)
         beside = {} if units is None else _write_units(units, other, facts, config)
-        kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
-        config.data.path = str(path)
+        if isinstance(frame, Path | str):
+            check_no_secret(str(frame), "frame")
+            kinds, config.data.path = {}, str(frame)
+        else:
+            kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
+            config.data.path = str(path)
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
         try:
             with named_as_given({path: "the frame", other: "the frame of units"}):

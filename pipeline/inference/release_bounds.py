@@ -114,7 +114,7 @@ def table_bounds(
 
 def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
     memory, cores = machine_limits.memory_limit_bytes(None) // 2, machine_limits.threads(None)
-    source = open_table(table, delimiter=",", workdir=work / "scan", memory_limit_bytes=memory, threads=cores)
+    source = open_table(table, dialect=schema.dialect, workdir=work / "scan", memory_limit_bytes=memory, threads=cores)
     return encode_table(source, schema, workdir=work / "codes")
 
 

@@ -15,6 +15,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
+from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from pipeline.folder_lock import no_empty_folders
@@ -51,7 +52,7 @@ def rehearse(config: Config, root: Path) -> Run:
     specs = build_specs(config)
     schema, unit = build_schema(specs), specs.unit
     most = MOST if specs.discovers_bound else unit.max_records
-    data = replace(config.data, path=str(table), delimiter=",")
+    data = replace(config.data, path=str(table), delimiter=PLAIN.delimiter, encoding=PLAIN.encoding)
     # the accountant that the run itself would take: a shared budget may decide it
     privacy = replace(config.privacy, noise_seed=SEED, accountant=specs.budget.accountant)
     budget = replace(config.budget, ledger=None, limit=None, accountant=None, slack=None)
@@ -89,7 +90,7 @@ def write_rows(
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".parts-", dir=path.parent) as folder:
             plain = Path(folder) / TABLE
-            write_table(plain, coded, schema, rng)
+            write_table(plain, coded, replace(schema, dialect=PLAIN), rng)
             _with_units(plain, path, column, _owners(rows, most, rng) if owners is None else owners)
     except OSError as error:
         raise UserError(f"cannot write: {error.strerror}", where=str(path), fix="another hydra.run.dir") from error

@@ -22,12 +22,12 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.doubts import cut_short
-from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, moment_sql, number_sql
+from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
-from mechanisms.public.tables.scan import Source, by_column, literal
+from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts
@@ -49,7 +49,7 @@ from pipeline.look.reading_look import (
     shapes_of,
 )
 from pipeline.look.unit_look import LossBar, units_look
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import CheckConfig
 from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import (
@@ -114,14 +114,15 @@ def check(config: CheckConfig) -> TableLook:
     check_units_table(config, unit, schema)
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
-        path, work = Path(str(config.data.path)), Path(folder)
-        records = open_with(path, config.data.delimiter, config.limits, work)
+        work = Path(folder)
+        data, dialect = local(config.data, config.limits, work), declared_dialect(config.data, schema.dialect)
+        records = open_with(Path(str(data.path)), dialect, config.limits, work)
         check_unit(unit, records.names)
-        source = joined(records, config.data.units, unit, config.limits, config.data.delimiter)
+        source = joined(records, data.units, unit, config.limits, dialect)
         bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
             look = look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
-        return replace(look, hints=(*look.hints, *units_table_look(source, config.data.units)))
+        return replace(look, hints=(*look.hints, *units_table_look(source, data.units)))
 
 
 def look_at(

@@ -13,6 +13,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.rules.fine_columns import without_fine
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.tables.scan import Source
@@ -84,13 +85,13 @@ def check_public(
 
     Args:
         rows: of the private table.
-        opened: a file and its `delimiter` → what reads it.
+        opened: a file and its dialect → what reads it.
         workdir: for copies; closed to others.
     Raises:
         UserError: both hold the same rows.
     """
     for place, public in enumerate(files):
-        other = opened(public.path, delimiter=public.delimiter)
+        other = opened(public.path, Dialect(public.delimiter))
         if same_rows(source, other, schema, rows, workdir=workdir / f"public-{place}"):
             raise public.itself()
 

@@ -30,7 +30,7 @@ from pipeline.scores.kept_scores import write_scores
 from pipeline.scores.read_values import shared_schema, texts_in, with_schema
 from pipeline.scores.release_beside import promise_of
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
-from pipeline.scores.table_sources import file_facts, open_with
+from pipeline.scores.table_sources import beside, file_facts, open_with
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable, known_roles, with_subjects
 
@@ -45,7 +45,8 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     """
     design, folder, private, source = state.design, context.folder, present(state.private), present(state.source)
     schema, synthetic, file = design.schema, present(state.synthetic), source
-    released = open_with(present(state.table), ",", context.config.limits, folder.temporary)
+    table = present(state.table)
+    released = open_with(table, beside(table), context.config.limits, folder.temporary)
     whole = None
     if private.aside is None:
         work = folder.temporary / "scored"
@@ -57,8 +58,8 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     # Two engines at once, each with half of the memory and a folder of its own.
     source, released = (replace(s, memory_limit_bytes=s.memory_limit_bytes // 2) for s in (source, released))
     real, made = (replace(s, workdir=folder.temporary / "looked") for s in (source, released))
-    with ThreadPoolExecutor(1) as beside:
-        look = beside.submit(first_look, real, made, schema, spec.groups, answers)
+    with ThreadPoolExecutor(1) as pool:
+        look = pool.submit(first_look, real, made, schema, spec.groups, answers)
         values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
     whole_units = spec.references or aside is not None
     unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)

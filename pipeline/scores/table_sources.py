@@ -5,55 +5,98 @@ from __future__ import annotations
 import datetime
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.release_files import load_released_schema
+from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.inspect_file import shown
+from mechanisms.public.tables.fetched import FetchRoom, fetched
+from mechanisms.public.tables.found_dialect import dialect_of
 from mechanisms.public.tables.scan import Source, open_table
 from pipeline.frames.frame_files import Table, table_files
 from pipeline.settings import machine_limits
-from pipeline.settings.config import LimitsConfig
+from pipeline.settings.config import DataConfig, DraftConfig, LimitsConfig, ScoreConfig
+from pipeline.settings.inputs import location
+from pipeline.settings.units_config import UnitsConfig
 
 
 @contextmanager
 def opened(
-    given: Mapping[str, Table], *, delimiter: str = ",", limits: LimitsConfig | None = None
+    given: Mapping[str, Table], *, declared: Dialect | None = None, limits: LimitsConfig | None = None
 ) -> Iterator[dict[str, Source]]:
     """Tables by name, while the block lasts; each with a closed folder of its own to work in.
+
+    Args:
+        declared: how tables are written where they plainly may be; that of a release is, as its schema says it.
 
     Raises:
         UserError: a file is absent, or no table.
     """
-    with tempfile.TemporaryDirectory(prefix="score-") as folder, table_files(given) as paths:  # mode 0700
-        sources = {}
+    limits = limits or LimitsConfig()
+    with ExitStack() as inside:
+        folder = inside.enter_context(tempfile.TemporaryDirectory(prefix="score-"))  # mode 0700
+        room, sources = room_of(limits, Path(folder)), {}
+        there = {n: fetched(t, room, where=n) if isinstance(t, str | Path) else t for n, t in given.items()}
+        paths = inside.enter_context(table_files(there))
         for name, path in paths.items():
             work = Path(folder) / name
             work.mkdir(mode=0o700)
-            sources[name] = _opened(path, delimiter, limits or LimitsConfig(), work)
+            own = beside(path) or dialect_of(path.expanduser(), declared)
+            sources[name] = open_with(path, own, limits, work, setting="delimiter")
         with shared_engine(Path(folder) / "engine"):
             yield sources
 
 
-def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> Source:
-    """As `open_with`; a release has commas, whatever stands between the cells of the real table."""
-    try:
-        return open_with(path, delimiter, limits, workdir, setting="delimiter")
-    except UserError as error:
-        if error.fix != f"delimiter={shown(',')}":
-            raise
-        return open_with(path, ",", limits, workdir, setting="delimiter")
+def beside(table: Path) -> Dialect | None:
+    """How a release's table is written, by the schema beside it; None of a table that lies in none."""
+    schema = table.parent / "schema.yaml"
+    if not (table.name.startswith("synthetic.") and schema.is_file() and (table.parent / "privacy.json").is_file()):
+        return None
+    with suppress(UserError):
+        return load_released_schema(schema).dialect
+    return None
+
+
+def declared_dialect(given: DataConfig | ScoreConfig | DraftConfig, dialect: Dialect = PLAIN) -> Dialect:
+    """How a table is written, by the settings, and where they say nothing as the schema has it."""
+    return Dialect(given.delimiter or dialect.delimiter, given.encoding or dialect.encoding)
+
+
+def room_of(limits: LimitsConfig, folder: Path) -> FetchRoom:
+    """Room for what is fetched, within the limits of the settings."""
+    memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
+    return FetchRoom(folder, memory, machine_limits.threads(limits.threads))
+
+
+def local(data: DataConfig, limits: LimitsConfig, folder: Path) -> DataConfig:
+    """The same settings with files in the place of tables that lie elsewhere; these are fetched into the folder."""
+    path = fetched(location(data), room_of(limits, folder))
+    return replace(data, path=str(path), units=local_units(data.units, limits, folder), table=None, query=None)
+
+
+def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path) -> UnitsConfig:
+    """The same of a table of units."""
+    path = units.path and str(fetched(units.path, room_of(limits, folder), where="units.path"))
+    return replace(units, path=path)
+
+
+def opened_as_found(table: str, config: DraftConfig, folder: Path) -> Source:
+    """A table as it is plainly written, but for what the settings say."""
+    path = fetched(table, room_of(config.limits, folder), where="table")
+    return open_with(path, declared_dialect(config, dialect_of(path)), config.limits, folder, setting="delimiter")
 
 
 def open_with(
-    path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *, setting: str = "data.delimiter"
+    path: Path, dialect: Dialect | None, limits: LimitsConfig, workdir: Path, *, setting: str = "data.delimiter"
 ) -> Source:
     """A table's file, within the limits of the settings."""
     return open_table(
         path.expanduser(),
-        delimiter=delimiter,
+        dialect=dialect or PLAIN,
         workdir=workdir,
         memory_limit_bytes=machine_limits.memory_limit_bytes(limits.memory_gb) // 2,
         threads=machine_limits.threads(limits.threads),

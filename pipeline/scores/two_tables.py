@@ -27,7 +27,7 @@ from pipeline.scores.first_look import first_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
-from pipeline.scores.table_sources import file_facts, opened
+from pipeline.scores.table_sources import declared_dialect, file_facts, opened
 from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
@@ -52,7 +52,8 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     if config.metrics is not None:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
-    with opened(given, delimiter=config.delimiter, limits=config.limits) as tables:
+    written = declared_dialect(config) if config.delimiter or config.encoding else None
+    with opened(given, declared=written, limits=config.limits) as tables:
         declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
         sources = scored_whole(tables, config, declared)
         card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)

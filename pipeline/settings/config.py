@@ -49,7 +49,10 @@ class DataConfig(BoundedSettings):
     units: UnitsConfig = field(default_factory=UnitsConfig)
     schema: str | None = None
     confirmed_public: bool = False
-    delimiter: str = ","
+    table: str | None = None
+    query: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
     max_unplaced: float = setting(0.2, least=0, most=1, noun="a share of a column's values", note="1 never refuses")
     unit: str = "record"
     max_records: int | None = setting(None, least=1, most=MAX_RECORDS)
@@ -132,6 +135,7 @@ class BudgetConfig(BoundedSettings):
 @dataclass
 class ReleaseConfig:
     format: str = "csv"
+    dialect: Any = "table"
 
 
 @dataclass
@@ -231,7 +235,8 @@ class ScoreConfig(BoundedSettings):
     holdout: str | None = None
     units: UnitsConfig = field(default_factory=UnitsConfig)
     metrics: Any = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    encoding: str | None = None
     output: str | None = None
     format: str = setting("text", choices=PRINTED)
     report: str | None = None
@@ -312,7 +317,8 @@ class DraftConfig(BoundedSettings):
     table: str | None = None
     output: str | None = None
     units: UnitsConfig = field(default_factory=UnitsConfig)
-    delimiter: str = ","
+    delimiter: str | None = None
+    encoding: str | None = None
     cluster: dict[str, Any] | None = None
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.tables.fetched import is_address, parse_address
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
+from pipeline.settings.units_config import UnitsConfig
 
 if TYPE_CHECKING:
     from mechanisms.public.schema.table_schema import Schema  # slow to load
@@ -25,17 +27,33 @@ def generated(config: Config) -> bool:
     return config.data.name == DEMO and not config.data.path
 
 
-def data_path(config: Config) -> Path:
-    """The table of a run, as given.
+def location(data: DataConfig) -> str:
+    """Where the table lies: a path, or an address with what is read there behind a #.
 
     Raises:
-        UserError: no table is given.
+        UserError: no table is given; a table or a query of what is no database, or both.
     """
-    if not config.data.path:
-        name = config.data.name
-        fix = f"data.path=FILE for data={name}; or data=demo, which generates its own table"
+    if not data.path:
+        fix = f"data.path=FILE for data={data.name}; or data=demo, which generates its own table"
         raise UserError("no table given", where="data.path", fix=fix)
-    return Path(config.data.path).expanduser()
+    asked = {name: text for name, text in (("data.table", data.table), ("data.query", data.query)) if text}
+    for where in asked:
+        if len(asked) > 1 or not is_address(data.path) or "#" in data.path:
+            fix = "one of both, with data.path=postgresql://… or data.path=sqlite:///FILE"
+            raise UserError("says which rows of a database are read", where=where, fix=fix)
+    return "#".join([data.path, *asked.values()])
+
+
+def check_lies(place: str | Path, where: str = "data.path") -> None:
+    """A table's files are there; of an address, that it can be asked.
+
+    Raises:
+        UserError: names the file and the way out.
+    """
+    if is_address(place):
+        parse_address(str(place), where)
+    else:
+        check_table_files(Path(place).expanduser())
 
 
 def check_inputs(config: Config) -> None:
@@ -46,9 +64,14 @@ def check_inputs(config: Config) -> None:
     """
     schema_path(config.data.schema)
     if config.data.path or not (generated(config) or config.experiment.kind):  # an experiment may make its own rows
-        check_table_files(data_path(config))
-    for path in config.data.units.files:
-        check_table_files(path)
+        check_lies(location(config.data))
+    check_units(config.data.units)
+
+
+def check_units(units: UnitsConfig) -> None:
+    """The table of units is there, where one is named."""
+    if units.path:
+        check_lies(units.path, "units.path")
 
 
 def check_roles(config: DataConfig, schema: Schema) -> None:
@@ -79,7 +102,7 @@ def check_ready(config: Config, columns: Collection[str]) -> None:
     raise UserError(problem, where="data", fix=fix)
 
 
-def check_tables(config: ScoreConfig) -> dict[str, Path]:
+def check_tables(config: ScoreConfig) -> dict[str, Path | str]:
     """The tables of a scoring by name (real, synthetic and, where it is given, holdout); they and the schema are there.
 
     Raises:
@@ -94,14 +117,15 @@ def check_tables(config: ScoreConfig) -> dict[str, Path]:
         fix = "synthetic=TABLE, or several: 'synthetic=[a.csv,b.csv]'"
         raise UserError(f"got {config.synthetic!r}", where="synthetic", fix=fix)
     given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
-    tables = {name: Path(path).expanduser() for name, path in given.items() if path}
-    for table in (*tables.values(), *config.units.files):
-        check_table_files(table)
+    tables = {n: p if is_address(p) else Path(p).expanduser() for n, p in given.items() if p}
+    for name, table in tables.items():
+        check_lies(table, name)
+    check_units(config.units)
     return tables
 
 
-def check_table(path: str | None, where: str = "schema", fix: str = "python -m pipeline schema TABLE") -> Path:
-    """The table that a schema is drafted from, or looked at with, is there; returns its path.
+def check_table(path: str | None, where: str = "schema", fix: str = "python -m pipeline schema TABLE") -> str:
+    """The table that a schema is drafted from, or looked at with, is there; returns where.
 
     Args:
         where, fix: the setting that names it, and how, for messages.
@@ -111,9 +135,8 @@ def check_table(path: str | None, where: str = "schema", fix: str = "python -m p
     """
     if not path:
         raise UserError("no table given", where=where, fix=fix)
-    table = Path(path).expanduser()
-    check_table_files(table)
-    return table
+    check_lies(path, where)
+    return path
 
 
 def check_release(folder: Path | str | None) -> Path:

@@ -26,7 +26,7 @@ def with_names(command: str, arguments: Sequence[str]) -> list[str]:
         UserError: several of them.
     """
     setting = NAMELESS[command]
-    paths = [a for a in arguments if "=" not in a or Path(a).exists()]
+    paths = [a for a in arguments if "=" not in a or Path(a).exists() or "://" in a.partition("=")[0]]
     if len(paths) > 1:
         fix = f"one at a time: python -m pipeline {command} {paths[0]}"
         raise UserError(f"got {len(paths)}: {', '.join(paths)}", where=setting, fix=fix)
@@ -39,6 +39,8 @@ def spelled(override: str) -> str:
     `delimiter=tab` stands for a tab. A mapping whose keys need quotes becomes its own text: `typed` reads it again.
     """
     key, sign, value = override.partition("=")
+    if key == "data.query" and value:  # commas part its columns, and no jobs of a sweep
+        return f"{key}={quoted(value)}" if value[0] not in "'\"" else override
     if key in {"delimiter", "data.delimiter"} and sign and value[:1] not in {"'", '"'}:
         return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'
     if not value or readable(override):

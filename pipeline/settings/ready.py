@@ -8,6 +8,7 @@ from pathlib import Path
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
+from pipeline.release_folder import as_released
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.specs import Specs
@@ -40,6 +41,7 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     """
     config = specs.config
     released_format(config.release.format)
+    as_released(config.release, schema)
     usable_synthesizer(config.synthesis, specs.synthesizer)
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)

@@ -24,6 +24,7 @@ from mechanisms.public.release_files import (
     load_released_schema,
     named_answers,
 )
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from pipeline.marginal_files import ESTIMATED, marginal_frames
@@ -141,15 +142,15 @@ def _wrong_columns(release: Path, schema: Schema) -> str:
     allowed = [names, [*names, ids]] if ids and ids not in names else [names]
     for form in FORMATS.values():
         path = release / form.released
-        if path.is_file() and (columns := _columns(path, form)) not in allowed:
+        if path.is_file() and (columns := _columns(path, form, schema.dialect)) not in allowed:
             return f"{path.name} has the columns {', '.join(columns)[:200]}, and the schema others"
     return ""
 
 
-def _columns(path: Path, form: TableFormat) -> list[str]:
+def _columns(path: Path, form: TableFormat, dialect: Dialect) -> list[str]:
     """The names in the head of a table, of which no more is read; ValueError where it has none."""
     try:
         with open_plain(path) as file:
-            return [*form.function("head")(file)]
+            return [*form.function("head")(file, dialect)]
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error

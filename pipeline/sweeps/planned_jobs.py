@@ -22,8 +22,8 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.fetched import is_address
 from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
-from mechanisms.public.tables.parts import check_table_files
 from mechanisms.public.tables.scan import private_folder
 from pipeline import experiment_run
 from pipeline.budget import admission
@@ -31,12 +31,12 @@ from pipeline.budget.planned_release import PlannedRelease
 from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
-from pipeline.settings.inputs import data_path, generated
+from pipeline.settings.inputs import check_lies, check_units, generated, location
 from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
@@ -170,9 +170,8 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
         build_scores(config.evaluation, schema, config.data.roles)
         checked.scores.add(scores)
     if not generated(config):
-        check_table_files(data_path(config))
-    for path in config.data.units.files:
-        check_table_files(path)
+        check_lies(location(config.data))
+    check_units(config.data.units)
     checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)
@@ -232,8 +231,9 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             continue
         try:
             schema = job_schema(config)
-            tables = [str(p.resolve()) for p in (data_path(config), *config.data.units.files)]
-            key = (*tables, str(config.data.units.id), config.data.delimiter, schema_print(schema))
+            given = config.data
+            tables = [t if is_address(t) else str(Path(t).resolve()) for t in (location(given), given.units.path or "")]
+            key = (*tables, *map(str, (given.units.id, given.delimiter, given.encoding)), schema_print(schema))
             if key not in losses:
                 losses[key] = _looked_at(config, schema, RunFolder(workdir))
             figures = tells(sys.stderr, config.console)
@@ -252,8 +252,10 @@ def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Colum
     """What the columns of one table lose under one schema."""
     private_folder(folder.temporary)
     try:
-        records = open_with(data_path(config), config.data.delimiter, config.limits, folder.temporary)
-        source = joined(records, config.data.units, build_specs(config).unit, config.limits, config.data.delimiter)
+        dialect = declared_dialect(config.data, schema.dialect)
+        data = local(config.data, config.limits, folder.temporary)
+        records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
+        source = joined(records, data.units, build_specs(config).unit, config.limits, dialect)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:

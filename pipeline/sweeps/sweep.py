@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -32,9 +33,11 @@ from pipeline.folder_lock import held
 from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.plugins.plugin_discovery import load_asked
+from pipeline.scores.table_sources import local
 from pipeline.settings import machine_limits
 from pipeline.settings.compose import check_hydra, check_one_list, first_of_sweep, misspelt, records_of
 from pipeline.settings.config import Config
+from pipeline.settings.inputs import location
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
 from pipeline.stage_bars import Stages
@@ -256,10 +259,11 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
             return False
     if settings.data.path is None:
         return True
-    tables = (Path(settings.data.path).expanduser(), *settings.data.units.files)
-    named = " ".join(map(str, tables))
+    named = f"{location(settings.data)} {settings.data.units.path}"
     if named not in prints:
-        prints[named] = data_print(*tables)
+        with tempfile.TemporaryDirectory(prefix="tables-") as folder:  # mode 0700
+            data = local(settings.data, settings.limits, Path(folder))
+            prints[named] = data_print(Path(str(data.path)), *data.units.files)
     return bool(manifest.get("data", prints[named]) == prints[named])
 
 

@@ -115,7 +115,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
         stages.run(config, home / "run", quiet=True)
     release, schema, codes = home / "run" / "release", build.build_schema(build_specs(config)), []
     for path in (table, release / "synthetic.csv"):
-        source = open_table(path, delimiter=",", workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
+        source = open_table(path, workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
         codes.append(encode_table(source, schema, workdir=home / f"codes {path.stem}"))
     return release, codes[0], codes[1]
 

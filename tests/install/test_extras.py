@@ -42,6 +42,7 @@ def without(libraries: list[str], *arguments: str, cwd: Path) -> subprocess.Comp
 @pytest.mark.parametrize(
     ("library", "arguments"),
     [
+        ("adbc_driver_postgresql", ["schema", "postgresql:///clinic#admissions"]),
         pytest.param("matplotlib", ["run", "experiment=dpsyn_figure2"], marks=pytest.mark.slow),
         ("sklearn", ["run", "evaluation.metrics=[tstr]"]),
         pytest.param("mbi", ["run", "synthesis=mbi"], marks=pytest.mark.slow),
@@ -66,7 +67,7 @@ def test_every_extra_is_declared_and_no_plain_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     plain = " ".join(project["dependencies"])
     for library, extra in EXTRAS.items():
-        name = {"sklearn": "scikit-learn"}.get(library, library)
+        name = {"sklearn": "scikit-learn"}.get(library, library).replace("_", "-")
         assert any(name in requirement for requirement in project["optional-dependencies"][extra])
         assert name not in plain
     for library in ("numpy", "pandas", "autodp", "scipy", "ortools", "hydra-core"):

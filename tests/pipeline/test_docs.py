@@ -124,7 +124,11 @@ def test_every_choice_and_metric_stands_on_its_page():
 
 
 def test_settings_and_links_of_the_pages_exist():
-    known = {*keys(compose_config("config", [])), "privacy.max_records", "data.path", "data.schema", "data.delimiter"}
+    known = {
+        *keys(compose_config("config", [])),
+        *keys(compose_config("config", ["data=table"])),
+        "privacy.max_records",
+    }
     known |= set(keys(compose_config("config", ["experiment=mgd_table1"])))
     for path in (CONF / "selection").glob("*.yaml"):
         known |= set(keys(compose_config("config", [f"selection={path.stem}"])))

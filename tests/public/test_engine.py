@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.scan import open_table, stream
 from tests.public.table_worlds import codes as encode
@@ -49,8 +50,8 @@ def test_csv_is_text_with_a_header(text: bytes, names: tuple[str, ...], rows: li
 
 
 def test_other_delimiters_and_compressed_files(tmp_path: Path) -> None:
-    assert read(csv(tmp_path, "a;b\n1,5;2\n"), delimiter=";") == (("a", "b"), [("1,5", "2")])
-    assert read(csv(tmp_path, "a\tb\n1\t2\n", "t.tsv"), delimiter="\t") == (("a", "b"), [("1", "2")])
+    assert read(csv(tmp_path, "a;b\n1,5;2\n"), dialect=Dialect(";")) == (("a", "b"), [("1,5", "2")])
+    assert read(csv(tmp_path, "a\tb\n1\t2\n", "t.tsv"), dialect=Dialect("\t")) == (("a", "b"), [("1", "2")])
     text = b"a,b\n" + b"1,2\n" * 1000
     assert len(read(csv(tmp_path, gzip.compress(text, mtime=0), "t.csv.gz"))[1]) == 1000
     assert len(read(csv(tmp_path, zstd(text), "t.csv.zst"))[1]) == 1000
@@ -87,8 +88,15 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv", b"a\tb\n1\t2\n", "fix: data.delimiter='\\t'"),
     ("t.csv", b'"a\nb",c\n1,2\n', "a column name with a line break"),
     ("t.csv", b"a,\xff\n1,2\n", "is not UTF-8 text"),
-    ("t.csv", b"a,b\n1,\xff\n", "iconv -f cp1252 -t utf-8 FILE > NEW"),
+    ("t.csv", b"a,b\n1,\xff\n", "fix: data.encoding=cp1252, or in the schema dialect"),
     ("t.csv", b"a,b\n1,\xff\n", "is not UTF-8 text at line 2"),
+    ("t.csv", "a;b;a\n1;ü;3\n".encode("cp1252"), "columns named twice in the header: 'a'"),
+    (
+        "t.csv",
+        "a;b;c\n1;ü;3\n4;5\n".encode("cp1252"),
+        "delimiter ',' right?; is not UTF-8 text, but likely cp1252; malf",
+    ),
+    ("t.csv", "a;b;c\n1;ü;3\n4;5\n".encode("cp1252"), "data.delimiter=';' data.encoding=cp1252, or in the schema"),
     ("t.csv", b"a,b\n1,2\nSECRET\n", "malformed at line 3: the header has 2 fields, this line 1"),
     ("t.csv", b"a,b\n1,2\n1,2,SECRET\n", "malformed at line 3: the header has 2 fields, this line 3"),
     ("t.csv", b"a,b\n" + b"1,2\n" * 60_000 + b"SECRET\n", "malformed at line 60002: the header has 2 fields"),
@@ -103,7 +111,7 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.parquet", b"PAR1 and then nothing of use", "is not a whole Parquet file"),
     ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
     ("t.xlsx", b"PK\x03\x04rest", "this is a zip archive or a spreadsheet"),
-    ("t.csv", "a,b\n1,2\n".encode("utf-16"), "this is UTF-16 text"),
+    ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text, but likely utf-16"),
 ]
 
 
@@ -138,7 +146,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n"])
 def test_a_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.delimiter: got"):
-        source(csv(tmp_path, "a\n1\n"), delimiter=delimiter)
+        source(csv(tmp_path, "a\n1\n"), dialect=Dialect(delimiter))
 
 
 def test_a_column_of_the_schema_that_the_table_lacks_is_named(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_what_is_read_finely_falls_into_the_bins_that_it_would_be_read_into(tmp_
     frame.loc[rng.random(n) < 0.1, ["n", "x", "day"]] = ""
     frame.loc[::77, "x"] = "none"
     frame.to_csv(tmp_path / "t.csv", index=False)
-    source = open_table(tmp_path / "t.csv", delimiter=",", workdir=tmp_path, memory_limit_bytes=1 << 30, threads=1)
+    source = open_table(tmp_path / "t.csv", workdir=tmp_path, memory_limit_bytes=1 << 30, threads=1)
     whole = encode_table(source, schema, workdir=tmp_path / "whole")
     finely, _ = encode_columns(source, schema, workdir=tmp_path / "fine", fine=True)
     assert finely.domain == schema.measured

@@ -16,6 +16,7 @@ import pytest
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.format_trial import released_format
@@ -63,7 +64,7 @@ def test_what_a_format_writes_it_reads(name: str, tmp_path: Path) -> None:
         assert format_of_name(path.name) is form
         assert format_of_file(path).reader == form.reader
         with path.open("rb") as file:
-            assert form.function("head")(file) == ["city", "n"] == [*source(path).names]
+            assert form.function("head")(file, PLAIN) == ["city", "n"] == [*source(path).names]
         assert codes(path, facts) == [list(map(int, c)) for c in table.columns]
         assert (path.stat().st_size >= 2 * table.rows * 2) or form.compressed
         (bare := tmp_path / "bare").write_bytes(path.read_bytes())
@@ -123,9 +124,9 @@ def open_first_rows(opening: Opening) -> Source:
     return replace(whole, relation=f"(SELECT * FROM {whole.relation} LIMIT 3)")
 
 
-def head_of_one(file: IO[bytes]) -> list[str]:
+def head_of_one(file: IO[bytes], dialect: Dialect) -> list[str]:
     """A head that loses names."""
-    return csv_head(file)[:1]
+    return csv_head(file, dialect)[:1]
 
 
 HALF = {

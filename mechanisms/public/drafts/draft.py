@@ -122,6 +122,8 @@ def draft_schema(
     parts = [_entry(*entry) for entry in drafted]
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
     notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
+    written = f"dialect: {json.dumps(source.dialect.fields)}  # how the file is written; a release is, too\n"
+    head += written if source.dialect.fields else ""
     text = f"{notice}{head}columns:\n{''.join(parts)}"
     if left_out:
         text += "leave_out:\n"

@@ -18,6 +18,7 @@ from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.bound_fields import written_bins, written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
+from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
 from mechanisms.public.schema.fields import FieldDict, as_text, text_list
@@ -35,7 +36,7 @@ from mechanisms.public.schema.schema_text import dump_yaml, schema_content
 from mechanisms.public.schema.sources import check_source, names_the_table
 from mechanisms.public.schema.spellings import flag_fields, spelling_fields
 
-TOP = ("name", "source", "confirmed_public", "gaps", "columns", "leave_out", *RULES)
+TOP = ("name", "source", "confirmed_public", "dialect", "gaps", "columns", "leave_out", *RULES)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Schema:
         source: where the public facts come from.
         confirmed_public: whether a person has written in the file that all of this is public knowledge.
         rules: what follows from what, what cannot be, and who synthetic rows belong to.
+        dialect: how the table's CSV file is written, and that of a release.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Schema:
     source: str = ""
     confirmed_public: bool = False
     rules: Rules = field(default_factory=Rules)
+    dialect: Dialect = PLAIN
 
     @cached_property
     def domain(self) -> Domain:
@@ -125,6 +128,7 @@ class Schema:
     def to_fields(self) -> FieldDict:
         """The schema as a mapping that `parse_schema` reads back."""
         top: FieldDict = {"name": self.name, "source": self.source, "confirmed_public": self.confirmed_public}
+        top |= {"dialect": self.dialect.fields} if self.dialect.fields else {}
         top["columns"] = {c.name: column_fields(c) for c in self.columns}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
@@ -200,7 +204,10 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     source = as_text(mapping.get("source") or "", "source", where)
     check_source(source, confirmed=confirmed, where=where)
     name = as_text(mapping.get("name", Path(where).stem), "name", where)
-    return _with_columns(Schema(name, (), leave_out, source, confirmed), mapping["columns"], mapping, where, folder)
+    dialect = parse_dialect(mapping.get("dialect") or {}, f"{where}: dialect")
+    return _with_columns(
+        Schema(name, (), leave_out, source, confirmed, dialect=dialect), mapping["columns"], mapping, where, folder
+    )
 
 
 def _parse_domain(mapping: Mapping[Any, Any], where: str, folder: Path) -> Schema:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mechanisms.public.schema.bins import double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import exact_codes, loose_codes
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import COPIED, Source, listed, literal
 
 DAY = 86_400
 #: A raw code is code + size · mark: the mark says what happened to the value, and is counted. No raw code carries the
@@ -243,3 +244,19 @@ def _declared_gaps(column: Column, p: str, text: str, gap: int) -> str:
     if numbers and column.kind in {"integer", "float"} and column.width is None:
         listed += f" OR {p} IN ({', '.join(double(float(t)) for t in numbers)})"
     return f"WHEN {listed} THEN {gap} "
+
+
+def by_column(source: Source, workdir: Path) -> Source:
+    """The same rows, of which a column can be read without the others: a CSV file is parsed once, and its texts copied.
+
+    Args:
+        workdir: for the copy; a folder with mode 0700.
+    Raises:
+        UserError: a malformed file, a full disk.
+    """
+    if not source.header:
+        return source
+    path = workdir / "texts.parquet"
+    with source.connect() as engine:
+        engine.execute(f"COPY (FROM {source.relation}) TO {literal(str(path))} (FORMAT parquet, {COPIED})")
+    return replace(source, relation=f"read_parquet({listed([path])}, hive_partitioning = false)")

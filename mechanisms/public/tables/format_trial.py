@@ -51,7 +51,7 @@ def _keeps(form: TableFormat) -> bool:
         path = Path(folder) / form.released
         write_table(path, written, schema, np.random.default_rng(0))
         with open_plain(path) as file:
-            names = form.function("head")(file)
+            names = form.function("head")(file, schema.dialect)
         source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 27, threads=1)
         again = encode_table(source, schema, workdir=Path(folder))
         same = all(np.array_equal(*pair) for pair in zip(again.columns, written.columns, strict=True))

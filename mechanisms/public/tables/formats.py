@@ -22,7 +22,7 @@ class TableFormat:
         media: the media type, for metadata.
         reader: `scan.Opening` → `scan.Source`.
         writer: (binary file, `write_table.Chunks`) → None.
-        head: binary file → names of the columns; reads no row.
+        head: (binary file, dialect) → names of the columns; reads no row.
         compressed: whether a value may take less than two bytes.
         magic: the first bytes of such a file; empty where any may stand there.
     """

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
+from mechanisms.public.schema.dialect import Dialect
 
 DELIMITERS = (",", ";", "\t", "|")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -17,7 +18,6 @@ FOREIGN = {
     b"PK\x03\x04": "a zip archive or a spreadsheet",
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
-    b"\xff\xfe": "UTF-16 text",
 }
 MAX_HEADER = 1 << 22
 #: The longest line of names of a released table that is read.
@@ -176,25 +176,25 @@ def parquet_schema(path: Path) -> tuple[tuple[str, str], ...]:
         raise UserError(problem, where=str(path), fix="write or fetch it again") from error
 
 
-def csv_head(file: IO[bytes]) -> list[str]:
+def csv_head(file: IO[bytes], dialect: Dialect) -> list[str]:
     """The names in the first line of a CSV file; ValueError where it has none."""
-    start = file.read(LONGEST_LINE).decode("utf-8", errors="ignore")  # the last character may be cut
+    start = file.read(LONGEST_LINE).decode(dialect.encoding, errors="ignore")  # the last character may be cut
     try:
-        return next(csv.reader(io.StringIO(start, newline="")), [])
+        return next(csv.reader(io.StringIO(start, newline=""), delimiter=dialect.delimiter), [])
     except csv.Error as error:
         raise ValueError(str(error)) from error
 
 
-def gzipped_csv_head(file: IO[bytes]) -> list[str]:
+def gzipped_csv_head(file: IO[bytes], dialect: Dialect) -> list[str]:
     """The same of a compressed one."""
     try:
         with gzip.GzipFile(fileobj=file) as unpacked:
-            return csv_head(unpacked)  # type: ignore[arg-type]  # reads like any other
+            return csv_head(unpacked, dialect)  # type: ignore[arg-type]  # reads like any other
     except (EOFError, zlib.error) as error:
         raise ValueError(f"truncated or damaged: {error}") from error
 
 
-def parquet_head(file: IO[bytes]) -> list[str]:
+def parquet_head(file: IO[bytes], _dialect: Dialect) -> list[str]:
     """The names in a Parquet file's own schema."""
     import pyarrow.parquet as pq  # slow to load
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 
 #: Memory for reading a public table.
@@ -28,7 +29,11 @@ def read_public(
 
     try:
         source = open_table(
-            Path(path).expanduser(), delimiter=delimiter, workdir=folder, memory_limit_bytes=READING_BYTES, threads=1
+            Path(path).expanduser(),
+            dialect=Dialect(delimiter),
+            workdir=folder,
+            memory_limit_bytes=READING_BYTES,
+            threads=1,
         )
         table, report = encode_columns(source, schema, workdir=folder / "public")
     except UserError as error:

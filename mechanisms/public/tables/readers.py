@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import tempfile
 import zlib
 from dataclasses import replace
 from functools import lru_cache
@@ -13,8 +15,9 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.tables import inspect_file
+from mechanisms.public.tables.found_dialect import with_all_faults
 from mechanisms.public.tables.parts import check_same
-from mechanisms.public.tables.scan import DURATION, Opening, Source, listed, literal
+from mechanisms.public.tables.scan import DURATION, Opening, Source, listed, literal, private_folder
 
 #: Bytes that are read at a time.
 CHUNK = 1 << 22
@@ -23,10 +26,28 @@ START, PLAIN, QUOTED, AT_QUOTE = range(4)
 
 
 def open_csv(opening: Opening) -> Source:
-    """CSV files, plain or compressed as gzip or zstd."""
-    parts, delimiter = opening.parts, opening.delimiter
+    """CSV files, plain or compressed as gzip or zstd; of other bytes than UTF-8, copies.
+
+    Raises:
+        UserError: a file that is written otherwise; says how, with all else that is wrong with it.
+    """
+    parts = opening.parts
+    try:
+        return _opened(opening)
+    except UserError as error:
+        raise with_all_faults(error, parts[0], opening.dialect, opening.setting, opening.read_as) from None
+
+
+def _opened(opening: Opening) -> Source:
+    parts, delimiter = opening.parts, opening.dialect.delimiter
     pressed = [inspect_file.compression(part) for part in parts]
     check_same(parts, pressed, "compression does")
+    if not opening.dialect.bytes_are_utf8:
+        encoding = opening.dialect.encoding
+        private_folder(opening.workdir)
+        folder = Path(tempfile.mkdtemp(dir=opening.workdir))  # mode 0700
+        parts = tuple(_as_utf8(part, pressed[0], encoding, folder / f"{i}-{part.name}") for i, part in enumerate(parts))
+        pressed = ["none"] * len(parts)
     headers = [inspect_file.read_header(part, pressed[0], delimiter, setting=opening.setting) for part in parts]
     check_same(parts, [names for names, _ in headers], "columns do")
     for part in parts:
@@ -39,7 +60,25 @@ def open_csv(opening: Opening) -> Source:
         f"delim = {literal(delimiter)}, "
         f"quote = '\"', escape = '\"', compression = '{pressed[0]}', columns = {{{columns}}})"
     )
-    return opening.source(names, ("VARCHAR",) * len(names), relation, header)
+    return replace(opening, parts=parts).source(names, ("VARCHAR",) * len(names), relation, header)
+
+
+def _as_utf8(path: Path, compressed: str, encoding: str, copy: Path) -> Path:
+    """A copy in the bytes that the engine reads.
+
+    Raises:
+        UserError: it is not of that encoding.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        with inspect_file.open_bytes(path, compressed) as file, copy.open("wb") as written:
+            while chunk := file.read(CHUNK):
+                written.write(decoder.decode(chunk).encode())
+            written.write(decoder.decode(b"", True).encode())
+    except UnicodeError as error:
+        fix = "the encoding that it was written in: `schema` proposes one"
+        raise UserError(f"is not {encoding} text", where=str(path), fix=fix) from error
+    return copy
 
 
 def open_parquet(opening: Opening) -> Source:

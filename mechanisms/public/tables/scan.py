@@ -12,10 +12,12 @@ from typing import Any
 
 import duckdb
 
-from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
-from mechanisms.public.tables.formats import format_of_file
+from mechanisms.public.tables.formats import CSV, format_of_file
+from mechanisms.public.tables.found_dialect import with_all_faults
 from mechanisms.public.tables.parts import State, check_same, states, table_parts
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
@@ -53,6 +55,7 @@ class Source:
         header: the raw header line of a CSV file.
         parts: the files, by name.
         states: how each of the table's files stood when it was opened.
+        dialect: of a CSV file.
     """
 
     path: Path
@@ -66,6 +69,7 @@ class Source:
     header: str = field(default="", repr=False)
     parts: tuple[Path, ...] = ()
     states: tuple[State, ...] = ()
+    dialect: Dialect = PLAIN
 
     def index(self, name: str, *, where: str) -> int:
         """Position of a column.
@@ -217,16 +221,21 @@ class Opening:
     """A table's files, and how they are to be read: what a format's reader takes; the attributes are those of `Source`.
 
     Attributes:
-        delimiter: of a text's columns.
+        dialect: of a text.
     """
 
     path: Path
     parts: tuple[Path, ...]
-    delimiter: str
+    dialect: Dialect
     workdir: Path
     memory_limit_bytes: int
     threads: int
     setting: str
+
+    def read_as(self, dialect: Dialect) -> None:
+        """Every row of a text in another dialect; UserError where it cannot be read."""
+        source = CSV.function("reader")(replace(self, dialect=dialect))
+        source.lines(f"SELECT count(*) FROM {source.relation}")
 
     def source(self, names: tuple[str, ...], types: tuple[str, ...], relation: str, header: str = "") -> Source:
         """What was opened.
@@ -238,13 +247,13 @@ class Opening:
             problem = f"columns named twice in the header: {', '.join(map(repr, twice))}"
             raise UserError(problem, where=str(self.path), fix="give each column a name of its own")
         limits = (self.workdir, self.memory_limit_bytes, self.threads)
-        return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts)
+        return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts, (), self.dialect)
 
 
 def open_table(
     path: Path,
     *,
-    delimiter: str = ",",
+    dialect: Dialect = PLAIN,
     workdir: Path,
     memory_limit_bytes: int,
     threads: int,
@@ -252,45 +261,27 @@ def open_table(
 ) -> Source:
     """A table on disk, of any format of `FORMATS`; a file, or a folder or a pattern of parts.
 
-    Nothing is guessed from the rows: CSV is UTF-8 text with a header, the given delimiter and double quotes. A file
+    Nothing is guessed from the rows: CSV is text of the given dialect with a header and double quotes. A file
     that is not well formed (rows of another length, stray quotes, other encodings, mixed line ends) is refused, which
     lies outside of the guarantee; the message quotes no row.
 
     Args:
-        delimiter: one character.
         workdir: where the engine may spill; a folder with mode 0700.
 
     Raises:
         UserError: no such file, an empty file, a wrong delimiter, twice the same column, parts that differ.
     """
     path = Path(path)
-    if len(delimiter) != 1 or delimiter in '"\r\n\0':
-        raise UserError(f"got {delimiter!r}", where=setting, fix="one character, for example ';' or '\\t'")
+    dialect.checked(setting.removesuffix("delimiter"))
     parts = table_parts(path)
     for part in parts:
         inspect_file.check_file(part)
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
-    opened = Opening(path, parts, delimiter, workdir, memory_limit_bytes, threads, setting)
+    opened = Opening(path, parts, dialect, workdir, memory_limit_bytes, threads, setting)
     source: Source = forms[0].function("reader")(opened)
     return replace(source, states=before)
-
-
-def by_column(source: Source, workdir: Path) -> Source:
-    """The same rows, of which a column can be read without the others: a CSV file is parsed once, and its texts copied.
-
-    Args:
-        workdir: for the copy; a folder with mode 0700.
-    Raises:
-        UserError: a malformed file, a full disk.
-    """
-    if not source.header:
-        return source
-    path = workdir / "texts.parquet"
-    with source.connect() as engine:
-        engine.execute(f"COPY (FROM {source.relation}) TO {literal(str(path))} (FORMAT parquet, {COPIED})")
-    return replace(source, relation=f"read_parquet({listed([path])}, hive_partitioning = false)")
 
 
 def listed(parts: Sequence[Path]) -> str:
@@ -368,7 +359,7 @@ def _damaged(source: Source) -> UserError | None:
 def _explained(message: str, source: Source) -> UserError:
     if (error := _damaged(source)) is not None:
         return error
-    where = str(source.path)
+    where, limits = str(source.path), (source.memory_limit_bytes, source.threads)
     if message.startswith("Out of Memory"):
         return _too_little_memory(source)
     line = re.search(r"CSV Error on Line: (\d+)", message)
@@ -383,10 +374,12 @@ def _explained(message: str, source: Source) -> UserError:
         problem = f"malformed{at}: the header has {fields[1]} fields, this line {fields[2]}"
         fix = f"mend the file; fields with the delimiter in them need quotes ({source.setting})"
         return UserError(problem, where=where, fix=fix)
+    if source.header and ("utf-8" in message or "unicode" in message):
+        error = UserError("is not UTF-8 text" + at, where=where, fix="the encoding that it is written in")
+        opened = Opening(source.path, source.parts, source.dialect, source.workdir, *limits, source.setting)
+        return with_all_faults(error, source.parts[0], source.dialect, source.setting, opened.read_as)
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
-        ("utf-8", "is not UTF-8 text", AS_UTF8),
-        ("unicode", "is not UTF-8 text", AS_UTF8),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),
         ("GZIP", "the compressed file is truncated or damaged", "fetch or compress it again"),
         ("gzip", "the compressed file is truncated or damaged", "fetch or compress it again"),

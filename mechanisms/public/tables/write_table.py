@@ -7,6 +7,7 @@ or not (other bytes for the same seed), and refuses cells that have theirs alrea
 
 from __future__ import annotations
 
+import codecs
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, tex
 from mechanisms.public.tables.decode import Drawn, Owned, draw_table, with_units
 from mechanisms.public.tables.formats import FORMATS, format_of_name
 
-SPECIAL = set(',"\r\n')
+SPECIAL = set('"\r\n')
 #: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
-SPECIAL_ALONE = set(";|\t")
+SPECIAL_ALONE = set(",;|\t")
 
 
 def write_table(
@@ -124,27 +125,31 @@ def write_gzipped_csv(file: IO[bytes], chunks: Chunks) -> None:
 
 
 def write_csv(file: Any, chunks: Chunks) -> None:
-    """The decoded rows as CSV, with a header."""
-    columns = chunks.schema.columns
+    """The decoded rows as CSV, with a header, in the schema's dialect."""
+    columns, dialect = chunks.schema.columns, chunks.schema.dialect
+    marks, delimiter = SPECIAL | {dialect.delimiter}, dialect.delimiter
+    # what the schema lists was looked at before; what a table held and this cannot write becomes a question mark
+    encoder = codecs.getincrementalencoder(dialect.encoding)("replace")
     names = [c.name for c in columns] + ([] if chunks.id_name is None else [chunks.id_name])
     alone = len(names) == 1
-    file.write((",".join(_cell(n, alone) for n in names) + "\n").encode())
-    ends = [","] * (len(names) - 1) + ["\n"]
+    file.write(encoder.encode(delimiter.join(_cell(n, marks, alone) for n in names) + "\n"))
+    ends = [delimiter] * (len(names) - 1) + ["\n"]
     for drawn, ids in chunks:
         cells: list[Any] = []
         for one, column, end in zip(drawn, columns, ends, strict=False):
-            cells += _cells(one, column, end, alone)
+            cells += _cells(one, column, end, marks, alone)
         if ids is not None:
-            cells += [_id_cells(ids), pa.scalar("\n", pa.large_string())]
+            cells += [_id_cells(ids, marks), pa.scalar("\n", pa.large_string())]
         lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
-        file.write(memoryview(lines.buffers()[2])[: _length(lines)])
+        made = memoryview(lines.buffers()[2])[: _length(lines)]
+        file.write(made if dialect.bytes_are_utf8 else encoder.encode(str(made, "utf-8")))
 
 
-def _id_cells(ids: Any) -> Any:
+def _id_cells(ids: Any, marks: set[str]) -> Any:
     if pa.types.is_integer(ids.type):
         return ids.cast(pa.large_string())
     distinct = pc.dictionary_encode(ids)
-    texts = [_cell(t, alone=False) for t in distinct.dictionary.to_pylist()]
+    texts = [_cell(t, marks, alone=False) for t in distinct.dictionary.to_pylist()]
     return pa.array(texts, type=pa.large_string()).take(distinct.indices)
 
 
@@ -152,22 +157,22 @@ def _length(lines: Any) -> int:
     return int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
 
 
-def _cells(drawn: Drawn, column: Column, end: str, alone: bool) -> list[Any]:
+def _cells(drawn: Drawn, column: Column, end: str, marks: set[str], alone: bool) -> list[Any]:
     """The CSV cells of a column, and what follows them."""
     empty = '""' if alone else ""
     if drawn.labels is not None:
-        texts = [(empty if label is None else _cell(label, alone)) + end for label in drawn.labels]
+        texts = [(empty if label is None else _cell(label, marks, alone)) + end for label in drawn.labels]
         return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
     text = text_column(drawn, column)
     if column.other is not None or column.format is not None or column.decimal != ".":
         distinct = pc.dictionary_encode(text)
-        rendered = [empty if t is None else _cell(t, alone) for t in distinct.dictionary.to_pylist()]
+        rendered = [empty if t is None else _cell(t, marks, alone) for t in distinct.dictionary.to_pylist()]
         text = pa.array(rendered, type=pa.string()).take(distinct.indices)
     return [pc.fill_null(text, empty).cast(pa.large_string()), pa.scalar(end, pa.large_string())]
 
 
-def _cell(text: str, alone: bool) -> str:
+def _cell(text: str, marks: set[str], alone: bool) -> str:
     """A text as a CSV cell: quoted only where it must be."""
-    if SPECIAL & set(text) or text != text.strip() or (alone and (not text or SPECIAL_ALONE & set(text))):
+    if marks & set(text) or text != text.strip() or (alone and (not text or SPECIAL_ALONE & set(text))):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import ParseError
 from mechanisms.public.drafts.metadata.described import draft_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
+from mechanisms.public.tables.fetched import is_address
 from mechanisms.public.tables.formats import format_of_name
 
 #: Larger files are no metadata of one table.
@@ -16,9 +17,11 @@ LARGEST = 2**26
 SQL = (".sql", ".ddl")
 
 
-def is_metadata(path: Path) -> bool:
+def is_metadata(table: str | Path) -> bool:
     """Whether a file's name says that it is no table, but tells of one."""
-    return path.suffix.lower() in {".json", ".xml", *SQL} and format_of_name(path.name) is None
+    path = Path(table)
+    named = path.suffix.lower() in {".json", ".xml", *SQL} and format_of_name(path.name) is None
+    return named and not is_address(table)
 
 
 def metadata_draft(path: Path) -> str:

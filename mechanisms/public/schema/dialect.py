@@ -1,0 +1,80 @@
+"""How the text of a table's file is written: what stands between cells, and which bytes are which letters."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.public.errors import UserError, did_you_mean
+
+#: What dates, numbers and texts hold: between cells that are written without quotes it would be part of them.
+IN_CELLS = set(".+-:/ ")
+FIELDS = ("delimiter", "encoding")
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A CSV file's.
+
+    Attributes:
+        delimiter: one character.
+        encoding: a name that Python's codecs know; utf-8-sig begins with a mark of its own.
+    """
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+    def checked(self, where: str) -> Dialect:
+        """Itself.
+
+        Raises:
+            UserError: a delimiter that cannot be one; an unknown encoding.
+        """
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n\0':
+            fix = "one character, for example ';' or '\\t'"
+            raise UserError(f"got {self.delimiter!r}", where=f"{where}delimiter", fix=fix)
+        try:
+            text = "a".encode(self.encoding).decode(self.encoding) == "a"  # base64 and its like make no text
+        except (LookupError, ValueError, TypeError, AttributeError):
+            text = False
+        if not text:
+            fix = did_you_mean(self.encoding, ENCODINGS) or f"one of {', '.join(ENCODINGS)}, or another of Python's"
+            raise UserError(f"no encoding {self.encoding!r}", where=f"{where}encoding", fix=fix)
+        return self
+
+    @property
+    def bytes_are_utf8(self) -> bool:
+        """Whether the engine reads the file as it stands."""
+        return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What is not as in every other file."""
+        return {f: getattr(self, f) for f in FIELDS if getattr(self, f) != getattr(PLAIN, f)}
+
+
+#: Commas and UTF-8.
+PLAIN = Dialect()
+
+
+def parse_dialect(given: Any, where: str) -> Dialect:
+    """A dialect that can be written, too, from a mapping.
+
+    Raises:
+        UserError: another field; a delimiter that stands in cells; no encoding.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(v, str) for v in given.values()):
+        raise UserError(
+            f"got {given!r}", where=where, fix='{delimiter: ";", encoding: cp1252}; of a release, table or plain'
+        )
+    for key in given:
+        if key not in FIELDS:
+            raise UserError(f"unknown field {key!r}", where=where, fix=f"known fields: {', '.join(FIELDS)}")
+    dialect = Dialect(**given).checked(f"{where}.")
+    if dialect.delimiter in IN_CELLS or dialect.delimiter.isalnum() or not dialect.delimiter.isascii():
+        fix = "one that no number and no date holds: , ; | or a tab"
+        raise UserError(f"got {dialect.delimiter!r}", where=f"{where}.delimiter", fix=fix)
+    return dialect

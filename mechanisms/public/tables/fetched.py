@@ -1,0 +1,180 @@
+"""Tables that lie in a database or behind an address: fetched once, whole or not at all, as a file like any other."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+from urllib.parse import parse_qsl, urlsplit
+
+from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.extras import need_extra
+from mechanisms.public.files import whole_file
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+#: Names of an address's parameters that hold secrets.
+SECRET = re.compile(r"pass(word|wd)?$|sig|token|secret|credential|key|auth", re.IGNORECASE)
+KEPT = "the settings of a run are kept, and the list of processes shows them; "
+AS_DATABASES = KEPT + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
+AS_FILES = KEPT + "fetch the file yourself, and name it as data.path=FILE"
+#: So many bytes are fetched at a time.
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Store:
+    """A kind of place where tables lie.
+
+    Attributes:
+        fetch: `module:name` of (address, new file, `FetchRoom`) → None.
+        database: whether a table or a query must be named.
+        library: the optional library that it needs; empty for none.
+    """
+
+    fetch: str
+    database: bool = False
+    library: str = ""
+
+
+@dataclass(frozen=True)
+class FetchRoom:
+    """A folder of mode 0700, and the memory and threads that fetching may use there."""
+
+    folder: Path
+    memory_limit_bytes: int
+    threads: int
+
+
+_HERE, _DATABASES = __name__, "mechanisms.public.tables.databases"
+_POSTGRES = Store(f"{_DATABASES}:fetch_postgresql", database=True, library="adbc_driver_postgresql")
+_OBJECTS = Store(f"{_HERE}:fetch_object")
+#: Where tables may lie, by the scheme of their address.
+STORES = {
+    "sqlite": Store(f"{_DATABASES}:fetch_sqlite", database=True),
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
+    "https": Store(f"{_HERE}:fetch_web"),
+    "http": Store(f"{_HERE}:fetch_web"),
+    "s3": _OBJECTS,
+    "gs": _OBJECTS,
+}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a table lies that is no file here, as `URL` or, of a database, `URL#TABLE` or `URL#SELECT …`."""
+
+    scheme: str
+    url: str
+    wanted: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the fetched file: of the table, where it has a plain one."""
+        path = self.wanted if STORES[self.scheme].database else urlsplit(self.url).path.rsplit("/", 1)[-1]
+        plain = path if re.fullmatch(r"[\w.-]*\w[\w.-]*", path) else "query"
+        return f"{plain}.parquet" if STORES[self.scheme].database else plain
+
+
+def is_address(location: str | Path) -> bool:
+    """Whether it names no file of this machine."""
+    return SCHEME.match(str(location)) is not None
+
+
+def check_no_secret(text: str, where: str = "data.path") -> None:
+    """Addresses in a text, of a setting or an argument, hold no password, and no signature.
+
+    Raises:
+        UserError: one does; the message does not repeat it.
+    """
+    for found in re.finditer(rf"({SCHEME.pattern})[^\s]*", text):
+        scheme, url = found[2].lower(), found[0].partition("#")[0]
+        fix = AS_FILES if scheme in STORES and not STORES[scheme].database else AS_DATABASES
+        named = [key for key, _ in parse_qsl(url.partition("?")[2]) if SECRET.search(key) and key != "passfile"]
+        if re.match(r"[^/?]*//[^/?]*:[^/?@]*@", url) or named:
+            raise UserError("an address with a password or a signature in it is not taken", where=where, fix=fix)
+
+
+def parse_address(location: str, where: str) -> Address:
+    """A checked address; nothing is opened.
+
+    Raises:
+        UserError: an unknown scheme; a password; a database without a table; a driver that is not installed.
+    """
+    check_no_secret(location, where)
+    match = SCHEME.match(location)
+    assert match is not None
+    scheme = match[1].lower()
+    if scheme not in STORES:
+        known = f"{', '.join(f'{s}://' for s in STORES)}; of what else there is, export the table as Parquet"
+        raise UserError(f"{scheme}:// is not read", where=where, fix=did_you_mean(scheme, STORES) or known)
+    place = STORES[scheme]
+    url, _, wanted = location.partition("#")
+    if place.database and not wanted.strip():
+        fix = f"data.table=NAME, or 'data.query=SELECT …'; elsewhere behind a #: {url}#NAME"
+        raise UserError("which table of the database?", where=where, fix=fix)
+    if scheme == "http" and urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise UserError("rows would travel unencrypted", where=where, fix="https://, or fetch the file yourself")
+    if place.library:
+        need_extra(place.library, where)
+    return Address(scheme, url if place.database else location, wanted.strip() if place.database else "")
+
+
+def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") -> Path:
+    """The file of a table: where it lies, or a copy of what an address holds, for the owner alone.
+
+    A copy that is there already is taken: it is whole, and whoever shares the folder reads the same rows.
+
+    Raises:
+        UserError: an address as of `parse_address`; nobody answers there; the connection breaks, and nothing is kept.
+    """
+    if not is_address(location):
+        return Path(location).expanduser()
+    from mechanisms.public.tables.scan import private_folder  # slow to load
+
+    address = parse_address(str(location), where)
+    folder = room.folder / "fetched" / hashlib.blake2b(str(location).encode(), digest_size=8).hexdigest()
+    private_folder(folder)
+    path = folder / address.name
+    if not path.exists():
+        with whole_file(path, mode=0o600) as part:
+            resolve_name(STORES[address.scheme].fetch)(address, part, room)
+    return path
+
+
+def fetch_web(address: Address, path: Path, _room: FetchRoom) -> None:
+    """A file by https, whole: as many bytes as the server said."""
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    host = urlsplit(address.url).hostname
+    try:
+        with urlopen(address.url, timeout=60) as answer, path.open("wb") as file:  # noqa: S310  # http(s) alone is asked
+            if urlsplit(answer.url).scheme != address.scheme:
+                raise UserError("the server sends elsewhere", where=address.url, fix="the address that it sends to")
+            shutil.copyfileobj(answer, file, CHUNK)
+            size, promised = file.tell(), answer.headers.get("Content-Length")
+    except (OSError, HTTPException) as error:
+        fix = "check the address, and whether it can be reached from here"
+        why = getattr(error, "reason", None) or type(error).__name__
+        raise UserError(f"cannot be fetched from {host}: {why}", where=address.url, fix=fix) from error
+    if promised is not None and size != int(promised):
+        problem = f"the connection broke: {size:,} of {int(promised):,} bytes came"
+        raise UserError(problem, where=address.url, fix="try again; nothing was spent")
+
+
+def fetch_object(address: Address, path: Path, _room: FetchRoom) -> None:
+    """An object of S3 or Google's storage, by Arrow's own clients, which find credentials as their vendors say."""
+    from pyarrow import ArrowException
+    from pyarrow.fs import FileSystem
+
+    try:
+        store, key = FileSystem.from_uri(address.url)
+        with store.open_input_stream(key) as stream, path.open("wb") as file:
+            shutil.copyfileobj(stream, file, CHUNK)
+    except (OSError, ArrowException, ValueError) as error:
+        fix = "check the address and the credentials (AWS_PROFILE, GOOGLE_APPLICATION_CREDENTIALS, …)"
+        raise UserError("cannot be fetched from there", where=address.url, fix=fix) from error

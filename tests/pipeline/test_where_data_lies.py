@@ -1,0 +1,291 @@
+"""Tables of databases, behind addresses, and in other bytes than most: the same rows, the same release."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import pipeline
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.dialect import Dialect
+from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.tables import fetched as places
+from mechanisms.public.tables.fetched import FetchRoom, check_no_secret, fetched
+from mechanisms.public.tables.found_dialect import found_dialect
+from mechanisms.public.tables.write_table import write_table
+from pipeline.release_folder import as_released
+from pipeline.settings.config import ReleaseConfig
+from tests.pipeline.conftest import TOWN, command, people, write_town
+
+QUICK = ["selection=oneway", "synthesis=independent", "evaluation.enabled=false", "privacy.noise_seed=3", "seed=3"]
+PLAIN_TOWN = ["data=table", "data.schema=town.yaml", *QUICK]
+
+
+def database(path: Path, frame: pd.DataFrame) -> Path:
+    with sqlite3.connect(path) as connection:
+        frame.to_sql("town", connection, index=False)
+        connection.execute("CREATE VIEW grown AS SELECT * FROM town WHERE age >= 18")
+        connection.execute("CREATE VIEW drawn AS SELECT *, random() AS r FROM town")
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """town.db and town.csv with the same rows, and a run on each with the same noise."""
+    folder = write_town(tmp_path_factory.mktemp("where"))
+    frame = people(600)
+    database(folder / "town.db", frame)
+    frame.sort_values(list(frame.columns), key=lambda c: c.astype(str)).to_csv(folder / "town.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert command("run", *PLAIN_TOWN, "data.path=town.csv", "hydra.run.dir=file") == 0
+        where = ["data.path=sqlite:///town.db", "data.table=town"]
+        assert command("run", *PLAIN_TOWN, *where, "hydra.run.dir=sql") == 0
+    return folder
+
+
+@pytest.fixture
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(place)
+    return place
+
+
+def copy(location: str, folder: Path) -> Path:
+    return fetched(location, FetchRoom(folder, 1 << 28, 2))
+
+
+def test_a_table_of_a_database_gives_the_release_of_the_same_rows_in_a_file(place: Path) -> None:
+    for name in ("synthetic.csv", "schema.yaml", "measurements/answers.npz"):
+        assert (place / "sql/release" / name).read_bytes() == (place / "file/release" / name).read_bytes()
+    assert not list((place / "sql/internal").rglob("*.parquet")), "no row stays"
+
+
+def test_every_command_reads_it_and_a_resumed_run_knows_the_rows(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = "sqlite:///town.db#town"
+    assert command("schema", location, "output=drafted.yaml") == 0
+    assert "sex:" in Path("drafted.yaml").read_text()
+    query = "data.query=SELECT age, sex, job FROM grown WHERE age < 60"
+    assert command("check", "data.path=sqlite:///town.db", query, "data.schema=town.yaml") == 0
+    assert "rows, 3 columns" in capsys.readouterr().out
+    scored = ["synthetic=sql/release/synthetic.csv", "metrics=[tvd]"]
+    assert command("score", f"real={location}", *scored, "output=sql.json") == 0
+    assert command("score", "real=town.csv", *scored, "output=file.json") == 0
+    tvds = [json.loads(Path(f).read_text())["tvd"] for f in ("sql.json", "file.json")]
+    assert tvds[0] == tvds[1]
+    settings = {"selection": "oneway", "synthesis": "independent", "privacy.noise_seed": 3, "seed": 3, "quiet": True}
+    release = pipeline.fit("sqlite:///town.db", "town.yaml", **settings, **{"data.table": "town"})
+    assert release.marginal(["age"]).equals(pipeline.load("sql").marginal(["age"]))
+
+    again = [*PLAIN_TOWN, "data.path=sqlite:///town.db", "data.table=town", "hydra.run.dir=sql", "resume=true"]
+    assert command("run", *again) == 0
+    before = Path("town.db").read_bytes()
+    with sqlite3.connect("town.db") as connection:
+        connection.execute("INSERT INTO town SELECT * FROM town LIMIT 1")
+    connection.close()
+    assert command("run", *again) == 1
+    assert "data" in capsys.readouterr().err
+    Path("town.db").write_bytes(before)
+
+
+def test_rows_have_no_order_and_cells_are_texts(tmp_path: Path) -> None:
+    rows = [(1, 2.0, "ä", b"\xff"), (None, 0.5, None, "x"), (3, None, "1e3", 7)]
+    for name, order in (("a", rows), ("b", rows[::-1])):
+        with sqlite3.connect(tmp_path / f"{name}.db") as connection:
+            connection.execute("CREATE TABLE t (i INTEGER, r REAL, x TEXT, any_kind)")
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", order)
+        connection.close()
+    first, second = (copy(f"sqlite:///{tmp_path}/{name}.db#t", tmp_path / name) for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    assert (first.stat().st_mode & 0o777, first.name) == (0o600, "t.parquet")
+    texts = [[*row.values()] for row in pq.read_table(first).to_pylist()]
+    assert sorted(texts, key=str) == [["1", "2", "ä", "\ufffd"], ["3", None, "1e3", "7"], [None, "0.5", None, "x"]]
+
+
+REFUSED = [
+    ("SELECT age FROM town ORDER BY age LIMIT 3", "LIMIT"),
+    ("SELECT age FROM (SELECT * FROM town LIMIT 3)", "LIMIT"),
+    ("SELECT random() AS r FROM town", "random"),
+    ("SELECT date('now') AS d FROM town", "'now'"),
+    ("SELECT current_date AS d FROM town", "current_date"),
+    ("SELECT datetime() AS d FROM town", "datetime"),
+    ("drawn", "the view drawn: not the same rows every time: random"),
+    ("SELECT r FROM drawn", "the view drawn"),
+    ("SELECT age FROM town; DROP TABLE town", "another statement, or several"),
+    ("SELECT 1 AS a; SELECT 2 AS a", "another statement, or several"),
+    ("WITH x AS (DELETE FROM town RETURNING *) SELECT * FROM x", "it writes"),
+    ("SELECT age, age FROM town", "names columns twice"),
+    ("SELECT absent FROM town", "no such column"),
+    ("absent", "no such table"),
+    ("SELECT age FROM town WHERE", "is no query that can be checked"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "words"), REFUSED)
+def test_a_query_that_may_give_other_rows_another_day_is_refused(
+    wanted: str, words: str, place: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as error:
+        copy(f"sqlite:///{place}/town.db#{wanted}", tmp_path)
+    assert words in str(error.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["data.path=postgresql://me:hidden@db/clinic", "data.table=t"], "PGPASSWORD"),
+        (["data.path=postgresql:///clinic?password=hidden", "data.table=t"], "PGPASSWORD"),
+        (["data.path=https://example.org/t.csv?X-Amz-Signature=hidden"], "data.path=FILE"),
+        (["data.path=sqlite:///town.db"], "data.table=NAME"),
+        (["data.path=sqlite:///none.db", "data.table=t"], "no such file"),
+        (["data.path=sqlite:///town.db", "data.table=t", "data.query=SELECT 1 AS a"], "one of both"),
+        (["data.path=town.csv", "data.table=t"], "one of both"),
+        (["data.path=mysql://db/clinic", "data.table=t"], "export the table"),
+        (["data.path=postgrsql://db/clinic", "data.table=t"], "did you mean 'postgresql'"),
+        (["data.path=http://example.org/t.csv"], "unencrypted"),
+    ],
+)
+def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(
+    given: list[str], words: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("run", *PLAIN_TOWN, *given, "hydra.run.dir=none") == 1
+    said = capsys.readouterr()
+    assert words in said.err and "hidden" not in said.err + said.out
+    assert not Path("none/release").exists()
+
+
+def test_what_only_looks_like_a_secret_is_none() -> None:
+    for text in ("data.query=select 'a:b@c' from t", "postgresql://me@db:5432/x#t", "postgresql:///x?passfile=/p#t"):
+        check_no_secret(text)
+
+
+class _Table(BaseHTTPRequestHandler):
+    content = b"age,sex,job\n1,f,baker\n"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.content) + (10 if "short" in self.path else 0)))
+        self.end_headers()
+        self.wfile.write(self.content)
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Table)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_file_behind_an_address_comes_whole_or_not_at_all(web: str, tmp_path: Path) -> None:
+    assert copy(f"{web}/town.csv", tmp_path).read_bytes() == _Table.content
+    with pytest.raises(UserError, match="the connection broke: 22 of 32 bytes"):
+        copy(f"{web}/short.csv", tmp_path)
+    with pytest.raises(UserError, match="cannot be fetched from 127"):
+        copy("http://127.0.0.1:9/town.csv", tmp_path)
+    assert [p.name for p in tmp_path.rglob("*.csv")] == ["town.csv"]
+    assert {"s3", "gs", "https"} <= {*places.STORES}
+
+
+def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ward = people(400).assign(sex=lambda f: f.sex.map({"f": "weiblich", "m": "männlich"}), cost="1,5")[
+        ["age", "sex", "cost"]
+    ]
+    Path("town.csv").write_bytes(ward.to_csv(sep=";", index=False).encode("cp1252"))
+    assert command("schema", "town.csv", "output=drafted.yaml") == 0
+    drafted = Path("drafted.yaml").read_text(encoding="utf-8")
+    assert 'dialect: {"delimiter": ";", "encoding": "cp1252"}' in drafted and "männlich" in drafted
+    assert command("run", *TOWN[:2], "data.schema=drafted.yaml", *QUICK, "hydra.run.dir=out") == 0
+    released = Path("out/release/synthetic.csv").read_bytes()
+    assert released.startswith(b"age;sex") and "männlich".encode("cp1252") in released
+    command("verify", "out/release")  # a fixed seed is no sound promise; the files are what they say
+    assert "ok  tables" in capsys.readouterr().out
+    score = ["synthetic=out/release/synthetic.csv", "metrics=[tvd]", "output=s.json"]
+    assert command("score", "real=town.csv", *score) == 0
+    assert 0 < json.loads(Path("s.json").read_text())["tvd"]["1-way"]["mean"] < 0.5
+    assert "männlich" in list(pipeline.load("out/release").sample(200).sex)
+    assert command("synth", "from=out/release", "release.dialect=plain", "output=again") == 0
+    assert Path("again/release/synthetic.csv").read_bytes().decode("utf-8").startswith("age,sex")
+
+    undeclared = drafted.replace(drafted[drafted.index("dialect:") : drafted.index("columns:")], "")
+    Path("undeclared.yaml").write_text(undeclared, encoding="utf-8")
+    capsys.readouterr()
+    assert command("run", *TOWN[:2], "data.schema=undeclared.yaml", *QUICK, "hydra.run.dir=none") == 1
+    assert "data.delimiter=';' data.encoding=cp1252, or in the schema dialect:" in capsys.readouterr().err
+    settings = ["data.delimiter=;", "data.encoding=cp1252", 'release.dialect={delimiter: "|", encoding: utf-8-sig}']
+    assert command("run", *TOWN[:2], "data.schema=undeclared.yaml", *QUICK, *settings, "hydra.run.dir=out2") == 0
+    assert Path("out2/release/synthetic.csv").read_bytes().startswith(b"\xef\xbb\xbfage|sex")
+    command("verify", "out2/release")
+    assert "ok  tables" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"a,b\n1,2\n", Dialect()),
+        ("a;b\n1,5;ü\n".encode(), Dialect(";")),
+        ("a\tb\n1,5\t€\n".encode("cp1252"), Dialect("\t", "cp1252")),
+        (b"a|b\n\x81|2\n", Dialect("|", "latin-1")),
+        ("a;b\n1;2\n".encode("utf-16"), Dialect(";", "utf-16")),
+        ("a,b\n1,2\n".encode("utf-8-sig"), Dialect(",", "utf-8-sig")),
+        (b'"a;b;c",d\n1,2\n', Dialect()),
+    ],
+)
+def test_how_a_file_is_written_is_found_for_drafts(content: bytes, found: Dialect, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    assert found_dialect(path) == found
+
+
+def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here: Path, tmp_path: Path) -> None:
+    """What a run reads by is declared: with the byte the file is refused, and never read in another encoding."""
+    frame = people(60).assign(note="ä")
+    path = tmp_path / "t.csv"
+    path.write_bytes(frame.to_csv(index=False).encode() + b"p1,1,f,baker,\xff\n")
+    assert found_dialect(path).encoding == "cp1252"
+    assert command("check", f"data.path={path}", "data.schema=town.yaml") == 1
+
+
+def dialect_schema(**fields: object) -> Schema:
+    columns = {"ward": {"kind": "categorical", "values": ["a;b", "Łódź"]}, "n": {"kind": "integer", "min": 0, "max": 9}}
+    return parse_schema({"columns": columns, **fields}, where="town")
+
+
+def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path: Path) -> None:
+    schema = dialect_schema(dialect={"delimiter": ";", "encoding": "utf-16"})
+    coded = CodedTable(schema.domain, (np.array([0, 1, 1], np.uint8), np.array([3, 3, 3], np.uint8)))
+    write_table(tmp_path / "t.csv", coded, schema, np.random.default_rng(0))
+    text = (tmp_path / "t.csv").read_bytes().decode("utf-16")
+    assert text == 'ward;n\n"a;b";3\nŁódź;3\nŁódź;3\n'
+    assert parse_schema(schema.to_fields(), where="again").dialect == schema.dialect
+    for given, words in (
+        ({"encoding": "cp1252"}, "has no letter for 'Łódź'"),
+        ("excel", "got 'excel'"),
+        ({"delimiter": "."}, "got '.'"),
+        ({"encoding": "base64"}, "no encoding"),
+        ({"decimal": ","}, "unknown field"),
+    ):
+        with pytest.raises(UserError, match=words):
+            as_released(ReleaseConfig(dialect=given), schema)
