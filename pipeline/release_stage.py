@@ -9,13 +9,16 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.sensitive.private_choice import kept_choices
+from pipeline.made_rows import linked
 from pipeline.measuring.acceptance import only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import open_with
+from pipeline.settings.policy import two_tables
 from pipeline.statement.statement import Bought, declared, make_statement
+from synthesis.numbers.value_shapes import as_written
 
 #: Said of a run, and of one that is resumed.
 EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
@@ -72,9 +75,12 @@ def release(context: RunContext, state: State) -> State:
         coded = _reloaded(work, table)
     else:
         coded, rng = table_of(work, taken)
+        written = as_written(work.schema, taken.measurements)
+        owned = linked(coded, written, rng, context.show)
         with context.show.stage("release") as report:
             measured = work.schema, present(state.statement).to_json(), taken.measurements
-            rows = NewRows(coded, rng, config.synthesis.rows)
+            two = two_tables(config.release, work.schema)
+            rows = NewRows(owned, written, rng, config.synthesis.rows, two=two)
             write_release(work.folder, measured, rows, form, signer=context.ready.signer, progress=report)
         if work.schema.rules.computed or work.schema.rules.unit:  # what is computed or linked has codes now
             coded = _reloaded(work, table)

@@ -5,37 +5,31 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.errors import UserError
-from mechanisms.public.progress import Progress
-from mechanisms.public.release import Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
-from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.conditions import build_condition, facts_of, given
+from pipeline.conditions import build_condition
 from pipeline.folders import RunFolder, not_in_release
+from pipeline.made_rows import RowMaker
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
-from pipeline.release_folder import NewRows, read_release, write_release
+from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
+from pipeline.settings.policy import two_tables
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
 from pipeline.units_table import joined
-from synthesis.contract import RowModel, Synthesizer
-from synthesis.numbers.value_shapes import as_columns, for_synthesis
-from synthesis.synthesize import rows_of_model
-from synthesis.synthesize import synthesize as synthetic_rows
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_said(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
-    form = released_format(config.release.format)
+    form, two = released_format(config.release.format), two_tables(config.release, schema)
     statement = dict(made_again_by(statement, config.synthesis.kind, type(spec), form))
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
@@ -75,19 +69,12 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     fixed = [c for c, _ in schema.zeros]
     check_rows(schema, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
-    with show.stage("synthesize") as report:
-        rng = np.random.default_rng(config.synthesis.seed)
-        if condition is None:
-            coded, facts = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report), None
-        else:
-            model = spec.model(for_synthesis(measurements, schema), zeros=schema.zeros, progress=report)
-            drawn = given(measurements, spec, model, condition, rows=rows, rng=rng, progress=report)
-            coded, facts = drawn.table, facts_of(condition, drawn)
+    rng = np.random.default_rng(config.synthesis.seed)
+    new = replace(RowMaker(schema, measurements, spec, rng, show).made(rows, condition), two=two)
     with show.stage("release") as report, _workdir(root) as work:
-        new = NewRows(coded, rng, rows, None if condition is None else condition.drawn_by, facts)
-        measured = schema, statement, measurements
-        path = write_release(RunFolder(root), measured, new, form, signer=signer, workdir=work, progress=report)
-    return NewTable(path, facts)
+        measured, folder = (schema, statement, measurements), RunFolder(root)
+        path = write_release(folder, measured, new, form, signer=signer, workdir=work, progress=report)
+    return NewTable(path, new.given)
 
 
 def _rows_asked(config: SynthConfig) -> int | None:
@@ -96,30 +83,6 @@ def _rows_asked(config: SynthConfig) -> int | None:
     if rows is not None and own is not None and rows != own:
         raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
     return own if rows is None else rows
-
-
-def new_rows(
-    schema: Schema,
-    measurements: Measurements,
-    spec: Synthesizer,
-    *,
-    rows: int | None,
-    rng: np.random.Generator,
-    model: RowModel | None = None,
-    progress: Progress | None = None,
-) -> CodedTable:
-    """Synthetic rows of the table's columns, which keep to the rules of the schema.
-
-    Args:
-        rows: how many; None: as many as the noisy total says.
-        model: `spec.model(…)`, where it is fitted already; None: rows are made from the measurements.
-    """
-    coarse = for_synthesis(measurements, schema)
-    if model is None:
-        coded = synthetic_rows(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
-    else:
-        coded = rows_of_model(coarse, model, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
-    return as_columns(coded, schema, measurements, rng)
 
 
 def draft(table: Path, config: DraftConfig) -> str:

@@ -20,8 +20,8 @@ from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
-from mechanisms.public.tables.formats import released_table
-from pipeline.conditions import build_condition, facts_of, given
+from mechanisms.public.tables.formats import persons_of, released_table
+from pipeline.conditions import build_condition
 from pipeline.folders import whole_folder
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Kinds, Table, table_files
@@ -29,6 +29,7 @@ from pipeline.frames.keyword_settings import overrides_of
 from pipeline.inference.estimate_questions import question
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
+from pipeline.made_rows import RowMaker
 from pipeline.measuring.public_tables import ready_again
 from pipeline.release_folder import read_release
 from pipeline.release_query import answer
@@ -40,9 +41,8 @@ from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import loss_in_words, words_of
-from pipeline.synth_again import new_rows
 from synthesis.contract import RowModel
-from synthesis.numbers.value_shapes import as_written, for_synthesis
+from synthesis.numbers.value_shapes import for_synthesis
 
 FORMS = ("pandas", "arrow")
 #: Settings of `synth` that are arguments of `sample`.
@@ -127,15 +127,10 @@ class Release:
         config = SynthesisConfig(self._synthesis.kind, _whole(rows, "rows"), _whole(seed, "seed"))
         config.options = self._synthesis.options
         spec, rng = ready_again(config, self.schema, self.statement), np.random.default_rng(config.seed)
-        schema, measurements, facts = self.schema, self.measurements, None
-        condition = build_condition(schema, where)
-        if condition is None:
-            coded = new_rows(schema, measurements, spec, rows=config.rows, rng=rng, model=self._model)
-        else:
-            conditioned = given(measurements, spec, self._model, condition, rows=config.rows, rng=rng)
-            coded, facts, schema = conditioned.table, facts_of(condition, conditioned), condition.drawn_by
-        texts = frame_kinds.texts(schema, self._kinds)
-        table = arrow_table(coded, as_written(schema, measurements), rng, texts=texts)
+        maker = RowMaker(self.schema, self.measurements, spec, rng, model=self._model)
+        new = maker.made(config.rows, build_condition(self.schema, where))
+        schema, facts = new.drawn_by, new.given
+        table = arrow_table(new.rows, schema, rng, texts=frame_kinds.texts(schema, self._kinds))
         if form == "arrow":
             arrow = frame_kinds.as_arrow(table, schema, self._kinds)
             return arrow if facts is None else arrow.replace_schema_metadata({"given": json.dumps(facts)})
@@ -149,17 +144,18 @@ class Release:
         spec = usable_synthesizer(self._synthesis)
         return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
-    def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
+    def marginal(self, columns: Sequence[str], *, solution: str | None = None, level: str = "records") -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
 
         Args:
             solution: maxent, least_norm or linear: PriView's answer, also where no measured marginal has all columns;
                 counts alone, as no answer tells their error.
+            level: records; or persons: each counts once, by its constants and its number of `records`.
         Raises:
             UserError: an unknown column or solution; without one, no measured marginal tells.
         """
         names = [columns] if isinstance(columns, str) else columns
-        return answer(self.schema, self.measurements, marginal=names, solution=solution)
+        return answer(self.schema, self.measurements, marginal=names, solution=solution, level=level)
 
     def distances(self) -> pd.DataFrame:
         """How far each pair is from independence (InDif), the most dependent first, with a standard error.
@@ -171,13 +167,14 @@ class Release:
         """
         return distances(self.schema, self.measurements)
 
-    def count(self, where: Mapping[str, Any]) -> pd.DataFrame:
-        """How many records satisfy conditions, from the noisy answers, as `query` says it: one row.
+    def count(self, where: Mapping[str, Any], *, level: str = "records") -> pd.DataFrame:
+        """How many records, or persons, satisfy conditions, from the noisy answers, as `query` says it: one row.
 
         Args:
             where: column → a value, a list of values, or [low, high] of an ordered column, both included.
+            level: as of `marginal`.
         """
-        return answer(self.schema, self.measurements, where=where)
+        return answer(self.schema, self.measurements, where=where, level=level)
 
     def estimate(
         self,
@@ -201,15 +198,17 @@ class Release:
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
         """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""
         refuse_part(self.given, "bounds")
-        name = self._table_name
         with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-            (Path(work) / name).write_bytes(self._files[name])
-            table = Path(work) / name
+            table = self._written(Path(work))
             return table_bounds(self.schema, self.statement, self.measurements, table, marginal=marginal)
 
-    @property
-    def _table_name(self) -> str:
-        return released_table(self._files, "release")
+    def _written(self, folder: Path, *more: str) -> Path:
+        """The released table, in one file or two, and further files of the release, in a folder; its path."""
+        name = released_table(self._files, "release")
+        for inner in (name, persons_of(name), *more):
+            if inner in self._files:
+                (folder / inner).write_bytes(self._files[inner])
+        return folder / name
 
     def save(self, path: Path | str) -> Path:
         """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.
@@ -242,14 +241,11 @@ class Release:
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
         refuse_part(self.given, "scores")
-        name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
         tables = {"real": real} | ({} if holdout is None else {"holdout": holdout})
         with table_files(tables, self.schema) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
-            for inner in (name, "schema.yaml", STATEMENT, MANIFEST):
-                if inner in self._files:
-                    (Path(work) / inner).write_bytes(self._files[inner])
-            config.real, config.synthetic = str(paths["real"]), str(Path(work) / name)
+            table = self._written(Path(work), "schema.yaml", STATEMENT, MANIFEST)
+            config.real, config.synthetic = str(paths["real"]), str(table)
             config.holdout = str(paths["holdout"]) if holdout is not None else config.holdout
             config.schema = str(Path(work) / "schema.yaml")
             return two_tables.score(config, quiet=True)

@@ -14,6 +14,7 @@ from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.release import said_not_ours
+from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import said_losses
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, at_most, folded, labelled
@@ -128,7 +129,9 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     )
     covered = coverage(done.measurements, done.schema, start=start_named(statement.to_json()))
     pairs = decided(done.measurements)
-    table = f"release/{done.table.name} ({done.rows:,} rows), and release/statement.html"
+    persons = done.table.with_name(persons_of(done.table.name))
+    second = f"release/{persons.name}, " if persons.is_file() else ""
+    table = f"release/{done.table.name} ({done.rows:,} rows), {second}and release/statement.html"
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
     lines += [labelled("folder", _here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]

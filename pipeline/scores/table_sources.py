@@ -9,8 +9,11 @@ from pathlib import Path
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.engine_instances import shared_engine
+from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.inspect_file import shown
-from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.public.tables.scan import Source, open_table, private_folder
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.joined_units import with_units
 from pipeline.frames.frame_files import Table, table_files
 from pipeline.settings import machine_limits
 from pipeline.settings.config import LimitsConfig
@@ -48,9 +51,27 @@ def _opened(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path) -> 
 def open_with(
     path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, *, setting: str = "data.delimiter"
 ) -> Source:
-    """A table's file, within the limits of the settings."""
+    """A table's file, within the limits of the settings; of a release of two tables both, joined by the id.
+
+    Raises:
+        UserError: no such table; two tables of a release that do not share one column.
+    """
+    source = _opened_file(path.expanduser(), delimiter, limits, workdir, setting)
+    second = source.path.with_name(persons_of(source.path.name) or source.path.name)
+    if second == source.path or not second.is_file():
+        return source
+    persons, inner = _opened_file(second, delimiter, limits, workdir, setting), workdir / "persons"
+    shared = [n for n in persons.names if n in source.names]
+    if len(shared) != 1:
+        problem, fix = f"it shares {len(shared)} columns with {source.path.name}", "both tables as a release has them"
+        raise UserError(problem, where=str(second), fix=fix)
+    private_folder(inner)
+    return with_units(source, persons, PrivacyUnit(shared[0]), ids=shared[0], where="release.tables", workdir=inner)
+
+
+def _opened_file(path: Path, delimiter: str, limits: LimitsConfig, workdir: Path, setting: str) -> Source:
     return open_table(
-        path.expanduser(),
+        path,
         delimiter=delimiter,
         workdir=workdir,
         memory_limit_bytes=machine_limits.memory_limit_bytes(limits.memory_gb) // 2,

@@ -130,8 +130,10 @@ class BudgetConfig(BoundedSettings):
 
 
 @dataclass
-class ReleaseConfig:
+class ReleaseConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "release"
     format: str = "csv"
+    tables: str = setting("joined", choices=("joined", "two"))
 
 
 @dataclass
@@ -248,6 +250,7 @@ class QueryConfig(BoundedSettings):
     marginal: list[str] = field(default_factory=list)
     solution: str | None = None
     where: dict[str, Any] | None = None
+    level: str = setting("records", choices=("records", "persons"))
     bounds: bool = False
     distances: bool = False
     estimate: str | None = None

@@ -10,6 +10,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.policy import two_tables
 from pipeline.settings.specs import Specs
 from pipeline.statement.publication import WhoPublishes, build_publication
 from pipeline.statement.signing import Signer, load_signer
@@ -40,6 +41,7 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     """
     config = specs.config
     released_format(config.release.format)
+    two_tables(config.release, schema)
     usable_synthesizer(config.synthesis, specs.synthesizer)
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
