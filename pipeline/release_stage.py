@@ -15,7 +15,7 @@ from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import RunContext, State, present
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import open_released
 from pipeline.settings.policy import two_tables
 from pipeline.statement.statement import Bought, declared, make_statement
 from synthesis.numbers.value_shapes import as_written
@@ -91,5 +91,5 @@ def release(context: RunContext, state: State) -> State:
 def _reloaded(work: Work, table: Path) -> CodedTable:
     """The rows of a released table as codes."""
     with work.show.stage("reload") as report:
-        source = open_with(table, ",", work.config.limits, work.folder.temporary)
+        source = open_released(table, work.config.limits, work.folder.temporary)
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)

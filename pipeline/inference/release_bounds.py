@@ -28,7 +28,7 @@ from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import as_a_column, check_column
 from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
@@ -114,7 +114,7 @@ def table_bounds(
 
 
 def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
-    return encode_table(open_with(table, ",", LimitsConfig(), work / "scan"), schema, workdir=work / "codes")
+    return encode_table(open_released(table, LimitsConfig(), work / "scan"), schema, workdir=work / "codes")
 
 
 def _columns_and_pairs(schema: Schema, measurements: Measurements, names: Sequence[str]) -> tuple[list[Clique], int]:

@@ -31,7 +31,7 @@ from pipeline.scores.kept_scores import write_scores
 from pipeline.scores.read_values import shared_schema, texts_in, with_schema
 from pipeline.scores.release_beside import promise_of
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import open_released
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable, known_roles, with_subjects
 
@@ -46,7 +46,7 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     """
     design, folder, private, source = state.design, context.folder, present(state.private), present(state.source)
     schema, synthetic, file = design.schema, present(state.synthetic), source
-    released = open_with(present(state.table), ",", context.config.limits, folder.temporary)
+    released = open_released(present(state.table), context.config.limits, folder.temporary)
     whole = None
     if private.aside is None:
         work = folder.temporary / "scored"
