@@ -69,7 +69,7 @@ def release(context: RunContext, state: State) -> State:
     """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
     config, work, taken = context.config, present(state.work), present(state.taken)
     form = FORMATS[config.release.format]
-    table = work.folder.release / form.released
+    table, persons = work.folder.release / form.released, None
     if table.parent.exists():  # a resumed run never changes what may be published already
         check_seal(work.folder)
         coded = _reloaded(work, table)
@@ -77,6 +77,7 @@ def release(context: RunContext, state: State) -> State:
         coded, rng = table_of(work, taken)
         written = as_written(work.schema, taken.measurements)
         owned = linked(coded, written, rng, context.show)
+        persons = int(owned.ids[-1]) if written.rules.arranged and owned.ids is not None and coded.rows else None
         with context.show.stage("release") as report:
             measured = work.schema, present(state.statement).to_json(), taken.measurements
             two = two_tables(config.release, work.schema)
@@ -85,7 +86,7 @@ def release(context: RunContext, state: State) -> State:
         if work.schema.rules.computed or work.schema.rules.unit:  # what is computed or linked has codes now
             coded = _reloaded(work, table)
     context.show.warn([EMPTY] if coded.rows == 0 else [])
-    return replace(state, table=table, synthetic=coded)
+    return replace(state, table=table, synthetic=coded, persons=persons)
 
 
 def _reloaded(work: Work, table: Path) -> CodedTable:

@@ -50,6 +50,7 @@ class Run:
         losses: columns with values that the schema does not place (NOT private), the worst first.
         left_out: which marginals nobody looked at, and why, in sentences.
         relations: the strongest ones that were measured, and how much of each the synthetic table keeps.
+        persons: how many hold the synthetic rows; None where rows have no persons, or were written before.
     """
 
     folder: RunFolder
@@ -63,6 +64,7 @@ class Run:
     losses: tuple[ColumnLoss, ...] = ()
     left_out: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
+    persons: int | None = None
 
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
@@ -160,7 +162,7 @@ def _done(context: RunContext, state: State) -> Run:
     answers, synthetic, design = present(state.taken).measurements, present(state.synthetic), state.design
     released = (context.folder, present(state.statement), answers, design.schema, present(state.table), state.scores)
     relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
-    return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations)
+    return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations, state.persons)
 
 
 def _warnings(design: Design) -> tuple[str, ...]:

@@ -131,7 +131,8 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     pairs = decided(done.measurements)
     persons = done.table.with_name(persons_of(done.table.name))
     second = f"release/{persons.name}, " if persons.is_file() else ""
-    table = f"release/{done.table.name} ({done.rows:,} rows), {second}and release/statement.html"
+    whose = "" if done.persons is None else f" of {done.persons:,} persons"
+    table = f"release/{done.table.name} ({done.rows:,} rows{whose}), {second}and release/statement.html"
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
     lines += [labelled("folder", _here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]
@@ -143,6 +144,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
+        ("persons", _persons(done)),
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("lost", _lost(done) if tells else []),
         ("related", [line for line in [in_words(done.relations)] if line]),
@@ -153,6 +155,16 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     ]
     sentences = [folded(label, words) for label, each in parts for words in each]
     return "\n".join(at_most([lines, *sentences], "release/statement.html and internal/ have them"))
+
+
+def _persons(done: Run) -> list[str]:
+    """What was measured of persons, which the next line does not count."""
+    count, unit = len(done.measurements.persons), done.schema.rules.unit
+    if unit is None or not count:
+        return []
+    line = f"{count} histogram{'s' * (count > 1)} of persons measured, in which each counts once"
+    fixed = f"; {', '.join(unit.constant)}, constant in a person, stand in these and in none of the pairs below"
+    return [line + (fixed if unit.constant else "")]
 
 
 def _better(noise: float | None) -> list[str]:
