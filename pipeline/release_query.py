@@ -29,7 +29,7 @@ from pipeline.inference.marginal_estimates import (
     count_estimate,
     marginal_estimate,
 )
-from pipeline.inference.person_level import COUNTED, LEVELS, at_level
+from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
 from pipeline.marginal_files import attribute_labels, cells_frame, check_column
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
@@ -139,10 +139,11 @@ def _untold(measurements: Measurements, clique: Clique, more: str = "") -> UserE
         " × ".join(c) + ("" if c in whole else " over coarser values")
         for c in [c for c in every if set(clique) & set(c)] or every
     ]
-    fix = (
-        f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''}); what was not needs "
-        f"another run, out of a budget of its own, with [{','.join(clique)}] in its list selection.marginals{more}"
-    )
+    fix = f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''})"
+    if not of_persons(measurements):  # what is asked of these follows from the schema
+        fix += "; what was not needs another run, out of a budget of its own, with "
+        fix += f"[{','.join(clique)}] in its list selection.marginals"
+    fix += more
     return UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
 
 

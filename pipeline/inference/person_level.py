@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.persons.asked_of_persons import questions_about_units
 from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import PersonQuestion, by_label
+from mechanisms.public.persons.person_questions import PERSONS, PersonQuestion, by_label
 from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.units import UNITS
 
 #: What counts once in an answer.
 LEVELS = ("records", "persons")
@@ -46,7 +50,7 @@ def at_level(schema: Schema, measurements: Measurements, level: str) -> tuple[Sc
         raise UserError("nothing was counted of persons", where="level", fix=fix)
     columns = {name: c for q, _ in told for name, c in _columns(schema, q).items()}
     persons = Schema(schema.name, tuple(columns.values()))
-    answers = (_answer(tuple(_columns(schema, q)), q, a) for q, a in told)
+    answers = (one for q, a in told for one in _answers(tuple(_columns(schema, q)), q, a))
     return persons, Measurements(persons.domain, tuple(answers))
 
 
@@ -65,11 +69,25 @@ def _columns(schema: Schema, question: PersonQuestion) -> dict[str, Column]:
     return {c.name: c for c in columns}
 
 
-def _answer(clique: Clique, question: PersonQuestion, answer: NoisyMarginal) -> NoisyMarginal:
-    """The answer as one about these columns: over merged numbers of records, where they stand in groups."""
-    labels = tuple(np.array(f.groups, np.int64) for f in question.features)
-    whole = all(own.size == f.size for own, f in zip(labels, question.features, strict=True))
-    return replace(answer, clique=clique, query=answer.query if whole else MergedQuery(labels))
+def _answers(clique: Clique, question: PersonQuestion, answer: NoisyMarginal) -> list[NoisyMarginal]:
+    """The answer as one about these columns.
+
+    Where numbers of records stand in groups it is one over merged values, and its sum over them tells of the other
+    column: the sum of Gaussian noise is Gaussian. Whoever asks for a column takes the sum, and for both the former.
+    """
+    labels, size = tuple(np.array(f.groups, np.int64) for f in question.features), question.features[0].size
+    if all(own.size == f.size for own, f in zip(labels, question.features, strict=True)):
+        return [replace(answer, clique=clique)]
+    merged = replace(answer, clique=clique, query=MergedQuery(labels))
+    if answer.noise != GAUSSIAN.name:
+        return [merged]
+    sums, scale = answer.values.reshape(size, -1).sum(axis=0), answer.scale * math.sqrt(size)
+    return [merged, replace(answer, clique=clique[1:], query=Identity(sums.size), values=sums, scale=scale)]
+
+
+def of_persons(measurements: Measurements) -> bool:
+    """Whether the answers are those of `at_level` about persons."""
+    return any(a.event.startswith((PERSONS, UNITS)) for a in measurements.answers)
 
 
 def check_records(level: str, question: str) -> None:

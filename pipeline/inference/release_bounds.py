@@ -22,7 +22,7 @@ from mechanisms.public.tables.formats import released_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.fewer_cells import said_cells
-from pipeline.inference.person_level import COUNTED, LEVELS, at_level
+from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.relations import in_words, strongest
 from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import as_a_column, check_column
@@ -181,9 +181,8 @@ def estimate_of(
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
     frame = estimates.estimate(*at_level(schema, measurements, question.level), question)
-    if question.level == LEVELS[1]:
-        frame.attrs["notes"].insert(0, COUNTED)
-    elif question.sampling and as_fields(statement)["unit"]["max_records"] != 1:
+    together = question.sampling and question.level == LEVELS[0]
+    if together and as_fields(statement)["unit"]["max_records"] != 1:
         frame.attrs["notes"].append(TOGETHER)
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)

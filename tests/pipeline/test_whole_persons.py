@@ -255,6 +255,7 @@ def test_questions_about_persons_are_answered_from_what_was_counted_of_them(plac
         (["marginal=[town]"], "marginal", "level=persons"),
         (["estimate=proportion", "column=town", "value=A"], "column", "level=persons"),
         (["marginal=[ward]", "level=persons"], "marginal", "no column 'ward'"),
+        (["marginal=[town,records]", "level=persons"], "marginal", "records × town over coarser values"),
         (["bounds=true", "level=persons"], "level", "level=records"),
         (["distances=true", "level=persons"], "level", "level=records"),
         (["marginal=[town]", "level=people"], "level", "persons"),
