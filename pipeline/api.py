@@ -102,7 +102,8 @@ def estimate(
         source: a Run, or the path of a release folder.
         what: count, proportion, mean, median, quantile, equal_means; of two columns correlation or odds_ratio.
         by: columns: a line for each group of their values.
-        more: value, quantile, within_bin (worst or midpoint), sampling, unmeasured (refuse or bounds): as of `query`.
+        more: value, quantile, within_bin (worst or midpoint), sampling, unmeasured (refuse or bounds), level (records,
+            persons): as of `query`.
     Returns:
         the groups, estimate, standard_error, low, high, how; `.attrs["notes"]` says what the interval holds.
     Raises:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.marginal_files import as_a_column
-from pipeline.release_query import Weights, asked_ranges, code_weights, no_column
+from mechanisms.public.tables.decode import Owned
+from pipeline.marginal_files import as_a_column, no_column
+from pipeline.release_query import Weights, asked_ranges, code_weights
 from synthesis.contract import RowModel, Synthesizer
 from synthesis.given_rows import GivenRows, Wish, rows_given
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
@@ -35,6 +37,12 @@ class Condition:
     weights: Mapping[str, Weights]
     drawn_by: Schema
 
+    @property
+    def of_persons(self) -> bool:
+        """Whether it asks for what is constant in a person, which is written when records are linked."""
+        unit = self.schema.rules.unit
+        return unit is not None and any(name in unit.constant for name in self.weights)
+
 
 def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     """The condition; None where nothing is asked.
@@ -50,10 +58,6 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
             raise no_column(schema, name, "where")
         if isinstance(where[name], list | tuple) and not len(where[name]):
             raise UserError(f"column {name!r}: an empty list", where="where", fix="values, or [low, high]")
-        if schema.rules.unit is not None and name in schema.rules.unit.constant:
-            fix = "conditions on other columns; or more rows, of which you keep the persons whom you want"
-            problem = f"{name!r} is constant in a person, and written after rows are chosen"
-            raise UserError(problem, where="where", fix=fix)
         if sources := next((s.sources for s in schema.rules.computed if s.target == name), None):
             fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)
@@ -102,6 +106,29 @@ def given(
     )
     whole = for_synthesis(measurements, schema)
     return rows_given(whole, spec, model, wish, rng=rng, zeros=schema.zeros, progress=progress)
+
+
+def satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The places of linked rows that satisfy the condition; of a bin that it cuts as many as its part of the bin holds.
+
+    What is constant in a person is decided once for all of its records.
+    """
+    schema, coded = condition.schema, owned.coded
+    constant = () if schema.rules.unit is None else schema.rules.unit.constant
+    if owned.ids is None:
+        fix = "conditions on other columns; the run was charged for them, and they were lost"
+        raise UserError("there are no answers about persons", where="where", fix=fix)
+    of_row, of_person = np.ones(coded.rows), np.ones(coded.rows)
+    for name, weights in condition.weights.items():
+        codes, values = np.asarray(coded.column(name)), owned.values.get(name)
+        ranges = None if values is None else asked_ranges(schema[name], condition.asked[name], name)
+        chances = weights[codes]
+        if ranges is not None and values is not None:  # its values are drawn already
+            inside = np.any([(low <= values) & (values <= high) for low, high in ranges], axis=0)
+            chances = np.where(codes < schema[name].value_codes, inside, chances)
+        (of_person if name in constant else of_row)[:] *= chances
+    coins = rng.random(int(owned.ids.max(initial=0)) + 1)[owned.ids]
+    return np.flatnonzero((rng.random(coded.rows) < of_row) & (coins < of_person))
 
 
 def facts_of(condition: Condition, rows: GivenRows) -> JsonDict:

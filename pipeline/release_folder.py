@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
@@ -21,6 +20,7 @@ from mechanisms.public.release_files import load_measurements, load_released_sch
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.formats import TableFormat
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginal_files import write_marginals
@@ -30,7 +30,6 @@ from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
 from pipeline.statement.signing import Signer, check_signature
-from synthesis.numbers.value_shapes import as_written
 
 #: Schema, content of privacy.json and measurements of a release. A statement of an older format is passed on without
 #: papers; nothing binds one of format 1.
@@ -44,17 +43,19 @@ class NewRows:
     """The synthetic rows of a release.
 
     Attributes:
-        coded: rows of the table's columns (see `undo`); `rng` draws the values inside bins.
+        rows: of the table's columns, in the order in which they are written.
+        drawn_by: the schema by which they are (`as_written`); `rng` draws the values inside bins.
         asked: how many the settings ask for; None: as many as the noisy total says.
-        drawn_by: the schema by which values are drawn inside bins, where a condition cuts some; None: the schema.
         given: what the rows were asked to satisfy (see `Manifest`), or None.
+        two: persons and their records are written as two tables, which join by the id.
     """
 
-    coded: CodedTable
+    rows: Owned
+    drawn_by: Schema
     rng: np.random.Generator
     asked: int | None
-    drawn_by: Schema | None = None
     given: Json | None = None
+    two: bool = False
 
 
 def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
@@ -97,15 +98,15 @@ def write_release(
     """
     (schema, statement, measurements), given = measured, rows.given
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
-        written = as_written(rows.drawn_by or schema, measurements)
-        write_table(parts / form.released, rows.coded, written, rows.rng, progress=progress)
+        second = parts / form.released_persons if rows.two and rows.rows.ids is not None else None
+        write_table(parts / form.released, rows.rows, rows.drawn_by, rows.rng, persons=second, progress=progress)
         save_measurements(measurements, parts / "measurements")
         write_marginals(parts / "marginals", schema, measurements)
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         if statement.get("version", 1) != 1:
             name = form.released
-            write_papers(parts, statement, written, table=name, rows_asked=rows.asked, signer=signer, given=given)
+            write_papers(parts, statement, rows.drawn_by, table=name, rows_asked=rows.asked, signer=signer, given=given)
         elif given is not None:
             fix = "a release of this version, whose manifest says what was asked"
             raise UserError("nothing binds it, so that its rows may be taken for the whole", where="where", fix=fix)

@@ -29,7 +29,8 @@ from pipeline.inference.marginal_estimates import (
     count_estimate,
     marginal_estimate,
 )
-from pipeline.marginal_files import as_a_column, attribute_labels, cells_frame
+from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
+from pipeline.marginal_files import attribute_labels, cells_frame, check_column
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
@@ -49,15 +50,16 @@ def query(
     marginal: Sequence[str] = (),
     where: Json | None = None,
     solution: str | None = None,
+    level: str = LEVELS[0],
 ) -> pd.DataFrame:
     """A marginal, or the number of records in a range, estimated from noisy answers alone; costs no privacy.
 
     Args:
         release: the release folder of a run.
-        marginal, where, solution: as `answer` takes them.
+        marginal, where, solution, level: as `answer` takes them.
     """
     schema, _, measurements = read_release(Path(release))
-    return answer(schema, measurements, marginal=marginal, where=where, solution=solution)
+    return answer(schema, measurements, marginal=marginal, where=where, solution=solution, level=level)
 
 
 def answer(
@@ -67,6 +69,7 @@ def answer(
     marginal: Sequence[str] = (),
     where: Json | None = None,
     solution: str | None = None,
+    level: str = LEVELS[0],
 ) -> pd.DataFrame:
     """What the noisy answers of a release say.
 
@@ -77,6 +80,7 @@ def answer(
             them, else as if its records were spread evenly. The interval holds whatever lies inside: `cut` names such
             bins, or fine cells.
         solution: a marginal is answered from the consistent marginals, also where none holds it (see `solved`).
+        level: records; or persons: each counts once, with its constants and its number of records (see `at_level`).
     Returns:
         the columns asked for, count (may be negative; unbiased where no bin is cut), standard_error (of the noise), low
         and high (95 % intervals), and for a range: cut; with a solution: count and how alone. `attrs["notes"]` says
@@ -87,30 +91,25 @@ def answer(
     if bool(marginal) == bool(where):
         fix = "marginal=[a,b], or where={a: [20, 40]}"
         raise UserError("one question at a time" if marginal else "nothing asked", where="query", fix=fix)
+    schema, measurements = at_level(schema, measurements, level)
     for name in (*marginal, *(where or {})):
         if not isinstance(name, str):
             raise UserError(f"{name!r} is no name of a column", where="marginal", fix="marginal=[a,b]")
-        if name in schema.domain and not as_a_column(schema, name):
-            if schema.rules.unit is not None and name in schema.rules.unit.constant:
-                fix = "measurements/ has them: the answers under persons; or score the synthetic table"
-                problem = f"{name!r} is constant in a person: counts of persons were measured, not of records"
-                raise UserError(problem, where="query", fix=fix)
-            fix = "score the synthetic table, or ask about the columns that it is made from"
-            raise UserError(
-                f"{name!r} was not measured as it stands: a rule of the schema made it", where="query", fix=fix
-            )
-        if name not in schema.domain:
-            raise no_column(schema, name, "marginal" if marginal else "where")
+        check_column(schema, "marginal" if marginal else "where", name)
     if solution is not None and not marginal:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
-    if where:
-        return _count(schema, measurements, where)
     clique = schema.measured.canonical(tuple(marginal))
-    if solution is not None:
-        return solved(schema, measurements, clique, solution)
-    estimate = estimate_marginal(measurements, clique)
-    reach = 1.96 * estimate.errors
-    return _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
+    if where:
+        frame = _count(schema, measurements, where)
+    elif solution is not None:
+        frame = solved(schema, measurements, clique, solution)
+    else:
+        estimate = estimate_marginal(measurements, clique)
+        reach = 1.96 * estimate.errors
+        frame = _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
+    if level == LEVELS[1]:
+        frame.attrs["notes"] = [COUNTED, *frame.attrs.get("notes", ())]
+    return frame
 
 
 def estimate_marginal(measurements: Measurements, clique: Clique) -> MarginalEstimate:
@@ -140,10 +139,11 @@ def _untold(measurements: Measurements, clique: Clique, more: str = "") -> UserE
         " × ".join(c) + ("" if c in whole else " over coarser values")
         for c in [c for c in every if set(clique) & set(c)] or every
     ]
-    fix = (
-        f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''}); what was not needs "
-        f"another run, out of a budget of its own, with [{','.join(clique)}] in its list selection.marginals{more}"
-    )
+    fix = f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''})"
+    if not of_persons(measurements):  # what is asked of these follows from the schema
+        fix += "; what was not needs another run, out of a budget of its own, with "
+        fix += f"[{','.join(clique)}] in its list selection.marginals"
+    fix += more
     return UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
 
 
@@ -186,12 +186,6 @@ def _how_solved(solution: str, how: str, clique: Clique, views: Sequence[Clique]
     note = f"no measured marginal tells it: {solution} fills in what their parts leave open; its error is not known"
     alone = [name for name in clique if not any(name in v for v in views)]
     return [note, *([f"nothing was measured of {', '.join(alone)}: spread evenly"] if alone else [])]
-
-
-def no_column(schema: Schema, name: str, where: str) -> UserError:
-    """The table has no such column; with the nearest that it has."""
-    fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-    return UserError(f"no column {name!r}", where=where, fix=fix)
 
 
 def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFrame:

@@ -9,13 +9,16 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.sensitive.private_choice import kept_choices
+from pipeline.made_rows import linked
 from pipeline.measuring.acceptance import only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import NewRows, as_released, check_seal, write_release
 from pipeline.run_context import RunContext, State, present
-from pipeline.scores.table_sources import beside, open_with
+from pipeline.scores.table_sources import open_released
+from pipeline.settings.policy import two_tables
 from pipeline.statement.statement import Bought, declared, make_statement
+from synthesis.numbers.value_shapes import as_written
 
 #: Said of a run, and of one that is resumed.
 EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
@@ -66,25 +69,28 @@ def release(context: RunContext, state: State) -> State:
     """`release/` with the try that is taken: the synthetic table's file and its rows; no raw row is read."""
     config, work, taken = context.config, present(state.work), present(state.taken)
     form = FORMATS[config.release.format]
-    table = work.folder.release / form.released
+    table, persons = work.folder.release / form.released, None
     if table.parent.exists():  # a resumed run never changes what may be published already
         check_seal(work.folder)
         coded = _reloaded(work, table)
     else:
         coded, rng = table_of(work, taken)
+        written = as_written(work.schema, taken.measurements)
+        owned = linked(coded, written, rng, context.show)
+        persons = int(owned.ids[-1]) if written.rules.arranged and owned.ids is not None and coded.rows else None
         with context.show.stage("release") as report:
-            written = replace(work.schema, dialect=as_released(config.release, work.schema))
-            measured = written, present(state.statement).to_json(), taken.measurements
-            rows = NewRows(coded, rng, config.synthesis.rows)
+            dialect, two = as_released(config.release, work.schema), two_tables(config.release, work.schema)
+            measured = replace(work.schema, dialect=dialect), present(state.statement).to_json(), taken.measurements
+            rows = NewRows(owned, replace(written, dialect=dialect), rng, config.synthesis.rows, two=two)
             write_release(work.folder, measured, rows, form, signer=context.ready.signer, progress=report)
         if work.schema.rules.computed or work.schema.rules.unit:  # what is computed or linked has codes now
             coded = _reloaded(work, table)
     context.show.warn([EMPTY] if coded.rows == 0 else [])
-    return replace(state, table=table, synthetic=coded)
+    return replace(state, table=table, synthetic=coded, persons=persons)
 
 
 def _reloaded(work: Work, table: Path) -> CodedTable:
     """The rows of a released table as codes."""
     with work.show.stage("reload") as report:
-        source = open_with(table, beside(table), work.config.limits, work.folder.temporary)
+        source = open_released(table, work.config.limits, work.folder.temporary)
         return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)

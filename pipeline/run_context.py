@@ -66,7 +66,7 @@ class State:
         total: what the shared budget held right after the run's booking; `note` notes each charge in it.
         discovered: what was asked before the plan of the rest; None: nothing was asked.
         work: what every try shares; `taken` is the one that is released.
-        statement: of the release; `table` its file, and `synthetic` the rows in it.
+        statement: of the release; `table` its file, `synthetic` the rows in it, and `persons` how many hold them.
     """
 
     design: Design
@@ -82,6 +82,7 @@ class State:
     statement: PrivacyStatement | None = None
     table: Path | None = None
     synthetic: CodedTable | None = None
+    persons: int | None = None
     scores: Scorecard | None = None
 
     @property

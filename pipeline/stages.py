@@ -55,6 +55,7 @@ class Run:
         losses: columns with values that the schema does not place (NOT private), the worst first.
         left_out: which marginals nobody looked at, and why, in sentences.
         relations: the strongest ones that were measured, and how much of each the synthetic table keeps.
+        persons: how many hold the synthetic rows; None where rows have no persons, or were written before.
     """
 
     folder: RunFolder
@@ -68,6 +69,7 @@ class Run:
     losses: tuple[ColumnLoss, ...] = ()
     left_out: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
+    persons: int | None = None
 
     def __repr__(self) -> str:
         promise = "private" if self.statement.private else "NOT private"
@@ -176,7 +178,7 @@ def _done(context: RunContext, state: State) -> Run:
     schema = replace(design.schema, dialect=as_released(context.config.release, design.schema))
     released = (context.folder, present(state.statement), answers, schema, present(state.table), state.scores)
     relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
-    return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations)
+    return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations, state.persons)
 
 
 def _warnings(design: Design) -> tuple[str, ...]:

@@ -11,32 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
-from mechanisms.public.progress import Progress
-from mechanisms.public.release import Measurements
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
-from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.conditions import build_condition, facts_of, given
+from pipeline.conditions import build_condition
 from pipeline.folders import RunFolder, not_in_release
+from pipeline.made_rows import RowMaker
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
-from pipeline.release_folder import NewRows, as_released, read_release, write_release
+from pipeline.release_folder import as_released, read_release, write_release
 from pipeline.scores.table_sources import local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
+from pipeline.settings.policy import two_tables
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
 from pipeline.units_table import joined
-from synthesis.contract import RowModel, Synthesizer
-from synthesis.numbers.value_shapes import as_columns, for_synthesis
-from synthesis.synthesize import rows_of_model
-from synthesis.synthesize import synthesize as synthetic_rows
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,8 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_said(statement, schema, release)
     rows = _rows_asked(config)
     spec = ready_again(config.synthesis, schema, statement)
-    form, dialect = released_format(config.release.format), as_released(config.release, schema)
+    form, two = released_format(config.release.format), two_tables(config.release, schema)
+    dialect = as_released(config.release, schema)
     statement = dict(made_again_by(statement, config.synthesis.kind, type(spec), form))
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
@@ -76,19 +71,13 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     fixed = [c for c, _ in schema.zeros]
     check_rows(schema, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
-    with show.stage("synthesize") as report:
-        rng = np.random.default_rng(config.synthesis.seed)
-        if condition is None:
-            coded, facts = new_rows(schema, measurements, spec, rows=rows, rng=rng, progress=report), None
-        else:
-            model = spec.model(for_synthesis(measurements, schema), zeros=schema.zeros, progress=report)
-            drawn = given(measurements, spec, model, condition, rows=rows, rng=rng, progress=report)
-            coded, facts = drawn.table, facts_of(condition, drawn)
+    rng = np.random.default_rng(config.synthesis.seed)
+    new = RowMaker(schema, measurements, spec, rng, show).made(rows, condition)
     with show.stage("release") as report, _workdir(root) as work:
-        new = NewRows(coded, rng, rows, None if condition is None else condition.drawn_by, facts)
-        measured = replace(schema, dialect=dialect), statement, measurements
-        path = write_release(RunFolder(root), measured, new, form, signer=signer, workdir=work, progress=report)
-    return NewTable(path, facts)
+        new = replace(new, two=two, drawn_by=replace(new.drawn_by, dialect=dialect))
+        measured, folder = (replace(schema, dialect=dialect), statement, measurements), RunFolder(root)
+        path = write_release(folder, measured, new, form, signer=signer, workdir=work, progress=report)
+    return NewTable(path, new.given)
 
 
 def _rows_asked(config: SynthConfig) -> int | None:
@@ -97,30 +86,6 @@ def _rows_asked(config: SynthConfig) -> int | None:
     if rows is not None and own is not None and rows != own:
         raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
     return own if rows is None else rows
-
-
-def new_rows(
-    schema: Schema,
-    measurements: Measurements,
-    spec: Synthesizer,
-    *,
-    rows: int | None,
-    rng: np.random.Generator,
-    model: RowModel | None = None,
-    progress: Progress | None = None,
-) -> CodedTable:
-    """Synthetic rows of the table's columns, which keep to the rules of the schema.
-
-    Args:
-        rows: how many; None: as many as the noisy total says.
-        model: `spec.model(…)`, where it is fitted already; None: rows are made from the measurements.
-    """
-    coarse = for_synthesis(measurements, schema)
-    if model is None:
-        coded = synthetic_rows(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
-    else:
-        coded = rows_of_model(coarse, model, rows=rows, rng=rng, zeros=schema.zeros, progress=progress)
-    return as_columns(coded, schema, measurements, rng)
 
 
 def draft(table: str, config: DraftConfig) -> str:

@@ -21,14 +21,13 @@ from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
-from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.units import Norm
 
 #: Ids of events that a reserve pays for begin so.
 RESERVE = "purse:"
 #: Those of them that pay for distances say so after their number, and how many.
 SCORES_PAID = "distances-"
-Purpose = Literal["measure", "choose", "distance", "reserve", "histogram", "persons", "accept", "discover"]
+Purpose = Literal["measure", "choose", "distance", "reserve", "persons", "accept", "discover"]
 #: The purposes of the slots that a method's rounds are charged under.
 ROUNDS: tuple[Purpose, ...] = ("measure", "choose", "distance")
 
@@ -81,8 +80,8 @@ class PlannedMeasurement:
 
 
 #: What is charged beside the rounds, and what before them.
-Beside = RecordsPerUnit | PersonQuestion | Criterion
-Asked = TypeVar("Asked", Reservation, RecordsPerUnit, PersonQuestion, Criterion, Wanted)
+Beside = PersonQuestion | Criterion
+Asked = TypeVar("Asked", Reservation, PersonQuestion, Criterion, Wanted)
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ class PlannedCharge:
     Attributes:
         event: the worst case of what may be charged under its id: the largest sensitivity, the smallest scale.
         share: its part of the budget; all shares sum to 1.
-        asked: the slot of the rounds, the histogram of records per unit, a question about persons, the criterion of
-            acceptance, or what is to be discovered.
+        asked: the slot of the rounds, a question about persons, the criterion of acceptance, or what is to be
+            discovered.
     """
 
     event: Event
@@ -121,11 +120,6 @@ class PlannedCharge:
         return self._asked(Criterion)
 
     @property
-    def histogram(self) -> RecordsPerUnit:
-        """The histogram; TypeError for another charge."""
-        return self._asked(RecordsPerUnit)
-
-    @property
     def person_question(self) -> PersonQuestion:
         """What is asked about persons; TypeError for another charge."""
         return self._asked(PersonQuestion)
@@ -141,7 +135,7 @@ class PlannedCharge:
         event = as_noise(self.event)
         if self.purpose == "discover" and self.wanted.query is not None:
             return PlannedMeasurement((self.wanted.column,), self.wanted.query, self.share, event)
-        if isinstance(self.asked, RecordsPerUnit | PersonQuestion):
+        if isinstance(self.asked, PersonQuestion):
             return PlannedMeasurement(self.asked.label, self.asked.query, self.share, event)
         if self.reservation.clique is None:
             raise TypeError(f"{self.event.id} pays for nothing that is known ahead")
@@ -163,7 +157,7 @@ class PlannedCharge:
             (cells, answers), key = self.asked.shape, {"accept": "accept", "discover": "discovery"}[self.purpose]
             question = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
             return {**name, **question, **facts, **cost}
-        if isinstance(self.asked, RecordsPerUnit | PersonQuestion) or not self.reservation.stage:
+        if isinstance(self.asked, PersonQuestion) or not self.reservation.stage:
             m = self.measurement
             sizes = {"clique": list(m.clique), "cells": m.query.columns, "answers": m.query.rows}
             return {**name, **sizes, **facts, **cost}
@@ -245,8 +239,8 @@ class Plan:
 
     @property
     def histogram(self) -> PlannedCharge | None:
-        """The charge for the histogram of records per unit."""
-        return next(iter(self.of("histogram")), None)
+        """The charge for the histogram of records per unit that a `unit_id` asks for."""
+        return next((c for c in self.of("persons") if c.person_question.ids), None)
 
     @property
     def scores(self) -> tuple[PlannedCharge, ...]:
@@ -366,6 +360,9 @@ class Plan:
         beside = [c.to_json(self.accountant) for c in paid if c.purpose not in early]
         return asked + spent + beside
 
+    def _of_declared_unit(self) -> list[PlannedCharge]:
+        return [c for c in self.of("persons") if c is not self.histogram]
+
     def _out_of_reserve(self, event: Event) -> PlannedCharge:
         """An event of the reserve as a charge, with the part of the budget that it took."""
         whole = self.reserve
@@ -379,7 +376,7 @@ class Plan:
             **({"method": dict(self.method)} if self.method else {}),
             "measurements": [c.to_json(own) for c in self.slots],
             "histogram": self.histogram and self.histogram.to_json(own),
-            **({"persons": [c.to_json(own) for c in persons]} if (persons := self.of("persons")) else {}),
+            **({"persons": [c.to_json(own) for c in persons]} if (persons := self._of_declared_unit()) else {}),
             "accept": [c.to_json(own) for c in self.scores],
             **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
             **({"discovery": [c.to_json(own) for c in discovered]} if (discovered := self.of("discover")) else {}),

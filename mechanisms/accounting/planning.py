@@ -152,7 +152,7 @@ def share_left(beside: Sequence[Beside], discovered: Sequence[PlannedCharge] = (
         UserError: nothing is left.
     """
     left = 1.0
-    for purpose in ("histogram", "persons", "accept"):
+    for purpose in ("persons", "accept"):
         left -= math.fsum(b.share for b in beside if b.purpose == purpose)
     left -= sum(c.share for c in discovered)
     if not left > 1e-6:

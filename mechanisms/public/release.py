@@ -13,6 +13,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.units import UNITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,22 +84,20 @@ class Measurements:
         domain: the public domain.
         answers: the noisy answers, in the order measured.
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
-        histogram: noisy numbers of units with 1 … C records, where it was measured.
-        persons: noisy answers to what was asked about persons, in persons.
         distances: noisy distances from independent columns, where the selection asked for them.
+        persons: noisy answers to what was asked about persons, in persons.
     """
 
     domain: Domain
     answers: tuple[NoisyMarginal, ...]
     public_total: int | None = None
-    histogram: NoisyMarginal | None = None
     distances: NoisyDistances | None = None
     persons: tuple[NoisyMarginal, ...] = ()
 
     @property
-    def of_units(self) -> tuple[NoisyMarginal, ...]:
-        """The answers that count units, not records."""
-        return (*(() if self.histogram is None else (self.histogram,)), *self.persons)
+    def histogram(self) -> NoisyMarginal | None:
+        """The noisy numbers of units with 1 … C records that a `unit_id` asked for."""
+        return next((a for a in self.persons if a.event.startswith(UNITS)), None)
 
     def answers_about(self, clique: Clique) -> list[NoisyMarginal]:
         """The answers whose marginals contain these columns, in the order measured."""

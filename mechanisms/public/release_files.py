@@ -57,7 +57,12 @@ def named_answers(measurements: Measurements) -> list[tuple[str, NoisyMarginal]]
     """Every answer with the name of its arrays."""
     named = [(str(i), a) for i, a in enumerate(measurements.answers)]
     named += [] if measurements.histogram is None else [(HISTOGRAM, measurements.histogram)]
-    return named + [(f"{PERSONS}{i}", a) for i, a in enumerate(measurements.persons)]
+    return named + [(f"{PERSONS}{i}", a) for i, a in enumerate(_of_persons(measurements))]
+
+
+def _of_persons(measurements: Measurements) -> list[NoisyMarginal]:
+    """The answers about persons but for the histogram, which has a place of its own."""
+    return [a for a in measurements.persons if a is not measurements.histogram]
 
 
 def index_of(measurements: Measurements) -> JsonDict:
@@ -69,8 +74,8 @@ def index_of(measurements: Measurements) -> JsonDict:
         "answers": [_receipt(a) for a in measurements.answers],
         "histogram": None if measurements.histogram is None else _receipt(measurements.histogram),
     }
-    if measurements.persons:  # no key without any
-        index[PERSONS] = [_receipt(a) for a in measurements.persons]
+    if persons := _of_persons(measurements):  # no key without any
+        index[PERSONS] = [_receipt(a) for a in persons]
     distances = measurements.distances
     if distances is not None:  # no key without any, as of releases that knew none
         named_by = {k: getattr(distances, k) for k in ("noise", "scale", "event", "answers")}
@@ -105,16 +110,16 @@ def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measure
         with open_arrays(folder / "answers.npz") as arrays:
             receipts = [(i, r) for i, r in enumerate(index["answers"]) if r["query"] not in without]
             answers = tuple(_answer(str(i), r, arrays) for i, r in receipts)
-            counted = index.get("histogram")
-            histogram = None if counted is None else _answer(HISTOGRAM, counted, arrays)
+            counted = [(HISTOGRAM, r) for r in [index.get("histogram")] if r is not None]
+            counted += [(f"{PERSONS}{i}", r) for i, r in enumerate(index.get(PERSONS, ()))]
+            persons = tuple(_answer(name, receipt, arrays) for name, receipt in counted)
             distances = None if DISTANCES not in index else _distances(index[DISTANCES], arrays)
-            persons = tuple(_answer(f"{PERSONS}{i}", r, arrays) for i, r in enumerate(index.get(PERSONS, ())))
         for answer in answers:
             if answer.query.columns != domain.cells(answer.clique):
                 raise ValueError(f"{answer.event} does not fit the domain")
         if distances is not None:
             _check_distances(distances, domain, len(index["answers"]))
-        return Measurements(domain, answers, _public_total(index["public_total"]), histogram, distances, persons)
+        return Measurements(domain, answers, _public_total(index["public_total"]), distances, persons)
     except FileNotFoundError as error:
         fix = "from=RUN/release, the release folder of a run"
         raise UserError("no measurements in this folder", where=str(folder), fix=fix) from error

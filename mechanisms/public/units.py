@@ -14,6 +14,8 @@ Delta = NewType("Delta", float)
 Rho = NewType("Rho", float)  # of zero-concentrated differential privacy (zCDP)
 Mu = NewType("Mu", float)  # of Gaussian differential privacy (GDP)
 
+#: The id of the charge for the histogram of a `unit_id: {records: measured}` begins so.
+UNITS = "units:"
 #: The norm that a sensitivity is taken in.
 Norm = Literal["l1", "l2"]
 

@@ -154,50 +154,30 @@ def measure_some(
     return [a for a in answers if a is not None]
 
 
-def measure_histogram(
-    table: PrivateTable, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
-) -> NoisyMarginal | None:
-    """The histogram of records per unit, if the ledger's plan has one and its answer was not lost.
-
-    Guarantee: as of `measure`; one unit stands in one cell; the sensitivity is recomputed from what is counted.
-    Args:
-        table: loaded with its histogram; its C must be that of the plan's.
-    """
-    plan = ledger.plan
-    if plan.histogram is None:
-        return None
-    histogram, planned = plan.histogram.histogram, plan.histogram.measurement
-    if table.histogram is None or table.histogram.size != histogram.max_records:
-        raise RuntimeError(f"the table holds no histogram of 1 to {histogram.max_records} records per unit")
-    counts = table.histogram << WEIGHT_BITS
-    needed = plan.budget.moved(histogram, planned.event.norm)
-    question = MarginalQuestion(planned, planned.query, needed, answers_dir / "units.npz")
-    answer: NoisyMarginal | None = leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
-    return answer
-
-
 def measure_persons(
     table: PrivateTable, ledger: Ledger, source: NoiseSource, *, answers_dir: Path
 ) -> tuple[NoisyMarginal, ...]:
-    """What the ledger's plan asks about persons, without the answers that were lost.
+    """What the ledger's plan asks about persons, or of a unit_id's histogram, without the answers that were lost.
 
     Guarantee: as of `measure`; a person has weight 1 at most in each answer; the sensitivity is recomputed from what is
         asked.
     Args:
-        table: loaded with the counts of its persons.
+        table: loaded with the counts of its persons, or with the histogram; its C must be that of the plan's.
     """
     budget, charges = ledger.plan.budget, ledger.plan.of("persons")
     if not charges:
         return ()
     asked = [c.person_question for c in charges]
-    if table.persons is None or table.persons.size != sum(q.query.columns for q in asked):
+    ids = table.histogram is not None and ledger.plan.histogram is not None
+    counts = table.histogram << WEIGHT_BITS if ids and table.histogram is not None else table.persons
+    if counts is None or counts.size != sum(q.query.columns for q in asked):
         raise RuntimeError("the table holds no counts of what is asked about persons")
-    exact = dict(zip((c.event.id for c in charges), by_question(table.persons, asked), strict=True))
+    exact = dict(zip((c.event.id for c in charges), by_question(counts, asked), strict=True))
     questions = []
     for number, (charge, question) in enumerate(zip(charges, asked, strict=True)):
-        planned = charge.measurement
+        planned, name = charge.measurement, "units" if question.ids else f"persons-{number:05d}"
         needed = budget.moved(question, planned.event.norm)
-        questions.append(MarginalQuestion(planned, planned.query, needed, answers_dir / f"persons-{number:05d}.npz"))
+        questions.append(MarginalQuestion(planned, planned.query, needed, answers_dir / f"{name}.npz"))
     answers = leave(questions, lambda due: [q.exact(exact[q.event.id]) for q in due], ledger, source)
     return tuple(a for a in answers if a is not None)
 

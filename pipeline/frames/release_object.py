@@ -19,7 +19,7 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.formats import released_table
+from mechanisms.public.tables.formats import persons_of, released_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form
@@ -129,17 +129,18 @@ class Release:
     def _sampler(self) -> Sampler:
         return Sampler(self.schema, self.measurements, self.statement, self._kinds, self._synthesis)
 
-    def marginal(self, columns: Sequence[str], *, solution: str | None = None) -> pd.DataFrame:
+    def marginal(self, columns: Sequence[str], *, solution: str | None = None, level: str = "records") -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
 
         Args:
             solution: maxent, least_norm or linear: PriView's answer, also where no measured marginal has all columns;
                 counts alone, as no answer tells their error.
+            level: records; or persons: each counts once, by its constants and its number of `records`.
         Raises:
             UserError: an unknown column or solution; without one, no measured marginal tells.
         """
         names = [columns] if isinstance(columns, str) else columns
-        return answer(self.schema, self.measurements, marginal=names, solution=solution)
+        return answer(self.schema, self.measurements, marginal=names, solution=solution, level=level)
 
     def distances(self) -> pd.DataFrame:
         """How far each pair is from independence (InDif), the most dependent first, with a standard error.
@@ -151,13 +152,14 @@ class Release:
         """
         return distances(self.schema, self.measurements)
 
-    def count(self, where: Mapping[str, Any]) -> pd.DataFrame:
-        """How many records satisfy conditions, from the noisy answers, as `query` says it: one row.
+    def count(self, where: Mapping[str, Any], *, level: str = "records") -> pd.DataFrame:
+        """How many records, or persons, satisfy conditions, from the noisy answers, as `query` says it: one row.
 
         Args:
             where: column → a value, a list of values, or [low, high] of an ordered column, both included.
+            level: as of `marginal`.
         """
-        return answer(self.schema, self.measurements, where=where)
+        return answer(self.schema, self.measurements, where=where, level=level)
 
     def estimate(
         self,
@@ -181,15 +183,17 @@ class Release:
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
         """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""
         refuse_part(self.given, "bounds")
-        name = self._table_name
         with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-            (Path(work) / name).write_bytes(self._files[name])
-            table = Path(work) / name
+            table = self._written(Path(work))
             return table_bounds(self.schema, self.statement, self.measurements, table, marginal=marginal)
 
-    @property
-    def _table_name(self) -> str:
-        return released_table(self._files, "release")
+    def _written(self, folder: Path, *more: str) -> Path:
+        """The released table, in one file or two, and further files of the release, in a folder; its path."""
+        name = released_table(self._files, "release")
+        for inner in (name, persons_of(name), *more):
+            if inner in self._files:
+                (folder / inner).write_bytes(self._files[inner])
+        return folder / name
 
     def save(self, path: Path | str) -> Path:
         """Write the release folder, as a run would: whole or not at all, with everything that `verify` looks at.
@@ -226,14 +230,11 @@ class Release:
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
         refuse_part(self.given, "scores")
-        name = self._table_name
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
         tables = {"real": real} | ({} if holdout is None else {"holdout": holdout})
         with table_files(tables, self.schema) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
-            for inner in (name, "schema.yaml", STATEMENT, MANIFEST):
-                if inner in self._files:
-                    (Path(work) / inner).write_bytes(self._files[inner])
-            config.real, config.synthetic = str(paths["real"]), str(Path(work) / name)
+            table = self._written(Path(work), "schema.yaml", STATEMENT, MANIFEST)
+            config.real, config.synthetic = str(paths["real"]), str(table)
             config.holdout = str(paths["holdout"]) if holdout is not None else config.holdout
             config.schema = str(Path(work) / "schema.yaml")
             return two_tables.score(config, quiet=True)

@@ -17,16 +17,16 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
-from pipeline.conditions import build_condition, facts_of, given
+from pipeline.conditions import build_condition
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Frame, Kinds, opened_stream
+from pipeline.made_rows import RowMaker
 from pipeline.measuring.public_tables import ready_again
 from pipeline.settings.config import LimitsConfig, SynthesisConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.methods import usable_synthesizer
-from pipeline.synth_again import new_rows
 from synthesis.contract import RowModel
-from synthesis.numbers.value_shapes import as_written, for_synthesis
+from synthesis.numbers.value_shapes import for_synthesis
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +52,16 @@ class Sampler:
         Raises:
             UserError: more rows than memory holds; as of `build_condition`.
         """
-        schema, measurements, facts = self.schema, self.measurements, None
+        schema, measurements = self.schema, self.measurements
         config = SynthesisConfig(self.synthesis.kind, rows, seed, self.synthesis.options)
         spec, condition = ready_again(config, schema, self.statement), build_condition(schema, where)
         try:
             check_rows(schema, measurements, spec, rows, LimitsConfig(), fixed=[c for c, _ in schema.zeros])
         except UserError as error:
             raise UserError(error.what, where="rows", fix="fewer rows at a time: each sample is a new draw") from None
-        if condition is None:
-            coded = new_rows(schema, measurements, spec, rows=rows, rng=rng, model=self._model)
-        else:
-            conditioned = given(measurements, spec, self._model, condition, rows=rows, rng=rng)
-            coded, facts, schema = conditioned.table, facts_of(condition, conditioned), condition.drawn_by
-        texts = frame_kinds.texts(schema, self.kinds)
-        return arrow_table(coded, as_written(schema, measurements), rng, texts=texts), facts
+        new = RowMaker(schema, measurements, spec, rng, model=self._model).made(rows, condition)
+        texts = frame_kinds.texts(new.drawn_by, self.kinds)
+        return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given
 
     def row_for_each(
         self, conditions: Frame, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator

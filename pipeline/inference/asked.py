@@ -9,6 +9,7 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
+from pipeline.inference.person_level import check_records
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
@@ -31,6 +32,8 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         raise UserError("it belongs to an estimate", where=next(iter(given)), fix=fix)
     if config.solution is not None and not config.marginal:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
+    if config.distances or config.bounds:
+        check_records(config.level, "distances" if config.distances else "bounds")
     if config.distances:
         if config.bounds or config.marginal or config.where or config.estimate is not None:
             raise UserError("one question at a time", where="query", fix="distances=true alone")
@@ -43,13 +46,16 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         if "quantile" in given and config.estimate != "quantile":
             raise UserError(f"a {config.estimate} has none", where="quantile", fix="estimate=quantile")
         part = given.pop("quantile", 0.5)
-        question = EstimateQuestion(config.estimate, **{**given, "by": tuple(config.by), "part": part})
+        question = EstimateQuestion(
+            config.estimate, **{**given, "by": tuple(config.by), "part": part, "level": config.level}
+        )
         return _with_sources(estimate(release, question))
     if config.bounds:
         if config.where:
             raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")
         return bounds(release, marginal=config.marginal)
-    answered = query(release, marginal=config.marginal, where=config.where, solution=config.solution)
+    marginal, where, solution = config.marginal, config.where, config.solution
+    answered = query(release, marginal=marginal, where=where, solution=solution, level=config.level)
     return _with_cut(_with_sources(answered))
 
 

@@ -15,8 +15,9 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.bin_values import BinValues, bin_values
-from pipeline.marginal_files import as_a_column
-from pipeline.release_query import code_weights, no_column
+from pipeline.inference.person_level import LEVELS
+from pipeline.marginal_files import check_column
+from pipeline.release_query import code_weights
 
 #: What may be estimated.
 KINDS = ("count", "proportion", "mean", "median", "quantile", "equal_means", "correlation", "odds_ratio")
@@ -44,6 +45,7 @@ class EstimateQuestion:
         sampling: whether the interval is about the population from which the records are independent draws; else it is
             about the records themselves.
         unmeasured: REFUSE or BOUNDS.
+        level: what counts once, records or persons (see `at_level`).
     """
 
     what: str
@@ -55,6 +57,7 @@ class EstimateQuestion:
     within_bin: str = WORST
     sampling: bool = False
     unmeasured: str = REFUSE
+    level: str = LEVELS[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,15 +122,6 @@ def _check_values(question: EstimateQuestion) -> None:
     if not isinstance(named, Mapping) or not set(named) <= {question.column, question.other}:
         fix = f"value={{{question.column}: VALUE, {question.other}: VALUE}}; without it columns of two values"
         raise UserError(f"got {question.value}", where="value", fix=fix)
-
-
-def check_column(schema: Schema, where: str, name: str) -> None:
-    """UserError for a name that is no column of the table, or that a rule of the schema made."""
-    if name not in schema.domain:
-        raise no_column(schema, name, where)
-    if not as_a_column(schema, name):
-        fix = "score the synthetic table, or ask about the columns that it is made from"
-        raise UserError(f"{name!r} was not measured as it stands: a rule of the schema made it", where=where, fix=fix)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from pipeline.inference.estimate_questions import (
 )
 from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.pair_figures import correlations, odds_ratios
+from pipeline.inference.person_level import COUNTED, LEVELS, of_persons
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
 from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import cells_frame
@@ -120,6 +121,7 @@ def _untold(measurements: Measurements, clique: Clique, *, bounds: bool = True) 
     near = [a.clique for a in measurements.answers if set(a.clique) & set(clique)]
     shown = "; ".join(dict.fromkeys(" × ".join(c) for c in near)) or "none of these columns"
     fix = f"another run, out of a budget of its own, with [{named}] in its list selection.marginals"
+    fix = f"what was counted of persons: {shown}" if of_persons(measurements) else fix
     if bounds:
         fix += f"; or unmeasured=bounds for wide bounds from what was measured ({shown})"
     return UserError(f"no measured marginal tells {' × '.join(clique)}", where="estimate", fix=fix)
@@ -209,12 +211,13 @@ def equal_means(
 
 def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
     population = (
-        "records count as independent draws from a population"
+        f"{question.level} count as independent draws from a population"
         if question.sampling
-        else "of these records alone, not of a population they may be drawn from (sampling=true adds that)"
+        else f"of these {question.level} alone, not of a population they may be drawn from (sampling=true adds that)"
     )
     told_by = "p-value" if question.what == "equal_means" else "95 % interval"
-    notes = [f"{told_by} over the noise; {population}", "of the records as clipping left them"]
+    counted = "of the records as clipping left them" if question.level == LEVELS[0] else COUNTED
+    notes = [f"{told_by} over the noise; {population}", counted]
     if question.column is None or question.what in {"count", "proportion", "odds_ratio"}:
         return notes if question.what == "odds_ratio" else [*notes, *_counted(schema, question)]
     names = [n for n in (question.column, question.other) if n is not None]

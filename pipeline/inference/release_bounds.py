@@ -19,16 +19,17 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.formats import released_table
-from mechanisms.public.tables.scan import open_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.fewer_cells import said_cells
+from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.relations import in_words, strongest
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.marginal_files import as_a_column
+from pipeline.marginal_files import as_a_column, check_column
 from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage
-from pipeline.settings import machine_limits
+from pipeline.scores.table_sources import open_released
+from pipeline.settings.config import LimitsConfig
 from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
 from pipeline.statement.format_2 import as_fields
@@ -85,7 +86,7 @@ def table_bounds(
     names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
     if marginal:
         for name in marginal:
-            estimate_questions.check_column(schema, "marginal", name)
+            check_column(schema, "marginal", name)
         asked = [schema.domain.canonical(tuple(marginal))]
         if schema.domain.cells(asked[0]) > MAX_CELLS:
             problem = f"{schema.domain.cells(asked[0]):,} cells"
@@ -113,9 +114,9 @@ def table_bounds(
 
 
 def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
-    memory, cores = machine_limits.memory_limit_bytes(None) // 2, machine_limits.threads(None)
-    source = open_table(table, dialect=schema.dialect, workdir=work / "scan", memory_limit_bytes=memory, threads=cores)
-    return encode_table(source, schema, workdir=work / "codes")
+    return encode_table(
+        open_released(table, LimitsConfig(), work / "scan", schema.dialect), schema, workdir=work / "codes"
+    )
 
 
 def _columns_and_pairs(schema: Schema, measurements: Measurements, names: Sequence[str]) -> tuple[list[Clique], int]:
@@ -181,8 +182,9 @@ def estimate_of(
     question: estimate_questions.EstimateQuestion,
 ) -> pd.DataFrame:
     """`estimate` of a release that is loaded already."""
-    frame = estimates.estimate(schema, measurements, question)
-    if question.sampling and as_fields(statement)["unit"]["max_records"] != 1:
+    frame = estimates.estimate(*at_level(schema, measurements, question.level), question)
+    together = question.sampling and question.level == LEVELS[0]
+    if together and as_fields(statement)["unit"]["max_records"] != 1:
         frame.attrs["notes"].append(TOGETHER)
     if chosen_by_score(statement):
         frame.attrs["notes"].append(CHOSEN)

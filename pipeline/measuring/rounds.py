@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mechanisms.public.release import Measurements
 from mechanisms.selection.selections import method_of
-from mechanisms.sensitive.measurement import measure_histogram, measure_persons
+from mechanisms.sensitive.measurement import measure_persons
 from pipeline.measuring.fitted_models import Fit
 from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
 
@@ -19,10 +19,8 @@ def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
     Args:
         fit: a model of what is known so far, for methods that choose.
     """
-    asked = (rounds.table, rounds.ledger, rounds.source)
-    histogram = measure_histogram(*asked, answers_dir=rounds.folder)
-    persons = measure_persons(*asked, answers_dir=rounds.folder)
+    persons = measure_persons(rounds.table, rounds.ledger, rounds.source, answers_dir=rounds.folder)
     rounds.folder.mkdir(mode=0o700, exist_ok=True)
     steps = AdaptiveRun(rounds, rounds.ledger.plan, fit)
     method_of(steps.plan.method).run(steps)
-    return replace(steps.measurements, histogram=histogram, persons=persons)
+    return replace(steps.measurements, persons=persons)

@@ -15,6 +15,7 @@ from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
+from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import said_losses
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, at_most, folded, labelled
@@ -130,7 +131,10 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     )
     covered = coverage(done.measurements, done.schema, start=start_named(statement.to_json()))
     pairs = decided(done.measurements)
-    table = f"release/{done.table.name} ({done.rows:,} rows), and release/statement.html"
+    persons = done.table.with_name(persons_of(done.table.name))
+    second = f"release/{persons.name}, " if persons.is_file() else ""
+    whose = "" if done.persons is None else f" of {done.persons:,} persons"
+    table = f"release/{done.table.name} ({done.rows:,} rows{whose}), {second}and release/statement.html"
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
     lines += [labelled("folder", _here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]
@@ -142,6 +146,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
+        ("persons", _persons(done)),
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("lost", _lost(done) if tells else []),
         ("related", [line for line in [in_words(done.relations)] if line]),
@@ -176,6 +181,16 @@ def run_facts(done: Run, *, scored: bool) -> JsonDict:
         "warnings": [*words["warnings"], *done.left_out],
         **({"scores": {name: outcome.score for name, outcome in cards.items()}} if scored else {}),
     }
+
+
+def _persons(done: Run) -> list[str]:
+    """What was measured of persons, which the next line does not count."""
+    count, unit = len(done.measurements.persons), done.schema.rules.unit
+    if unit is None or not count:
+        return []
+    line = f"{count} histogram{'s' * (count > 1)} of persons measured, in which each counts once"
+    fixed = f"; {', '.join(unit.constant)}, constant in a person, stand in these and in none of the pairs below"
+    return [line + (fixed if unit.constant else "")]
 
 
 def _better(noise: float | None) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from mechanisms.public.json_values import Json
 from pipeline.report.charts import Drawing, Line, lines
 from pipeline.report.page import BOTH, Card, Cell, Section, Table
@@ -43,16 +45,19 @@ def persons_section(drawn: Json) -> Section:
     head = ("", "real", "synthetic", "other half", "owners shuffled")
     sides = ("real", "synthetic", "half", "shuffled")
     rows: list[tuple[Cell, ...]] = [("persons", *(drawn["persons"][s] for s in sides))]
+    varying = [drawn["violations"][side]["varying"] for side in ("real", "synthetic")]
+    fixed = {name for name in varying[1] if not varying[0][name] and not varying[1][name]}
     rows += [
         (LEVELS[each["figure"]].format(each["column"], drawn["usual_gap"]), *(each[s] for s in sides))
         for each in drawn["levels"]
+        if each["column"] not in fixed
     ]
     far: list[tuple[Cell, ...]] = [(ERRORS[e["figure"]], *(e[s] for s in sides[1:])) for e in drawn["errors"]]
     far.append(("all, as a part of what shuffled owners lose", drawn["score"], drawn["halves"], 1.0))
     titles = {"records": "Records per person", "spans": "From first to last record"}
     shares = {n: s for n, s in drawn["shares"].items() if s}
     people = drawn["people"]
-    cards = [_person(i, each, people["columns"]) for i, each in enumerate(people["shown"], 1)]
+    cards = [_person(i, each, people["columns"], fixed) for i, each in enumerate(people["shown"], 1)]
     parts = {
         "figures": Table(head, rows),
         "first": SHOWN,
@@ -88,8 +93,11 @@ def _broken(violations: Json) -> Table:
     return Table(("to be 0 in the synthetic table", "real", "synthetic"), rows)
 
 
-def _person(number: int, person: Json, columns: Json) -> Card:
-    """The rows of one synthetic person in their order."""
+def _person(number: int, person: Json, columns: Sequence[str], fixed: Collection[str]) -> Card:
+    """The rows of one synthetic person in their order; what is constant in all of them stands above."""
     records, rows = person["records"], person["rows"]
     note = f"{records} record{'s'[: records != 1]}" + (f", the first {len(rows)} here" if len(rows) < records else "")
-    return Card(f"Person {number}", Table(tuple(columns), rows), note)
+    note += "".join(f"; {n} {v}" for n, v in zip(columns, rows[0], strict=True) if n in fixed)
+    moving = [i for i, name in enumerate(columns) if name not in fixed]
+    own = [tuple(row[i] for i in moving) for row in rows]
+    return Card(f"Person {number}", Table(tuple(columns[i] for i in moving), own), note)

@@ -17,6 +17,7 @@ from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Neighbouring, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
@@ -154,8 +155,8 @@ def _bound(table: Path) -> ReleaseFacts:
     Raises:
         UserError: nothing binds it. KeyError and others: it is no statement of this version.
     """
-    _check_bound(table, STATEMENT)
     folder = table.parent
+    _check_bound(table, STATEMENT, *(n for n in [persons_of(table.name)] if n and (folder / n).is_file()))
     statement = read_mapping(folder / STATEMENT)
     if statement["version"] != STATEMENT_VERSION:
         raise UserError(f"of version {statement['version']!r}")

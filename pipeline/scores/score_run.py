@@ -30,7 +30,7 @@ from pipeline.scores.kept_scores import write_scores
 from pipeline.scores.read_values import shared_schema, texts_in, with_schema
 from pipeline.scores.release_beside import promise_of
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
-from pipeline.scores.table_sources import beside, file_facts, open_with
+from pipeline.scores.table_sources import file_facts, open_released
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable, known_roles, with_subjects
 
@@ -45,8 +45,7 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     """
     design, folder, private, source = state.design, context.folder, present(state.private), present(state.source)
     schema, synthetic, file = design.schema, present(state.synthetic), source
-    table = present(state.table)
-    released = open_with(table, beside(table), context.config.limits, folder.temporary)
+    released = open_released(present(state.table), context.config.limits, folder.temporary)
     whole = None
     if private.aside is None:
         work = folder.temporary / "scored"

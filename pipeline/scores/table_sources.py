@@ -15,8 +15,11 @@ from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.fetched import FetchRoom, fetched
+from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.found_dialect import dialect_of
 from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.joined_units import with_units
 from pipeline.frames.frame_files import Table, table_files
 from pipeline.settings import machine_limits
 from pipeline.settings.config import DataConfig, DraftConfig, LimitsConfig, ScoreConfig
@@ -45,8 +48,7 @@ def opened(
         for name, path in paths.items():
             work = Path(folder) / name
             work.mkdir(mode=0o700)
-            own = beside(path) or dialect_of(path.expanduser(), declared)
-            sources[name] = open_with(path, own, limits, work, setting="delimiter")
+            sources[name] = open_released(path, limits, work, dialect_of(path.expanduser(), declared))
         with shared_engine(Path(folder) / "engine"):
             yield sources
 
@@ -128,3 +130,22 @@ def file_facts(sources: Mapping[str, Source], rows: Mapping[str, int], schema: s
 def shown_name(path: Path) -> str:
     """The last part of a path; of a frame that lay in a file for a while, that it is one."""
     return "a data frame" if path.parent.name.startswith(OF_FRAMES) else path.name
+
+
+def open_released(path: Path, limits: LimitsConfig, workdir: Path, dialect: Dialect | None = None) -> Source:
+    """As `open_with`, in the dialect of the release; of a release of two tables both, joined by the id.
+
+    Raises:
+        UserError: no such table; a second one that does not share one column with it.
+    """
+    own = beside(path) or dialect
+    source = open_with(path, own, limits, workdir, setting="delimiter")
+    second = source.path.with_name(persons_of(source.path.name) or source.path.name)
+    if second == source.path or not second.is_file():
+        return source
+    persons, inner = open_with(second, own, limits, workdir, setting="delimiter"), workdir / "of-persons"
+    shared = [n for n in persons.names if n in source.names]
+    if len(shared) != 1:
+        problem, fix = f"it shares {len(shared)} columns with {source.path.name}", "both tables as a release has them"
+        raise UserError(problem, where=str(second), fix=fix)
+    return with_units(source, persons, PrivacyUnit(shared[0]), ids=shared[0], where="release.tables", workdir=inner)

@@ -13,9 +13,9 @@ from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
 from mechanisms.public.persons.asked_of_persons import with_shares
-from mechanisms.public.persons.person_questions import PersonQuestion
+from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit
+from mechanisms.public.persons.person_unit import MOST_SIZES
 from mechanisms.public.rules.fine_columns import with_fine_columns
-from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import check_mapped
@@ -27,8 +27,6 @@ from pipeline.settings.specs import Specs, declared_schema
 from synthesis.contract import Synthesizer
 from synthesis.pgm.junction_tree import fit_cliques
 
-#: The largest C whose histogram of records per unit is measured.
-MAX_RECORDS_MEASURED = 10_000
 #: The part of the budget, where something is discovered and nobody says how much of it.
 SHARE = 0.1
 SETTING = "privacy.discovery_share"
@@ -44,7 +42,7 @@ def with_fine(specs: Specs, schema: Schema) -> Schema:
     return with_fine_columns(schema, specs.selection.fine_cells_of(specs.with_bound(1).facts(schema)))
 
 
-def build_histogram(specs: Specs, schema: Schema) -> RecordsPerUnit | None:
+def build_histogram(specs: Specs, schema: Schema) -> PersonQuestion | None:
     """The histogram of records per unit, where the schema's unit_id asks for it.
 
     Raises:
@@ -58,10 +56,10 @@ def build_histogram(specs: Specs, schema: Schema) -> RecordsPerUnit | None:
         fix = f"privacy.unit=COLUMN with the unit's id, and privacy.max_records=C; or {public}"
         problem = "the schema says unit_id: {records: measured}, but one record is the unit"
         raise UserError(problem, where="privacy.unit", fix=fix)
-    if unit.max_records > MAX_RECORDS_MEASURED:
-        fix = f"at most {MAX_RECORDS_MEASURED:,} with unit_id: {{records: measured}}; or {public}"
+    if unit.max_records > MOST_SIZES:
+        fix = f"at most {MOST_SIZES:,} with unit_id: {{records: measured}}; or {public}"
         raise UserError(f"got {unit.max_records:,}", where="privacy.max_records", fix=fix)
-    return RecordsPerUnit(ids.name, unit.max_records, share)
+    return records_per_unit(ids.name, unit.max_records, share)
 
 
 def build_persons(specs: Specs, schema: Schema) -> list[PersonQuestion]:

@@ -133,9 +133,11 @@ class BudgetConfig(BoundedSettings):
 
 
 @dataclass
-class ReleaseConfig:
+class ReleaseConfig(BoundedSettings):
+    settings_group: ClassVar[str] = "release"
     format: str = "csv"
     dialect: Any = "table"
+    tables: str = setting("joined", choices=("joined", "two"))
 
 
 @dataclass
@@ -256,6 +258,7 @@ class QueryConfig(BoundedSettings):
     marginal: list[str] = field(default_factory=list)
     solution: str | None = None
     where: dict[str, Any] | None = None
+    level: str = setting("records", choices=("records", "persons"))
     bounds: bool = False
     distances: bool = False
     estimate: str | None = None

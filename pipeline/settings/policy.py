@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from shlex import quote
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN
 from mechanisms.public.units import ID_RULES
 from mechanisms.selection.auto import AutoSettings
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.specs import Specs
 
 #: Above this ε, one unit may change the odds of any event by more than e¹⁰ ≈ 22,000.
@@ -47,6 +49,19 @@ def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     persons = sorted(ids, key=lambda n: not PERSON_ID_COLUMN.search(n))
     fixes = {n: f"{quote(f'privacy.unit={n}')} privacy.max_records=C protects all rows of one" for n in persons[:1]}
     return tuple(f"each row alone is protected; {n!r} looks like an id: {fix}" for n, fix in fixes.items())
+
+
+def two_tables(release: ReleaseConfig, schema: Schema) -> bool:
+    """Whether persons and their records are released as two tables.
+
+    Raises:
+        UserError: the schema declares nothing that is constant in a person.
+    """
+    two = release.tables == "two"
+    if two and (schema.rules.unit is None or not schema.rules.unit.constant):
+        fix = "release.tables=joined; or in the schema unit: {column: COLUMN, constant: [COLUMN], records: {max: C}}"
+        raise UserError("the schema declares no constants of persons", where="release.tables", fix=fix)
+    return two
 
 
 def unit_warnings(unit: PrivacyUnit) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from mechanisms.public.tables.format_trial import released_format
 from pipeline.release_folder import as_released
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.policy import two_tables
 from pipeline.settings.specs import Specs
 from pipeline.statement.publication import WhoPublishes, build_publication
 from pipeline.statement.signing import Signer, load_signer
@@ -42,6 +43,7 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     config = specs.config
     released_format(config.release.format)
     as_released(config.release, schema)
+    two_tables(config.release, schema)
     usable_synthesizer(config.synthesis, specs.synthesizer)
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import said_not_ours
@@ -34,23 +36,17 @@ CONTEXT = {name: OWN_TERMS.get(name, f"cr:{name}") for name in TERMS.split()}
 KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
 
 
-def croissant(statement: Json, schema: Schema, *, table: str, digest: str, given: Json | None = None) -> str:
+def croissant(statement: Json, schema: Schema, *, tables: Mapping[str, str], given: Json | None = None) -> str:
     """The metadata as JSON-LD.
 
     Args:
         statement: the content of privacy.json.
         schema: with which the table was written.
-        table: the file's name in the release; `digest` its SHA-256.
+        tables: the file's name in the release → its SHA-256; a second one is that of persons.
         given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
     part, words = only_rows_with(given), all_words(statement)
-    promise, form = _promise(statement, words), format_of_name(table)
-    assert form is not None, table
-    published = statement["published"]
-    ids = schema.rules.id_column
-    fields = [_field(table, c.name, _kind(c)) for c in schema.columns]
-    if ids and ids not in {c.name for c in schema.columns}:
-        fields.append(_field(table, ids, "sc:Text"))
+    promise, published = _promise(statement, words), statement["published"]
     facts = {
         "datePublished": published["date"],
         "license": published["license"],
@@ -75,19 +71,34 @@ def croissant(statement: Json, schema: Schema, *, table: str, digest: str, given
         f"{words['how_rows_were_made']}",
         "rai:dataLimitations": f"{words['alike_where_measured']}; small groups are less exact. "
         "The noise of each answer stands in marginals/ and measurements/.",
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": table,
-                "name": table,
-                "contentUrl": table,
-                "encodingFormat": form.media,
-                "sha256": digest,
-            }
-        ],
-        "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
+        "distribution": [_file(name, digest) for name, digest in tables.items()],
+        "recordSet": _record_sets(schema, [*tables]),
     }
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _file(name: str, digest: str) -> JsonDict:
+    form = format_of_name(name)
+    assert form is not None, name
+    about = {"@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": name}
+    return {**about, "encodingFormat": form.media, "sha256": digest}
+
+
+def _record_sets(schema: Schema, tables: Sequence[str]) -> list[JsonDict]:
+    """The columns of each file; of two, what is constant in a person stands in the second, and the id in both."""
+    ids, unit, rows = schema.rules.id_column, schema.rules.unit, ("rows", "persons")
+    sets: list[JsonDict] = []
+    for name, table in zip(rows, tables, strict=False):
+        apart = () if unit is None or len(tables) == 1 else unit.constant
+        own = [c for c in schema.columns if (c.name in apart) == (name == "persons")]
+        fields = [_field(name, table, c.name, _kind(c)) for c in own]
+        if ids and ids not in {c.name for c in schema.columns}:
+            fields.append(_field(name, table, ids, "sc:Text"))
+        sets.append({"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields})
+    for records, persons in pairwise(sets):
+        persons["key"] = {"@id": f"persons/{ids}"}
+        records["field"][-1]["references"] = {"field": {"@id": f"persons/{ids}"}}
+    return sets
 
 
 def _promise(statement: Json, words: Json) -> str:
@@ -109,10 +120,10 @@ def _kind(column: Column) -> str:
     return KINDS[column.kind]
 
 
-def _field(table: str, name: str, kind: str) -> JsonDict:
+def _field(rows: str, table: str, name: str, kind: str) -> JsonDict:
     return {
         "@type": "cr:Field",
-        "@id": f"rows/{name}",
+        "@id": f"{rows}/{name}",
         "name": name,
         "dataType": kind,
         "source": {"fileObject": {"@id": table}, "extract": {"column": name}},

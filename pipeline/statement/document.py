@@ -9,8 +9,8 @@ from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.rules.transforms import FINE
-from mechanisms.public.rules.unit_histogram import UNITS
-from mechanisms.public.units import rounded_down, rounded_up
+from mechanisms.public.tables.formats import persons_of
+from mechanisms.public.units import UNITS, rounded_down, rounded_up
 from pipeline.report.page import few_digits, rendered
 from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.words import all_words
@@ -48,6 +48,7 @@ def render_statement(
         condition="" if given is None else condition_in_words(given["where"]),
         signer=signer,
         digests=digests,
+        two=any(persons_of(name) in digests for name in digests),
     )
 
 

@@ -26,7 +26,7 @@ from mechanisms.public.release_files import (
 )
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.formats import FORMATS, TableFormat
+from mechanisms.public.tables.formats import FORMATS, TableFormat, persons_of
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
@@ -87,7 +87,8 @@ def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
     """Files and folders that no run writes, or that every run writes and that are lost; empty where all is right."""
     there = {p.relative_to(release).as_posix() for p in release.rglob("*")}
     tables = there & {f.released for f in FORMATS.values()}
-    expected = FILES | {f"marginals/{name}" for name in frames} | {"measurements", "marginals"} | tables
+    persons = there & {persons_of(t) for t in tables}
+    expected = FILES | {f"marginals/{name}" for name in frames} | {"measurements", "marginals"} | tables | persons
     if foreign := sorted(there - expected - {SIGNATURE}):
         return f"no run writes {', '.join(foreign[:6])}"
     if len(tables) != 1:
@@ -138,12 +139,16 @@ def _near(stated: pd.Series[str], expected: pd.Series[str]) -> bool:
 
 def _wrong_columns(release: Path, schema: Schema) -> str:
     """What columns the synthetic table has that no run with this schema writes; empty where they are right."""
-    ids, names = schema.rules.id_column, [c.name for c in schema.columns]
-    allowed = [names, [*names, ids]] if ids and ids not in names else [names]
+    ids, names, unit = schema.rules.id_column, [c.name for c in schema.columns], schema.rules.unit
+    joined = [names, [*names, ids]] if ids and ids not in names else [names]
     for form in FORMATS.values():
-        path = release / form.released
-        if path.is_file() and (columns := _columns(path, form, schema.dialect)) not in allowed:
-            return f"{path.name} has the columns {', '.join(columns)[:200]}, and the schema others"
+        allowed = {form.released: joined}
+        if unit is not None and (release / form.released_persons).is_file():
+            parts = [[n for n in names if (n in unit.constant) == own] for own in (False, True)]
+            allowed = {n: [[*p, ids]] for n, p in zip((form.released, form.released_persons), parts, strict=True)}
+        for path, lists in ((release / name, lists) for name, lists in allowed.items()):
+            if path.is_file() and (columns := _columns(path, form, schema.dialect)) not in lists:
+                return f"{path.name} has the columns {', '.join(columns)[:200]}, and the schema others"
     return ""
 
 

@@ -19,12 +19,11 @@ from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS, RECORDS, S
 from mechanisms.public.discovery.wanted import VALUES, Wanted
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
+from mechanisms.public.persons.asked_of_persons import questions_about_units
 from mechanisms.public.persons.person_questions import by_label
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import PERSONS, load_measurements, load_released_schema
-from mechanisms.public.rules.unit_histogram import RecordsPerUnit
 from mechanisms.public.schema.leaf_bins import MAX_LEAVES
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
 from mechanisms.selection.base import FINE_STAGE
@@ -154,17 +153,8 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
         name, asked, norm = receipt["id"], question_of(receipt["discovery"]), NOISE_KINDS[receipt["mechanism"]].norm
         needed[name] = asked.sensitivity(norm=norm, neighbouring=relation, max_records=first_bound(statement))
         shapes[name] = asked.shape
-    if (counted := measurements.histogram) is not None:
-        question, norm = RecordsPerUnit("", most, 0.0), NOISE_KINDS[counted.noise].norm
-        whole = isinstance(counted.query, Identity) and counted.query.rows == most
-        if not whole or not counted.clique[0].startswith(question.label[0]):
-            wrong = f"{' × '.join(counted.clique)} stands for the records per unit, and is another marginal"
-            return UnitMovements(needed, shapes, unknown, wrong)
-        needed[counted.event] = question.sensitivity(norm=norm, neighbouring=relation, max_records=most)
-        shapes[counted.event] = (most, most)
-    of_schema = (
-        by_label(person_questions(load_released_schema(release / "schema.yaml"))) if measurements.persons else {}
-    )
+    schema = load_released_schema(release / "schema.yaml") if measurements.persons else None
+    of_schema = {} if schema is None else by_label(questions_about_units(schema, most))
     for answer in measurements.persons:
         about = of_schema.get(answer.clique)
         if about is None or not isinstance(answer.query, Identity) or answer.query.columns != about.query.columns:

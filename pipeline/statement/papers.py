@@ -13,7 +13,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.formats import CSV
+from mechanisms.public.tables.formats import CSV, persons_of
 from pipeline.statement.croissant import croissant
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
@@ -62,7 +62,7 @@ def write_papers(
                 statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table), given=given
             ),
             "deployment.yaml": registry_record(statement, given=given),
-            "croissant.json": croissant(statement, schema, table=table, digest=digests[table], given=given),
+            "croissant.json": croissant(statement, schema, tables=digests_of_tables(digests, table), given=given),
         }
     )
     for name, text in texts.items():
@@ -80,7 +80,7 @@ def check_said(statement: Json, schema: Schema, release: Path) -> None:
     try:
         render_statement(statement, rows_asked=None, signer=None, digests={}, given=None)
         registry_record(statement, given=None)
-        croissant(statement, schema, table=CSV.released, digest="", given=None)
+        croissant(statement, schema, tables={CSV.released: ""}, given=None)
     except BROKEN as error:
         fix = f"python -m pipeline verify {release} says more; do not trust this one"
         what = f"privacy.json is not as a run writes it ({type(error).__name__})"
@@ -89,4 +89,9 @@ def check_said(statement: Json, schema: Schema, release: Path) -> None:
 
 def named_digests(digests: Mapping[str, str], table: str) -> dict[str, str]:
     """The digests that stand on the page."""
-    return {name: digests[name] for name in (table, *NAMED)}
+    return digests_of_tables(digests, table) | {name: digests[name] for name in NAMED}
+
+
+def digests_of_tables(digests: Mapping[str, str], table: str) -> dict[str, str]:
+    """The digest of the synthetic table, and that of persons beside it where there is one."""
+    return {name: digests[name] for name in (table, persons_of(table)) if name == table or name in digests}

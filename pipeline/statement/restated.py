@@ -22,10 +22,9 @@ from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
-from mechanisms.public.rules.unit_histogram import UNITS
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.units import UNITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.paid_answers import (

@@ -152,7 +152,7 @@ class Bought:
 
     def receipts(self, plan: Plan) -> tuple[JsonDict, ...]:
         """Each charge with what it bought."""
-        answered = {a.event: a for a in (*self.measurements.answers, *self.measurements.of_units)}
+        answered = {a.event: a for a in (*self.measurements.answers, *self.measurements.persons)}
         receipts = (_answered(r, answered, self.chosen) for r in plan.receipts(self.ledger.events))
         return tuple(_with_score(_with_bound(r, self.bound), self.scores) for r in receipts)
 

@@ -26,7 +26,7 @@ from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
-from pipeline.statement.papers import BROKEN, named_digests
+from pipeline.statement.papers import BROKEN, digests_of_tables, named_digests
 from pipeline.statement.registry_record import registry_record
 from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
@@ -290,9 +290,8 @@ def _page(release: Path, statement: Json, index: Json) -> Finding:
         return False, "statement.html does not say what privacy.json says"
     if not holds(release / "deployment.yaml", registry_record(statement, given=manifest.given)):
         return False, "deployment.yaml does not say what privacy.json says"
-    metadata = croissant(
-        statement, written_with(release, statement)[0], table=table, digest=manifest.files[table], given=manifest.given
-    )
+    schema, tables = written_with(release, statement)[0], digests_of_tables(manifest.files, table)
+    metadata = croissant(statement, schema, tables=tables, given=manifest.given)
     if not holds(release / "croissant.json", metadata):
         return False, "croissant.json does not say what privacy.json says"
     if manifest.given is not None:

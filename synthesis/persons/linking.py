@@ -272,7 +272,7 @@ def _descended(
         fell = float(sweep(goals, links, room, aims, state))
         costs.append(costs[-1] - fell)
         if progress is not None:
-            progress(done + 1, sweeps)
+            progress(done + 1, sweeps, "sweeps over the records")
         if fell < SETTLED * costs[-2]:
             break
     return tuple(costs)

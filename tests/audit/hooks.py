@@ -44,7 +44,7 @@ POINTS = {
     "second opinion": "mechanisms.accounting.autodp_check:check_with_autodp",
     "residual's norm": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_norm",
     "residual's distance": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_distance",
-    "histogram's sensitivity": "mechanisms.public.rules.unit_histogram:RecordsPerUnit.sensitivity",
+    "histogram's sensitivity": "mechanisms.public.persons.person_questions:PersonQuestion.sensitivity",
     "tally": "mechanisms.public.persons.tally:tally",
     "sensitivity of persons": "mechanisms.public.persons.person_questions:PersonQuestion.sensitivity",
     "constants of persons": "mechanisms.sensitive.person_counts:_constants",

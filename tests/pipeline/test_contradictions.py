@@ -184,7 +184,7 @@ def test_another_marginal_in_the_place_of_the_records_per_unit_is_found(copied, 
     index["histogram"]["scale"] = receipt["scale"]
     forged(release, said, index)
     assert command("verify", str(release)) == 1
-    assert "stands for the records per unit, and is another marginal" in capsys.readouterr().out
+    assert "is nothing that the schema asks about persons" in capsys.readouterr().out
 
 
 def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):

@@ -19,7 +19,7 @@ OPEN = SCHEMA.replace("values: [baker, smith, clerk], other: other", "values: di
     "min: 0, max: 99, bins: {count: 10}", "bounds: discover, within: [0, 1000], bins: {discover: 6}"
 )
 SIZES = SCHEMA + "unit_id: {name: person, records: measured}\n"
-WHOLE = SCHEMA + "unit: {column: person, order: age, records: {max: 3}}\n"
+WHOLE = SCHEMA + "unit: {column: person, constant: sex, order: age, records: {max: 3}}\n"
 PAPERS = ("page", "deployment", "croissant", "privacy")
 
 
@@ -212,9 +212,10 @@ TABLE = {
         page=["noisy counts of 3 columns, and of no combination of them; of units by their number of records"],
     ),
     "whole persons": Row(
-        [*PERSON, "data.schema=whole.yaml", "privacy.person_share=0.2"],
+        [*PERSON, "data.schema=whole.yaml", "privacy.person_share=0.2", "release.tables=two"],
         page=[
-            "histograms of units, of their records and of neighbours among these, in which one unit weighs 1 at most"
+            "histograms of units, of their records and of neighbours among these, in which one unit weighs 1 at most",
+            "two synthetic tables, of persons and of their records, which join by “person”",
         ],
     ),
     "pure": Row(

@@ -33,6 +33,7 @@ COMMANDS = {
     config.SynthConfig: ["synth", "from=R/release", "output=again"],
     config.ScoreConfig: ["score", "real=town.csv", "synthetic=R/release/synthetic.csv"],
     config.CheckConfig: ["check", "data.path=town.csv", "data.schema=town.yaml"],
+    config.QueryConfig: ["query", "from=R/release", "marginal=[age]"],
     config.BudgetFileConfig: ["budget", "town.json"],
 }
 EXPERIMENTS = {

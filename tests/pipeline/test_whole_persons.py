@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pipeline
+from mechanisms.public.errors import UserError
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
 from tests.pipeline.conftest import command, statement_of
+from tests.pipeline.formats import departures
 
 SCHEMA = """name: stays
 source: invented for a test
@@ -186,14 +189,142 @@ def test_a_part_of_the_budget_for_nothing_is_refused(place: Path, capsys) -> Non
     assert "privacy.person_share" in capsys.readouterr().err
 
 
-def test_a_condition_on_a_constant_is_refused_and_one_on_records_holds(place: Path, capsys) -> None:
+def test_a_condition_chooses_whole_persons_by_their_constants_and_records_by_the_rest(place: Path, capsys) -> None:
     settings = ["from=out/release", "synthesis.rows=100", "synthesis=independent"]
-    assert command("synth", *settings, "where={sex: [m]}", "output=men") == 1
-    assert "'sex' is constant in a person" in capsys.readouterr().err and not Path("men").exists()
-    assert command("synth", *settings, "where={ward: [w03], day: ['2020-03-01', '2020-05-31']}", "output=ward") == 0
-    frame = pd.read_csv("ward/release/synthetic.csv")
-    assert (frame.ward == "w03").all() and frame.day.between("2020-03-01", "2020-05-31").all()
+    days = ("2020-03-05", "2020-05-17")
+    for name, where in (("men", "{sex: [m], town: [A, C]"), ("both", "{sex: [m]")):
+        asked = where + ("}" if name == "men" else f", day: ['{days[0]}', '{days[1]}']}}")
+        assert command("synth", *settings, f"where={asked}", f"output={name}") == 0
+        frame = pd.read_csv(f"{name}/release/synthetic.csv")
+        check_persons(frame)
+        assert len(frame) == 100
+        assert (frame.sex == "m").all() and (name == "men" or frame.day.between(*days).all())
+    men = pd.read_csv("men/release/synthetic.csv")
+    assert men.town.isin(["A", "C"]).all() and men.groupby("patient").size().mean() > 2
+    given = json.loads(Path("men/release/manifest.json").read_text())["given"]
+    assert given["effective_rows"] == men.patient.nunique() and "whole synthetic persons" in given["rows"]
+    assert command("verify", "from=men/release") == 0
+    assert "link " in capsys.readouterr().err
+    release = pipeline.load("out/release", synthesis="independent")
+    frame = release.sample(where={"sex": "f", "town": "B"}, seed=5)
+    assert (frame.sex == "f").all() and (frame.town == "B").all() and 100 < len(frame) < 1500
+    real = pd.read_csv("stays.csv")
+    whole = real[(real.sex == "f") & (real.town == "B")]
+    assert abs(len(frame) / len(whole) - 1) < 0.3  # no number asked for: as many as there are
+    assert len(release.sample(600, where={"town": "C"}, seed=5)) == 600  # more than one table has: more are made
+    frame = release.sample(100, where={"ward": ["w03"]}, seed=5)
+    assert len(frame) == 100 and (frame.ward == "w03").all()
     check_persons(frame)
+    with pytest.raises(UserError, match="no value 'x'"):
+        release.sample(9, where={"sex": "x"})
+
+
+def test_linking_is_a_stage_of_its_own(made: Path) -> None:
+    log = (made / "out/internal/run.log").read_text()
+    assert "'link': " in log and log.index("'synthesize'") < log.index("'link'") < log.index("'release'")
+
+
+def test_questions_about_persons_are_answered_from_what_was_counted_of_them(place: Path, capsys) -> None:
+    persons = pd.read_csv("stays.csv").groupby("patient").agg(
+        sex=("sex", "first"), town=("town", "first"), records=("day", "size"), first=("day", "min")
+    )  # fmt: skip
+    release = pipeline.load("out/release")
+    counts = release.marginal(["town", "sex"], level="persons").set_index(["sex", "town"])
+    real = persons.groupby(["sex", "town"]).size().reindex(counts.index)
+    assert (abs(counts["count"] - real) < 5 * counts.standard_error).all()
+    assert counts.standard_error.max() < 5  # of records, of which five count, it were five times as much
+    sizes = release.marginal(["records"], level="persons")
+    real = persons.records.value_counts().sort_index().to_numpy()
+    assert (abs(sizes["count"] - real) < 5 * sizes.standard_error).all()
+    (few,) = release.count({"records": [1, 2], "sex": "f"}, level="persons")["count"]
+    assert abs(few - ((persons.records <= 2) & (persons.sex == "f")).sum()) < 30
+    (mean,) = release.estimate("mean", "records", level="persons").estimate
+    assert abs(mean - persons.records.mean()) < 0.1
+    share = pipeline.estimate("out/release", "proportion", "town", value="A", by="sex", level="persons")
+    assert ((share.low < 0.65) & (share.high > 0.55)).all()
+    first = release.marginal(["first day"], level="persons")
+    assert len(first) == 12 and abs(first["count"].sum() - len(persons)) < 60
+    assert command("query", "from=out/release", "marginal=[town]", "level=persons") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("town,count,standard_error,low,high") and "counts of persons" in said.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "where", "said"),
+    [
+        (["marginal=[town]"], "marginal", "level=persons"),
+        (["estimate=proportion", "column=town", "value=A"], "column", "level=persons"),
+        (["marginal=[ward]", "level=persons"], "marginal", "no column 'ward'"),
+        (["marginal=[town,records]", "level=persons"], "marginal", "records × town over coarser values"),
+        (["bounds=true", "level=persons"], "level", "level=records"),
+        (["distances=true", "level=persons"], "level", "level=records"),
+        (["marginal=[town]", "level=people"], "level", "persons"),
+    ],
+)
+def test_questions_that_a_level_cannot_answer_name_the_way_out(
+    made: Path, capsys, monkeypatch, asked, where, said
+) -> None:
+    monkeypatch.chdir(made)
+    assert command("query", "from=out/release", *asked) == 1
+    error = capsys.readouterr().err
+    assert where in error and said in error
+
+
+def joined(release: Path, form: str = "csv") -> pd.DataFrame:
+    """Both tables of a release as one, after each was looked at."""
+    read = pd.read_parquet if form == "parquet" else pd.read_csv
+    records, persons = (read(release / f"{name}.{form}") for name in ("synthetic", "synthetic_persons"))
+    assert [*persons.columns] == ["sex", "town", "patient"] and persons.patient.is_unique
+    assert [*records.columns] == ["day", "ward", "cost", "patient"]
+    assert {*persons.patient} == {*records.patient}
+    return records.merge(persons, on="patient")[["sex", "town", "day", "ward", "cost", "patient"]]
+
+
+def test_two_tables_join_to_what_one_holds_and_are_read_back_as_it_is(place: Path, capsys) -> None:
+    settings = ["from=out/release", "synthesis=independent", "synthesis.rows=600", "synthesis.seed=3"]
+    assert command("synth", *settings, "output=one") == 0
+    one, whole = Path("one/release"), pd.read_csv("one/release/synthetic.csv")
+    for form in ("csv", "parquet"):
+        assert command("synth", *settings, "release.tables=two", f"release.format={form}", f"output={form}") == 0
+        two = Path(form, "release")
+        capsys.readouterr()
+        assert command("verify", f"from={two}") == 0, capsys.readouterr().out
+        frame = joined(two, form)
+        assert frame.astype({"day": str}).equals(whole.astype({"day": str}))
+        assert departures(two) == []
+        facts = json.loads((two / "croissant.json").read_text())
+        assert [f["name"] for f in facts["distribution"]] == [f"synthetic.{form}", f"synthetic_persons.{form}"]
+        assert facts["recordSet"][1]["key"] == {"@id": "persons/patient"}
+        assert "two synthetic tables, of persons and of their records" in (two / "statement.html").read_text()
+        release = pipeline.load(two)
+        bounds, scores = release.bounds(), release.score("stays.csv", metrics=["tvd"]).to_json()["tvd"]
+        assert command("score", "real=stays.csv", f"synthetic={two}/synthetic.{form}", "metrics=[tvd]",
+                       "output=scores.json") == 0  # fmt: skip
+        assert json.loads(Path("scores.json").read_text())["tvd"] == scores
+        other = pipeline.load(one)
+        assert bounds.equals(other.bounds()) and scores == other.score("stays.csv", metrics=["tvd"]).to_json()["tvd"]
+    persons = Path("csv/release/synthetic_persons.csv")
+    persons.write_text(persons.read_text().replace("\nf,", "\nm,", 1))
+    assert command("verify", "from=csv/release") == 1
+    assert "synthetic_persons.csv" in capsys.readouterr().out
+
+
+def test_a_run_writes_two_tables_and_scores_both(place: Path) -> None:
+    stays(150).to_csv("stays.csv", index=False)
+    quick = ("selection=oneway", "evaluation.enabled=true", "evaluation.metrics=[tvd]", "privacy.epsilon=40")
+    assert command("run", *RUN, *quick, "hydra.run.dir=new", "release.tables=two") == 0
+    check_persons(joined(Path("new/release")))
+    scores = json.loads(Path("new/internal/scores.json").read_text())
+    assert scores["tvd"]["1-way"]["marginals"] == 5
+    assert command("verify", "from=new/release") == 0
+
+
+def test_two_tables_need_constants_and_are_refused_before_any_row_is_read(place: Path, capsys) -> None:
+    for unit in (UNIT.replace("constant: [sex, town], ", ""), "leave_out: [patient]\n"):
+        Path("stays.yaml").write_text(SCHEMA + unit)
+        assert command("run", *RUN, "release.tables=two", "hydra.run.dir=new") == 1
+        error = capsys.readouterr().err
+        assert "release.tables" in error and "release.tables=joined" in error and not Path("new").exists()
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ GRID = NoisyMarginal(
 )
 HISTOGRAM = NoisyMarginal(("records per id",), Identity(4), np.array([5.0, -1, 0, 2]), "gaussian", 1.0, "units:id")
 DISTANCES = NoisyDistances((("age", "sex"),), np.array([True]), np.array([3.5]), 2, "gaussian", 4.0, "0002:scores:")
-EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), histogram=HISTOGRAM, distances=DISTANCES)
+EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), distances=DISTANCES, persons=(HISTOGRAM,))
 
 
 def test_the_histogram_of_records_per_unit_survives_being_saved(tmp_path):

@@ -17,13 +17,13 @@ from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.unit_histogram import RecordsPerUnit
+from mechanisms.public.persons.person_questions import records_per_unit
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.measurement import measure_histogram
+from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.private_table import load_private
 
@@ -66,7 +66,7 @@ def test_no_unit_changes_the_histogram_by_more_than_the_sensitivity(tmp_path, bo
     worlds = [counted(tmp_path, [*others, *["p"] * n], bound, missing=missing) for n in range(5)]
     if missing == "own":
         worlds.append(counted(tmp_path, [*others, ""], bound, missing=missing))
-    wanted = RecordsPerUnit("id", bound, 0.1)
+    wanted = records_per_unit("id", bound, 0.1)
     for neighbouring in Neighbouring:
         pairs = (
             itertools.product(worlds, worlds)
@@ -93,7 +93,7 @@ class Fleet:
 
 
 def plan(mechanism: str, accountant: str, neighbouring: Neighbouring, bound: int, share: float = 0.25) -> Plan:
-    budget, counted = Budget(1.0, 1e-6, accountant, neighbouring, bound), RecordsPerUnit("id", bound, share)
+    budget, counted = Budget(1.0, 1e-6, accountant, neighbouring, bound), records_per_unit("id", bound, share)
     return make_plan(DOMAIN, [Request(("x",))], budget, mechanism=mechanism, beside=[counted])
 
 
@@ -104,7 +104,7 @@ def test_the_noise_has_the_scale_that_was_charged_for_one_unit(tmp_path, account
     """Two-sided: the test fails when the scale is 20 % off in either direction, and C does not multiply it."""
     which = plan(mechanism, accountant, neighbouring, 3000)
     ledger, exact = Ledger.open(tmp_path / "l", which), np.arange(3000) % 7
-    answer = measure_histogram(Fleet(exact), ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
+    (answer,) = measure_persons(Fleet(exact), ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
     noise = answer.values - exact
     mean, wide = (1.0, 1.0) if mechanism == "laplace" else (math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi))
     margin, spread = 4 * wide / math.sqrt(noise.size), np.abs(noise).mean() / answer.scale
@@ -126,8 +126,8 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
 
     def measured(which: Plan = which) -> object:
         ledger = Ledger.open(tmp_path / "l", which)
-        found = measure_histogram(table, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
-        return None if found is None else found.values.tolist()
+        found = measure_persons(table, ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
+        return found[0].values.tolist() if found else None
 
     first = measured()
     assert measured() == first and len((tmp_path / "l").read_text().splitlines()) == 2
@@ -144,7 +144,7 @@ def test_it_is_measured_once_and_kept_answers_must_be_those_that_were_charged(tm
 
 def test_rounds_share_what_the_histogram_leaves():
     wanted = [Reservation("given", ("x",), 2, 1.0), Reservation("choose", None, 0, 1.0)]
-    budget, beside = Budget(1.0, 1e-6, "gdp", Neighbouring.ADD_REMOVE, 5), [RecordsPerUnit("id", 5, 0.2)]
+    budget, beside = Budget(1.0, 1e-6, "gdp", Neighbouring.ADD_REMOVE, 5), [records_per_unit("id", 5, 0.2)]
     found = reserve(wanted, budget, method=Merge(0.0, 0.0).description, noise="gaussian", beside=beside)
     assert sum(s.share for s in found.slots) == pytest.approx(0.8)
     assert 0.999 < found.loss.epsilon <= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, records_per_unit
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -18,6 +18,12 @@ def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
     """The questions about the persons of a schema; none where it declares no unit. They follow from it alone."""
     unit = schema.rules.unit
     return () if unit is None else person_questions(unit, asked_columns(schema))
+
+
+def questions_about_units(schema: Schema, most: int) -> tuple[PersonQuestion, ...]:
+    """The same, or the one question that a unit_id of `most` records per unit asks."""
+    ids = schema.rules.unit_ids
+    return questions_of(schema) if ids is None or not ids.measured else (records_per_unit(ids.name, most),)
 
 
 def asked_columns(schema: Schema) -> list[Column]:

@@ -30,7 +30,7 @@ from mechanisms.public.persons.person_features import (
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.column import Column
-from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.public.units import UNITS, Neighbouring, Norm
 
 Level = Literal["persons", "records", "steps"]
 LEVELS: tuple[Level, ...] = ("persons", "records", "steps")
@@ -53,16 +53,20 @@ class PersonQuestion:
         level: persons, records or steps.
         features: what spans the cells, in C order.
         share: its part of the budget, in the accountant's additive currency.
+        ids: the column of ids of a `unit_id` that asks it; empty: a declared unit does.
     """
 
     purpose: ClassVar[Literal["persons"]] = "persons"
     level: Level
     features: tuple[Feature, ...]
     share: float = 0.0
+    ids: str = ""
 
     @property
     def label(self) -> tuple[str, ...]:
         """What stands for the marginal's columns in plans and statements."""
+        if self.ids:
+            return (f"records per {self.ids}",)
         return (f"{self.level}: {self.features[0].label}", *(f.label for f in self.features[1:]))
 
     @property
@@ -75,7 +79,7 @@ class PersonQuestion:
 
     @property
     def event(self) -> str:
-        return f"{PERSONS}{','.join(self.label)}"
+        return f"{UNITS}{self.ids}" if self.ids else f"{PERSONS}{','.join(self.label)}"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,6 +96,11 @@ class PersonQuestion:
         in L1 and √2 in L2 at most, as those of one record of weight 1.
         """
         return sensitivity(self.query, norm=norm, neighbouring=neighbouring, max_records=1)
+
+
+def records_per_unit(ids: str, most: int, share: float = 0.0) -> PersonQuestion:
+    """How many units have 1 … C records, more under C: all that `unit_id: {records: measured}` asks of the rows."""
+    return PersonQuestion("persons", (sizes(most, every=True),), share, ids)
 
 
 def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[PersonQuestion, ...]:

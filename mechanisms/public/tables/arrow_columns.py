@@ -9,20 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import UNITS, Drawn, draw_table, with_units
+from mechanisms.public.tables.decode import UNITS, Drawn, Owned, draw_table
 
 
-def arrow_table(coded: CodedTable, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:
+def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:
     """Codes as a `pyarrow.Table`, its columns in the order of the schema; unit ids, where it declares them, are last.
 
     Args:
+        rows: of `with_units`.
         texts: columns that are wanted as a CSV file would hold them.
     """
-    rows, columns = with_units(coded, schema, rng), {}
-    for drawn, column in zip(draw_table(rows, schema, rng, 0, coded.rows), schema.columns, strict=True):
+    columns = {}
+    for drawn, column in zip(draw_table(rows, schema, rng, 0, rows.coded.rows), schema.columns, strict=True):
         if column.name in texts:
             columns[column.name] = label_column(drawn) if drawn.labels is not None else text_column(drawn, column)
         else:

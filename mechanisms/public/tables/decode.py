@@ -187,7 +187,7 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
         special = np.asarray(coded.column(name)[start:stop]) >= schema[name].value_codes
         keys += [special, drawn[schema.domain.index(name)].values]
     order = np.lexsort(keys[::-1])
-    return [_reordered(d, order) for d in drawn]
+    return [reordered(d, order) for d in drawn]
 
 
 def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) -> list[Drawn]:
@@ -200,7 +200,7 @@ def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) ->
     constant = () if schema.rules.unit is None else schema.rules.unit.constant
     begins = np.append(True, ids[1:] != ids[:-1])[: len(ids)]
     first = np.maximum.accumulate(np.where(begins, np.arange(len(ids)), 0))
-    return [_reordered(d, first) if c.name in constant else d for d, c in zip(drawn, schema.columns, strict=True)]
+    return [reordered(d, first) if c.name in constant else d for d, c in zip(drawn, schema.columns, strict=True)]
 
 
 def with_computed(drawn: Sequence[Drawn], schema: Schema) -> list[Drawn]:
@@ -232,6 +232,7 @@ def _drawn(values: Floats, column: Column) -> Drawn:
     return Drawn(filled if column.kind == "float" else filled.astype(np.int64), missing=missing)
 
 
-def _reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:
+def reordered(drawn: Drawn, order: NDArray[np.intp]) -> Drawn:
+    """The values of these rows, in this order."""
     other, missing = (None if marks is None else marks[order] for marks in (drawn.other, drawn.missing))
     return Drawn(drawn.values[order], drawn.labels, other, missing)

@@ -41,6 +41,11 @@ class TableFormat:
         """The name of the synthetic table in a release."""
         return f"synthetic.{self.name}"
 
+    @property
+    def released_persons(self) -> str:
+        """The name of the table with a row per person beside it (release.tables=two)."""
+        return f"synthetic_persons.{self.name}"
+
     def function(self, role: str) -> Callable[..., Any]:
         """The reader, the writer or the head."""
         function: Callable[..., Any] = resolve_name(getattr(self, role))
@@ -75,6 +80,12 @@ def format_of_file(path: Path) -> TableFormat:
         start = file.read(16)
     marked = (f for f in FORMATS.values() if f.magic and start.startswith(f.magic))
     return next(marked, None) or format_of_name(path.name) or CSV
+
+
+def persons_of(table: str) -> str:
+    """The name of the table with a row per person that may lie beside a synthetic table of this name; else empty."""
+    form = format_of_name(table)
+    return form.released_persons if form is not None and table == form.released else ""
 
 
 def released_table(names: Iterable[str], where: Path | str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -25,9 +25,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column
-from mechanisms.public.tables.decode import Drawn, Owned, draw_table, with_units
+from mechanisms.public.tables.decode import Drawn, Owned, draw_table, reordered, with_units
 from mechanisms.public.tables.formats import FORMATS, format_of_name
 
 SPECIAL = set('"\r\n')
@@ -35,12 +36,17 @@ SPECIAL = set('"\r\n')
 SPECIAL_ALONE = set(",;|\t")
 
 
+#: Decoded columns of some rows, and the ids of their units if there are any.
+Part = tuple[list[Drawn], NDArray[Any] | None]
+
+
 def write_table(
     path: Path,
-    coded: CodedTable,
+    rows: CodedTable | Owned,
     schema: Schema,
     rng: np.random.Generator,
     *,
+    persons: Path | None = None,
     chunk_rows: int = 200_000,
     progress: Progress | None = None,
 ) -> None:
@@ -49,65 +55,96 @@ def write_table(
     Where the schema declares unit ids, they are a last column, and the rows of one unit stand together.
 
     Args:
-        coded: rows × columns of codes.
+        rows: codes of the schema's columns, or what `with_units` made of them.
         rng: the source of the draws inside bins; the file depends on `chunk_rows` through the order of the draws.
+        persons: a second file, for a row per unit with what is constant in it, which the first one then lacks; both
+            have the ids. The schema must declare a unit.
         chunk_rows: rows decoded at a time.
 
     Raises:
         UserError: an unknown suffix; a full or read-only disk.
     """
+    owned = rows if isinstance(rows, Owned) else with_units(rows, schema, rng)
+    unit, units = schema.rules.unit, list[Part]()
+    parts = _parts(owned, schema, rng, chunk_rows, progress)
+    if persons is None or unit is None:
+        return _write(path, Chunks(parts, schema.columns, schema.rules.id_column, owned.ids, schema.dialect))
+    places = [[i for i, c in enumerate(schema.columns) if (c.name in unit.constant) == own] for own in (True, False)]
+    constant, moving = (tuple(schema.columns[i] for i in own) for own in places)
+    _write(path, Chunks(_split(parts, places, units), moving, unit.column, owned.ids, schema.dialect))
+    return _write(persons, Chunks(units, constant, unit.column, owned.ids, schema.dialect))
+
+
+def _write(path: Path, chunks: Chunks) -> None:
     form = format_of_name(path.name)
     if form is None:
         fix = f"a name with {', '.join(f.suffixes[0] for f in FORMATS.values())}"
         raise UserError(f"cannot tell the format of {path.name}", where=str(path), fix=fix)
-    chunks = Chunks(with_units(coded, schema, rng, progress), schema, rng, chunk_rows, progress)
     with whole_file(path) as part, part.open("wb") as file:
         form.function("writer")(file, chunks)
 
 
+def _parts(
+    owned: Owned, schema: Schema, rng: np.random.Generator, chunk_rows: int, progress: Progress | None
+) -> Iterator[Part]:
+    """The decoded rows, some at a time."""
+    start, rows, ids = 0, owned.coded.rows, owned.ids
+    while start < rows:
+        stop = min(start + chunk_rows, rows)
+        while ids is not None and stop < rows and ids[stop] == ids[stop - 1]:
+            stop += 1  # a unit's rows are ordered together
+        yield draw_table(owned, schema, rng, start, stop), None if ids is None else ids[start:stop]
+        start = stop
+        if progress is not None:
+            progress(stop, rows, "rows written")
+
+
+def _split(parts: Iterable[Part], places: Sequence[Sequence[int]], units: list[Part]) -> Iterator[Part]:
+    """The columns of the second places; those of the first ones go to `units`, of each unit's first row."""
+    for drawn, ids in parts:
+        assert ids is not None, "persons have ids"
+        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+        units.append(([reordered(drawn[i], first) for i in places[0]], ids[first]))
+        yield [drawn[i] for i in places[1]], ids
+
+
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """The decoded rows, some at a time, with the ids of their units if there are any."""
+    """The decoded rows of a file, some at a time, with the ids of their units if there are any.
 
-    owned: Owned
-    schema: Schema
-    rng: np.random.Generator
-    rows: int
-    progress: Progress | None
+    Attributes:
+        columns: of the file, but for that of the ids.
+        ids: all of them, or more; they say of which type they are.
+        dialect: of a CSV file.
+    """
 
-    @property
-    def ids(self) -> NDArray[Any] | None:
-        return self.owned.ids
+    parts: Iterable[Part]
+    columns: tuple[Column, ...]
+    id_column: str
+    ids: NDArray[Any] | None
+    dialect: Dialect
 
     @property
     def id_name(self) -> str | None:
-        return None if self.ids is None else self.schema.rules.id_column
+        return None if self.ids is None else self.id_column
 
     def __iter__(self) -> Iterator[tuple[list[Drawn], Any]]:
-        start, rows = 0, self.owned.coded.rows
-        while start < rows:
-            stop = min(start + self.rows, rows)
-            while self.ids is not None and stop < rows and self.ids[stop] == self.ids[stop - 1]:
-                stop += 1  # a unit's rows are ordered together
-            ids = None if self.ids is None else pa.array(self.ids[start:stop])
-            yield draw_table(self.owned, self.schema, self.rng, start, stop), ids
-            start = stop
-            if self.progress is not None:
-                self.progress(stop, rows, "rows written")
+        for drawn, ids in self.parts:
+            yield drawn, None if ids is None else pa.array(ids)
 
     @property
     def arrow_schema(self) -> pa.Schema:
         """Names and types of the columns, that of the ids last."""
-        fields = [pa.field(c.name, arrow_type(c)) for c in self.schema.columns]
+        fields = [pa.field(c.name, arrow_type(c)) for c in self.columns]
         if self.ids is not None:
             fields.append(pa.field(self.id_name, pa.array(self.ids[:1]).type if len(self.ids) else pa.int64()))
         return pa.schema(fields)
 
     def tables(self) -> Iterator[pa.Table]:
         """The chunks as Arrow tables."""
-        columns, schema = self.schema.columns, self.arrow_schema
+        schema = self.arrow_schema
         for drawn, ids in self:
-            arrays = [arrow_column(d, c, f.type) for d, c, f in zip(drawn, columns, schema, strict=False)]
+            arrays = [arrow_column(d, c, f.type) for d, c, f in zip(drawn, self.columns, schema, strict=False)]
             yield pa.Table.from_arrays([*arrays, *([] if ids is None else [ids])], schema=schema)
 
 
@@ -125,8 +162,8 @@ def write_gzipped_csv(file: IO[bytes], chunks: Chunks) -> None:
 
 
 def write_csv(file: Any, chunks: Chunks) -> None:
-    """The decoded rows as CSV, with a header, in the schema's dialect."""
-    columns, dialect = chunks.schema.columns, chunks.schema.dialect
+    """The decoded rows as CSV, with a header, in their dialect."""
+    columns, dialect = chunks.columns, chunks.dialect
     marks, delimiter = SPECIAL | {dialect.delimiter}, dialect.delimiter
     # what the schema lists was looked at before; what a table held and this cannot write becomes a question mark
     encoder = codecs.getincrementalencoder(dialect.encoding)("replace")
