@@ -148,7 +148,7 @@ def persons_of(inputs: Inputs) -> PersonScores:
     real, synthetic = (
         PersonRows(
             np.asarray(owner, np.int64),
-            _columns(table, buckets, numbers, own.fixed),
+            _columns(table, buckets, numbers, own.fixed, _gaps(inputs)),
             None if order is None else np.asarray(order, np.float64),
         )
         for table, buckets, owner, order in tables
@@ -157,12 +157,18 @@ def persons_of(inputs: Inputs) -> PersonScores:
 
 
 def _columns(
-    table: CodedTable, buckets: CodedTable, numbers: Mapping[str, Floats], fixed: Sequence[str]
+    table: CodedTable,
+    buckets: CodedTable,
+    numbers: Mapping[str, Floats],
+    fixed: Sequence[str],
+    gaps: Mapping[str, int | None],
 ) -> tuple[RowColumn, ...]:
     """At most COLUMNS columns, the declared constants first."""
     names = sorted(table.domain.names, key=lambda name: name not in fixed)[:COLUMNS]
     return tuple(
-        RowColumn(n, np.asarray(table.column(n)), np.asarray(buckets.column(n)), numbers.get(n), n in fixed)
+        RowColumn(
+            n, np.asarray(table.column(n)), np.asarray(buckets.column(n)), numbers.get(n), n in fixed, gaps.get(n)
+        )
         for n in sorted(names, key=table.domain.index)
     )
 
@@ -173,6 +179,15 @@ def _numbers(inputs: Inputs) -> Mapping[str, Floats]:
         return inputs.numbers
     ordered = {a.name: (a.size, a.ordered) for a in inputs.real.domain.attributes if a.ordered}
     return {n: np.where(np.arange(size) < k, np.arange(size), np.nan) for n, (size, k) in ordered.items()}
+
+
+def _gaps(inputs: Inputs) -> Mapping[str, int | None]:
+    """The code of a missing value, by column."""
+    values, schema = inputs.options.values or {}, inputs.schema
+    if schema is not None:
+        return {c.name: c.missing_code for c in schema.columns}
+    ends = {n: len(c.values) + len(c.specials) - 1 for n, c in values.items() if c.specials[-1:] == ("missing",)}
+    return dict(ends)
 
 
 def _labels(inputs: Inputs) -> Callable[[str, int], str]:

@@ -69,10 +69,10 @@ def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
     asked = question_of(receipt["discovery"])
     if asked.sizes is not None:
         return asked
-    name, tree = asked.column, asked.tree
-    column = schema[name]
+    name, tree, unit = asked.column, asked.tree, schema.rules.unit
+    column, once = schema[name], unit is not None and name in unit.constant
     if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")
-    if tree is None:
-        return asked
-    return Wanted(name, column.discovered, type(tree)(tree.leaves, column.size - column.value_codes))
+    if tree is not None:
+        tree = type(tree)(tree.leaves, column.size - column.value_codes)
+    return Wanted(name, column.discovered if tree else asked.what, tree, once=once)

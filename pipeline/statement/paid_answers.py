@@ -178,14 +178,15 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
 
 def question_of(asked: Json) -> Wanted:
     """What a receipt says was to be discovered; ValueError for a tree that no column has."""
+    once = asked.get("constant") is True
     if "cap" in asked:
         return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
     if "leaves" not in asked:
-        return Wanted(asked["column"], (VALUES,))
+        return Wanted(asked["column"], (VALUES,), once=once)
     leaves, specials = whole_number(asked["leaves"]), whole_number(asked["specials"])
     if not 0 < leaves <= MAX_LEAVES or not 0 <= specials <= MAX_LEAVES:
         raise ValueError(f"{leaves:,} leaves of a column, and {specials:,} codes beside them")
-    return Wanted(asked["column"], (), LeafTree(leaves, specials))
+    return Wanted(asked["column"], (), LeafTree(leaves, specials), once=once)
 
 
 def off_lattice(values: ArrayLike) -> bool:
@@ -233,7 +234,7 @@ def wrong_bound(statement: Json) -> str:
 def least_threshold(receipt: Json, statement: Json) -> float:
     """The noisy weight from which on values may be released, from the noise and the part of δ that stands for it."""
     failure = safe_failure(receipt["failure"], statement["budget"]["delta"])
-    most = first_bound(statement)
+    most = 1 if question_of(receipt["discovery"]).once else first_bound(statement)
     return safe_threshold(receipt["mechanism"], receipt["scale"], failure, most) * 2.0**-WEIGHT_BITS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
+from mechanisms.public.persons.person_questions import PersonQuestion, every_code, person_questions
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -18,6 +18,15 @@ def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
     """The questions about the persons of a schema; none where it declares no unit. They follow from it alone."""
     unit = schema.rules.unit
     return () if unit is None else person_questions(unit, asked_columns(schema))
+
+
+def counted_questions(schema: Schema) -> tuple[PersonQuestion, ...]:
+    """What persons are counted for: `questions_of`; while columns are open, the leaves of the constants among them."""
+    unit, open_columns = schema.rules.unit, schema.to_discover
+    if unit is None or not open_columns:
+        return questions_of(schema)
+    asked = [c for c in open_columns if c.name in unit.constant and c.discover is not None and not c.discover.values]
+    return tuple(PersonQuestion("persons", (every_code(c),)) for c in asked)
 
 
 def asked_columns(schema: Schema) -> list[Column]:
