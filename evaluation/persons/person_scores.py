@@ -183,11 +183,10 @@ def _numbers(inputs: Inputs) -> Mapping[str, Floats]:
 
 def _gaps(inputs: Inputs) -> Mapping[str, int | None]:
     """The code of a missing value, by column."""
-    values, schema = inputs.options.values or {}, inputs.schema
-    if schema is not None:
-        return {c.name: c.missing_code for c in schema.columns}
-    ends = {n: len(c.values) + len(c.specials) - 1 for n, c in values.items() if c.specials[-1:] == ("missing",)}
-    return dict(ends)
+    if inputs.schema is not None:
+        return {c.name: c.missing_code for c in inputs.schema.columns}
+    columns = () if inputs.options.values is None else inputs.options.values.columns
+    return {c.name: len(c.values) + len(c.specials) - 1 for c in columns if c.specials[-1:] == ("missing",)}
 
 
 def _labels(inputs: Inputs) -> Callable[[str, int], str]:

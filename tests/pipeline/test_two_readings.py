@@ -73,6 +73,8 @@ def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_b
         made(lambda r, _: str(r.randrange(0, 100))),
         made(lambda r, _: str(r.randrange(100, 2400))),
         made(lambda r, i: f"{r.gauss(20, 2) if i % 3 else r.gauss(70, 5):.1f}"),  # two ages of visitors
+        made(lambda r, _: f"{r.gauss(90, 25):.1f}"),  # weights in one unit, and of all ages
+        made(lambda r, _: f"{r.uniform(30, 180):.0f}"),
     ],
 )
 def test_plain_numbers_are_asked_nothing(cells):
