@@ -92,7 +92,7 @@ def test_ids_of_other_persons_are_left_out_with_the_reason(tmp_path: Path) -> No
     people = [f"P{i * 37:05}" for i in range(90)]
     lines = [(w, people[(i * 7) % 90] if i % 3 else f"X{i}", i % 80, k) for i, w in enumerate(people) for k in range(2)]
     text = drafted(tmp_path, "who,mother,age,day\n" + "".join(f"{w},{m},{a},{k}\n" for w, m, a, k in lines))
-    assert '  - "mother"  # 60 of its 90 values are ids of \'who\': who belongs to whom is not measured' in text
+    assert "  - \"mother\"  # 60 of its 90 values are ids of 'who': who belongs to whom is not measured" in text
     assert "\n  age:" in text
     numbers = "".join(f"{w[1:]},{i},{a},{k}\n" for i, (w, _, a, k) in enumerate(lines))
     assert "belongs to whom" not in drafted(tmp_path, "who,mother_id,age,day\n" + numbers)
