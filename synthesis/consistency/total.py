@@ -68,8 +68,14 @@ def default_rows(measurements: Measurements) -> int:
 
 
 def _beyond(measurements: Measurements) -> float:
-    """How many records of persons lie beyond C, from the noisy histogram of sizes; 0 where all count, or none is."""
-    sizes = next((a.values for a in measurements.persons if a.clique == SIZES), None)
+    """How many records of persons lie beyond C, from the noisy histogram of sizes; 0 where all count, or none is.
+
+    Drawn towards 0 as far as noise explains it (the positive part of James & Stein 1961): large sizes weigh much, and
+    of few persons their noise would make up more records than there are.
+    """
+    sizes = next((a for a in measurements.persons if a.clique == SIZES), None)
     if sizes is None or measurements.counted is None:
         return 0.0
-    return max(float(np.maximum(np.arange(1, sizes.size + 1) - measurements.counted, 0) @ sizes), 0.0)
+    weights = np.maximum(np.arange(1, sizes.values.size + 1) - measurements.counted, 0)
+    beyond, variance = float(weights @ sizes.values), float(weights @ weights) * sizes.stddev**2
+    return max(beyond - variance / beyond, 0.0) if beyond > 0 else 0.0

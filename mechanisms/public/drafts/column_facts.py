@@ -334,7 +334,7 @@ class Look:
             texts: each with how many rows hold it.
         """
         held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
-        return {t: n for t, n in held.items() if not addresses([t])}
+        return {t: n for t, n in held.items() if not addresses([t], texts)}
 
     def all_differ(self, index: int) -> bool:
         """Whether no two filled cells are alike."""

@@ -71,7 +71,7 @@ COMMON = re.compile(
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
 
 
-def addresses(texts: Collection[str]) -> list[str]:
+def addresses(texts: Collection[str], beside: Collection[str] = ()) -> list[str]:
     """The texts that hold an e-mail address, a telephone or account number, or a name after a title or in brackets.
 
     All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
@@ -80,7 +80,7 @@ def addresses(texts: Collection[str]) -> list[str]:
     initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
     if len(initials) > 1 and 2 * len(named) >= len(texts):
         return list(texts)
-    signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts}}
+    signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts, *beside}}
     return [t for t in texts if ADDRESS.search(t) or (t in signed and not COMMON.fullmatch(signed[t][2].casefold()))]
 
 
