@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.leaf_bins import nothing_found
@@ -67,9 +68,10 @@ def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pa
 def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
     """The question, from the column as it was released."""
     asked = question_of(receipt["discovery"])
+    unit = schema.rules.unit
     if asked.sizes is not None:
-        return asked
-    name, tree, unit = asked.column, asked.tree, schema.rules.unit
+        return replace(asked, sizes=replace(asked.sizes, lost=1.0 if unit is None else MADE_UP))
+    name, tree = asked.column, asked.tree
     column, once = schema[name], unit is not None and name in unit.constant
     if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")

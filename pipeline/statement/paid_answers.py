@@ -15,7 +15,7 @@ from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS, RECORDS, SizeQuestion
+from mechanisms.public.discovery.unit_sizes import ASSUMED, MADE_UP, OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import VALUES, Wanted
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
@@ -180,7 +180,8 @@ def question_of(asked: Json) -> Wanted:
     """What a receipt says was to be discovered; ValueError for a tree that no column has."""
     once = asked.get("constant") is True
     if "cap" in asked:
-        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
+        lost = MADE_UP if asked.get("lost_record") == MADE_UP else 1.0
+        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"]), lost))
     if "leaves" not in asked:
         return Wanted(asked["column"], (VALUES,), once=once)
     leaves, specials = whole_number(asked["leaves"]), whole_number(asked["specials"])
@@ -206,7 +207,9 @@ def bound_again(receipt: Json) -> int:
         raise ValueError("a count of units, or what C costs, is no number")
     if off_lattice(noisy):
         raise ValueError("counts of units that are not on the lattice, or beyond the range of answers")
-    return SizeQuestion(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
+    sizes = question_of(asked).sizes
+    assert sizes is not None, "a receipt with a cap"
+    return sizes.chosen(noisy, stddev=stddev, noise=noise)
 
 
 def bound_receipt(statement: Json) -> Json | None:

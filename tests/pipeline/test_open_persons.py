@@ -101,6 +101,7 @@ def test_a_declared_c_below_the_largest_size_keeps_the_number_of_records_too(pla
         ("day", "discovery.constant", True),
         ("born", "discovery.constant", False),
         ("town", "discovery.values_per_unit", 4),
+        ("(records per unit)", "discovery.lost_record", 1.0),
         ("", "unit.max_records", 12),
     ],
 )

@@ -88,6 +88,7 @@ class Wanted:
             asked |= {"leaves": self.tree.leaves, "specials": self.tree.specials}
         if self.sizes is not None:
             asked |= {"cap": self.sizes.cap, "noise_per_record": self.noise}
+            asked |= {} if self.sizes.lost == 1 else {"lost_record": self.sizes.lost}
         if self.threshold is not None:
             asked |= {"values_per_unit": self.most, "threshold": self.threshold * 2.0**-WEIGHT_BITS}
         return asked
