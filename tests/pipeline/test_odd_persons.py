@@ -106,3 +106,16 @@ def test_a_table_of_units_may_lack_ids_hold_others_and_hold_some_twice(clinic: P
     check_whole(made)
     by_person = made.groupby("patient").sex.first()
     assert by_person.isna().mean() > 0.1 and (by_person == "f").mean() > 0.6  # 150 f, 50 in no table of units
+
+
+def test_ids_of_others_are_told_whether_they_are_left_out_or_would_be_measured(clinic: Path, capsys) -> None:
+    stays(mother=[f"p{i // 3}" for i in N]).to_csv("stays.csv", index=False)
+    assert command("check", *RUN[1:3]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "'mother': 134 of its 134 values are ids of 'patient': who belongs to whom is not measured" in told
+    listed = "columns:\n  mother: {kind: categorical, values: [p1, p2], other: other}"
+    Path("stays.yaml").write_text(SCHEMA.replace("columns:", listed))
+    command("check", *RUN[1:3])
+    assert "are ids of 'patient', and it would be measured: leave_out: [mother]" in " ".join(
+        capsys.readouterr().out.split()
+    )

@@ -65,17 +65,25 @@ def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) 
         names: the columns that are asked about.
     """
     own, held = source.index(unit, where="privacy.unit"), {}
-    number = f"TRY_CAST({source.text(own)} AS BIGINT)"
-    ids = f"SELECT DISTINCT {who_sql(source, own)} AS who FROM {source.relation}"
-    facts = f"count(DISTINCT {number}) / (1.0 + max({number})::DOUBLE - min({number})::DOUBLE)"
-    ((close,),) = engine.execute(f"SELECT {facts} FROM {source.relation}").fetchall()
-    for name in (n for n in names if n != unit and ((close or 0) < CLOSE or ID_NAME.search(n))):
-        values = f"SELECT DISTINCT {who_sql(source, source.names.index(name))} AS who FROM {source.relation}"
-        both = f"FROM ({values}) LEFT JOIN (SELECT who, true AS id FROM ({ids})) USING (who) WHERE who IS NOT NULL"
+    asked = [n for n in names if n != unit]
+    if asked:
+        number = f"TRY_CAST({source.text(own)} AS BIGINT)"
+        facts = f"count(DISTINCT {number}) / (1.0 + max({number})::DOUBLE - min({number})::DOUBLE)"
+        ((close,),) = engine.execute(f"SELECT {facts} FROM {source.relation}").fetchall()
+        asked = [n for n in asked if (close or 0) < CLOSE or ID_NAME.search(n)]
+    for name in asked:
+        ids, values = (_texts(source, i) for i in (own, source.names.index(name)))
+        both = f"FROM ({values}) LEFT JOIN (SELECT t, true AS id FROM ({ids})) USING (t)"
         ((every, some),) = engine.execute(f"SELECT count(*), count(id) {both}").fetchall()
         if some > FEWEST_KIN and some >= KIN * every:
             held[name] = f"{some:,} of its {every:,} values are ids of {unit!r}"
     return held
+
+
+def _texts(source: Source, index: int) -> str:
+    """SQL for the distinct texts of a column, but for gaps, capitals and blanks around them."""
+    text = source.text(index)
+    return f"SELECT DISTINCT lower(trim({text})) AS t FROM {source.relation} WHERE {filled(text)}"
 
 
 def _field(name: str, value: str | list[str]) -> str:
