@@ -25,6 +25,7 @@ class RowColumn:
         buckets: one per row: the same over few values.
         numbers: one per code, NaN for none; None for a column of categories.
         fixed: whether it is declared to be constant within a person.
+        gap: the code of a missing value; None: there is none.
     """
 
     name: str
@@ -32,6 +33,7 @@ class RowColumn:
     buckets: Codes
     numbers: Floats | None = None
     fixed: bool = False
+    gap: int | None = None
 
     def at(self, rows: Ints | NDArray[np.bool_]) -> RowColumn:
         """Some of the rows."""

@@ -150,7 +150,7 @@ def persons_of(inputs: Inputs) -> PersonScores:
     real, synthetic = (
         PersonRows(
             np.asarray(owner, np.int64),
-            _columns(table, buckets, numbers, own.fixed),
+            _columns(table, buckets, numbers, own.fixed, _gaps(inputs)),
             None if order is None else np.asarray(order, np.float64),
         )
         for table, buckets, owner, order in tables
@@ -159,12 +159,18 @@ def persons_of(inputs: Inputs) -> PersonScores:
 
 
 def _columns(
-    table: CodedTable, buckets: CodedTable, numbers: Mapping[str, Floats], fixed: Sequence[str]
+    table: CodedTable,
+    buckets: CodedTable,
+    numbers: Mapping[str, Floats],
+    fixed: Sequence[str],
+    gaps: Mapping[str, int | None],
 ) -> tuple[RowColumn, ...]:
     """At most COLUMNS columns, the declared constants first."""
     names = sorted(table.domain.names, key=lambda name: name not in fixed)[:COLUMNS]
     return tuple(
-        RowColumn(n, np.asarray(table.column(n)), np.asarray(buckets.column(n)), numbers.get(n), n in fixed)
+        RowColumn(
+            n, np.asarray(table.column(n)), np.asarray(buckets.column(n)), numbers.get(n), n in fixed, gaps.get(n)
+        )
         for n in sorted(names, key=table.domain.index)
     )
 
@@ -175,6 +181,14 @@ def _numbers(inputs: Inputs) -> Mapping[str, Floats]:
         return inputs.numbers
     ordered = {a.name: (a.size, a.ordered) for a in inputs.real.domain.attributes if a.ordered}
     return {n: np.where(np.arange(size) < k, np.arange(size), np.nan) for n, (size, k) in ordered.items()}
+
+
+def _gaps(inputs: Inputs) -> Mapping[str, int | None]:
+    """The code of a missing value, by column."""
+    if inputs.schema is not None:
+        return {c.name: c.missing_code for c in inputs.schema.columns}
+    columns = () if inputs.options.values is None else inputs.options.values.columns
+    return {c.name: len(c.values) + len(c.specials) - 1 for c in columns if c.specials[-1:] == ("missing",)}
 
 
 def _labels(inputs: Inputs) -> Callable[[str, int], str]:

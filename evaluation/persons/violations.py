@@ -20,7 +20,7 @@ class Violations:
         nobody: rows without a person.
         apart: how often a person's rows go on behind rows of others.
         out_of_order: rows that lie before the one above them, of the same person; None without an order.
-        varying: declared constant → share of the persons in whom it varies.
+        varying: declared constant → share of the persons in whom it has several values; a gap is none.
         beyond: persons with more records than they may have; None where no bound is declared.
     """
 
@@ -52,7 +52,9 @@ def violations(rows: PersonRows, most: int | None = None) -> Violations:
         late = int(np.count_nonzero((rows.order[1:] < rows.order[:-1]) & above & (owner[1:] != NOBODY)))
     varying = {}
     for column in (c for c in own.rows.columns if c.fixed):
-        changes = own.person[1:][own.follows & (column.codes[1:] != column.codes[:-1])]
+        held = column.codes != column.gap if column.gap is not None else np.ones(len(column.codes), bool)
+        person, codes = own.person[held], column.codes[held]
+        changes = person[1:][(person[1:] == person[:-1]) & (codes[1:] != codes[:-1])]
         varying[column.name] = len(np.unique(changes)) / max(len(own.starts), 1)
     beyond = None if most is None else int(np.count_nonzero(own.sizes > most))
     return Violations(int(np.count_nonzero(owner == NOBODY)), runs - len(own.starts), late, varying, beyond)

@@ -94,11 +94,11 @@ def plan_discovery(
 
 def _planned(question: Wanted, event: NoiseEvent, budget: Budget, noise: float) -> Wanted:
     """The question with what is released of its answer."""
+    most = 1 if question.once else budget.max_records
     if not question.of_values:
-        return replace(question, most=budget.max_records, noise=noise if question.sizes else 0.0)
+        return replace(question, most=most, noise=noise if question.sizes else 0.0)
     failure = safe_failure(event.failure, budget.delta)
-    threshold = safe_threshold(event.kind, event.scale, failure, budget.max_records)
-    return replace(question, most=budget.max_records, threshold=threshold)
+    return replace(question, most=most, threshold=safe_threshold(event.kind, event.scale, failure, most))
 
 
 def _noise_per_record(rest: NoiseEvent, accountant: Accountant, cells: Sequence[int], pairs: bool) -> float:

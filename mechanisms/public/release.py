@@ -86,6 +86,7 @@ class Measurements:
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
         distances: noisy distances from independent columns, where the selection asked for them.
         persons: noisy answers to what was asked about persons, in persons.
+        counted: C, where a person may have more records than count in the answers about records; None: it may not.
     """
 
     domain: Domain
@@ -93,6 +94,7 @@ class Measurements:
     public_total: int | None = None
     distances: NoisyDistances | None = None
     persons: tuple[NoisyMarginal, ...] = ()
+    counted: int | None = None
 
     @property
     def histogram(self) -> NoisyMarginal | None:

@@ -22,11 +22,12 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped
 from mechanisms.sensitive.noise import NoiseSource
+from mechanisms.sensitive.private_table import PrivateTable
 from mechanisms.sensitive.value_weights import ValueWeights
 
 
@@ -81,7 +82,7 @@ def released_values(weights: ValueWeights, event: NoiseEvent, threshold: int, so
 
 
 def discover(
-    table: Private,
+    table: PrivateTable,
     weights: Callable[[], Mapping[str, ValueWeights]],
     ledger: Ledger,
     source: NoiseSource,
@@ -104,6 +105,7 @@ def discover(
     budget, charges = ledger.plan.budget, ledger.plan.of("discover")
     check_clipped(table, budget)
     questions = [_question(charge, budget, answers_dir, i) for i, charge in enumerate(charges)]
+    constants = _of_constants(table, charges)
 
     def exact(due: Sequence[MarginalQuestion | ValuesQuestion]) -> Iterator[Exact[Any]]:
         """The true answers, one after the other, before their noise."""
@@ -114,6 +116,8 @@ def discover(
                 yield Exact(weights()[question.planned.wanted.column], question.needed)
             elif question.planned.clique == (OF_UNITS,):
                 yield question.exact(_bucketed(histogram, charges) << WEIGHT_BITS)
+            elif (name := question.planned.clique[0]) in constants:
+                yield question.exact(constants[name])
             else:
                 clique = question.planned.clique
                 yield question.exact(next(exact_marginals(table, [clique], batch_cells=BATCH_CELLS)))
@@ -121,6 +125,17 @@ def discover(
     answers = leave(questions, exact, ledger, source, progress=progress)
     named = [charge.wanted.column for charge in charges]
     return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
+
+
+def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict[str, NDArray[np.int64]]:
+    """Constants of the unit → how many units have each leaf, as the table counted its persons."""
+    trees = {c.wanted.column: c.wanted.tree for c in charges if c.wanted.once and c.wanted.tree is not None}
+    sizes = [tree.leaves + tree.specials for tree in trees.values()]
+    if not trees:
+        return {}
+    if table.persons is None or table.persons.size != sum(sizes):
+        raise RuntimeError("the table holds no counts of its persons' constants")
+    return dict(zip(trees, np.split(table.persons, np.cumsum(sizes)[:-1]), strict=True))
 
 
 def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedCharge]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.persons.asked_of_persons import questions_of
+from mechanisms.public.persons.asked_of_persons import counted_questions
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, tally
@@ -32,7 +32,7 @@ def person_counts(
     key: bytes,
     aside: NDArray[np.bool_] | None = None,
 ) -> Ints:
-    """(cells,) the exact counts of all questions about persons, one after the other.
+    """(cells,) the exact counts of all questions about persons (`counted_questions`), one after the other.
 
     Guarantee: what a unit adds follows from its own rows, their order among each other and the key alone, has no
         negative entry, and sums to one person at most in each question, however many records it has.
@@ -46,7 +46,7 @@ def person_counts(
     declared = schema.rules.unit
     assert declared is not None, "the schema declares a unit"
     persons = read_persons(source, schema, unit, plain, key=key, aside=aside)
-    return tally(persons, sheet_of(questions_of(schema)))
+    return tally(persons, sheet_of(counted_questions(schema)))
 
 
 def read_persons(
@@ -61,7 +61,7 @@ def read_persons(
     """The rows by unit, those of each in its order; arguments as of `person_counts`. NOT private."""
     declared = schema.rules.unit
     assert declared is not None, "the schema declares a unit"
-    by_name, sheet = {c.name: c for c in schema.columns}, sheet_of(questions_of(schema))
+    by_name, sheet = {c.name: c for c in schema.columns}, sheet_of(counted_questions(schema))
     owners, values = _owners_and_values(source, unit, [by_name[n] for n in _numbers(declared, by_name)])
     keys = [values[n] if n in values else np.asarray(plain.column(n), np.float64) for n in reversed(declared.order)]
     counted = owners != NOBODY if aside is None else (owners != NOBODY) & ~aside

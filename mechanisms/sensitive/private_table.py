@@ -18,7 +18,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.spellings import reader
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import EncodingReport
+from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.parts import check_unchanged, table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
@@ -136,9 +136,13 @@ def load_private(
             counted = counted_units(left, unit, histogram)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
-        if encoded.plain is None or unit.column is None:
-            raise RuntimeError("persons are counted from rows at hand, by the column of their ids")
-        persons = person_counts(source, schema, unit, encoded.plain, key=key, aside=clipped.aside)
+        if unit.column is None:
+            raise RuntimeError("persons are counted by the column of their ids")
+        plain = encoded.plain
+        if plain is None:  # rows elsewhere have no order: they are read once more, in that of the file
+            coded, _ = encode_columns(source, schema, workdir=workdir / "persons", fine=True)
+            plain = CodedTable(schema.domain, coded.columns[: len(schema.columns)])
+        persons = person_counts(source, schema, unit, plain, key=key, aside=clipped.aside)
     check_unchanged(source.states)
     return PrivateTable(
         clipped.rows,

@@ -52,6 +52,7 @@ def rehearse(config: Config, root: Path) -> Run:
     specs = build_specs(config)
     schema, unit = build_schema(specs), specs.unit
     most = MOST if specs.discovers_bound else unit.max_records
+    most = most if schema.rules.unit is None else schema.rules.unit.max_records
     data = replace(config.data, path=str(table), delimiter=PLAIN.delimiter, encoding=PLAIN.encoding)
     # the accountant that the run itself would take: a shared budget may decide it
     privacy = replace(config.privacy, noise_seed=SEED, accountant=specs.budget.accountant)

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.draft import CODES, KIN
+from mechanisms.public.drafts.text_guess import FEW_IDS
+from mechanisms.public.drafts.unit_guess import ids_of_others
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.doubts import CUT_SHORT, cut_short
@@ -47,6 +50,15 @@ def units_look(
     """
     hints, warned = _of_units(source, schema, unit, seen, coded.rows, bar)
     persons, asked = persons_look(source, schema, unit, coded)
+    if unit.column is not None:
+        codes = {c.name for c in schema.columns if c.kind in CODES or c.width is not None}
+        apart = [n for n in source.names if ID_NAME.search(n) or n in codes or n not in schema.domain.names]
+        many = [n for n in apart if seen[n].distinct > FEW_IDS]
+        with source.connect() as engine:
+            kin = ids_of_others(source, engine, unit.column, many)
+        hints += [f"{n!r}: {said}: {KIN}" for n, said in kin.items() if n not in schema.domain.names]
+        listed_ids = [n for n in kin if n in schema.domain.names]
+        warned += [f"column {n!r}: {kin[n]}, and it would be measured: leave_out: [{n}]; {KIN}" for n in listed_ids]
     return [*hints, *persons], [*warned, *asked]
 
 

@@ -125,8 +125,9 @@ def _scored(
     work: Work, attempt: Attempt, measurements: Measurements, ledger: Ledger, noise: NoiseSource
 ) -> tuple[float | None, ...]:
     synthetic, _ = kept_table(work, attempt, measurements)
-    rows = work.config.synthesis.rows
-    scale = 1.0 if rows is None or synthetic.rows == 0 else estimate_total(measurements) / synthetic.rows
+    unit = work.schema.rules.unit
+    scaled = work.config.synthesis.rows is not None or (unit is not None and unit.counted is not None)
+    scale = estimate_total(measurements) / synthetic.rows if scaled and synthetic.rows else 1.0
     check_clipped(work.private, work.plan.budget)
     private = replace(work.private, coded=without_fine(work.private.coded, work.schema))
     with work.show.stage("accept"):

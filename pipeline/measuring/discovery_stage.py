@@ -55,9 +55,13 @@ def discovered(context: RunContext, state: State) -> Discovered:
 
     @cache
     def weights() -> dict[str, ValueWeights]:
-        columns = [schema[c.wanted.column] for c in charges if c.wanted.of_values]
-        read = partial(value_weights, source, columns, private.unit, key=state.key, engine=context.engine)
-        return read(norm=plan.norm, holdout=holdout, workdir=folder.temporary / ANSWERS)
+        found: dict[str, ValueWeights] = {}
+        asked = [c.wanted for c in charges if c.wanted.of_values]
+        for most in sorted({w.most for w in asked}):  # one value of a constant, C of others
+            columns, unit = [schema[w.column] for w in asked if w.most == most], replace(private.unit, max_records=most)
+            read = partial(value_weights, source, columns, unit, key=state.key, engine=context.engine)
+            found |= read(norm=plan.norm, holdout=holdout, workdir=folder.temporary / ANSWERS)
+        return found
 
     with show.stage("discover") as report:
         ledger = Ledger.open(folder.ledger, plan, ledger_facts(holdout), note=state.note)

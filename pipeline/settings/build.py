@@ -8,7 +8,7 @@ from mechanisms.accounting.plan import Beside, Plan
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.discovery.scouting import questions_of
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
+from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
@@ -200,4 +200,4 @@ def unit_sizes(specs: Specs, schema: Schema) -> SizeQuestion | None:
     if OF_UNITS in schema.domain:
         fix = "another name for the column"
         raise UserError(f"a column is called {OF_UNITS!r}, as what is discovered", where="privacy.max_records", fix=fix)
-    return SizeQuestion(config.privacy.max_records_cap)
+    return SizeQuestion(config.privacy.max_records_cap, 1.0 if schema.rules.unit is None else MADE_UP)

@@ -9,6 +9,7 @@ from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.plugin_costs import check_costs
+from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
@@ -82,7 +83,8 @@ def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
     rest = [c for c in schema.columns if c.name not in names and not c.constant]
     if not names or not rest:
         return
-    least = with_columns(schema, {n: {"kind": "constant", "value": ""} for n in names})
+    nothing = {"kind": "constant", "value": "", "discovered": [VALUES]}
+    least = with_columns(schema, dict.fromkeys(names, nothing))
     try:
         design_of(specs.without_columns(names), least, discovery)
     except UserError as fault:
@@ -114,7 +116,8 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
             if len(c.values) > fewer
         }
         try:
-            design = design_of(specs, build.with_fine(specs, with_columns(schema, listed)), discovery)
+            found = with_bound(with_columns(schema, listed), max_records)
+            design = design_of(specs, build.with_fine(specs, found), discovery)
             break
         except UserError:
             if fewer <= 1:
@@ -133,3 +136,13 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
     for name, declaration in declarations.items():
         content["columns"][name] = dict(declaration)
     return parse_schema(content, where=f"{schema.name}, as discovered") if declarations else schema
+
+
+def with_bound(schema: Schema, max_records: int | None) -> Schema:
+    """The schema whose unit says how many of its records count; as it is where it declares none, or C is not new."""
+    unit = schema.rules.unit
+    if unit is None or max_records is None or max_records == unit.bound:
+        return schema
+    content = schema.to_fields()
+    content["unit"]["records"] = {"max": unit.max_records, "counted": max_records}
+    return parse_schema(content, where=f"{schema.name}, as discovered")

@@ -24,7 +24,7 @@ from pipeline.settings.methods import asked_accountant, build_synthesizer, engin
 from synthesis.contract import Synthesizer
 
 RECORD = "record"
-#: The engine that follows the records of a person.
+#: The engine that joins a table of units to the records.
 ENGINE = "duckdb"
 #: Settings of selections that hold lists of marginals, or of columns.
 MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
@@ -96,22 +96,12 @@ def settled(config: Config, schema: Schema | None = None) -> Config:
     Args:
         schema: as its file says it; None: it is read, where the settings name one.
     Raises:
-        UserError: as of `settled_privacy`; settings that whole persons cannot have.
+        UserError: as of `settled_privacy`.
     """
     if schema is None and config.data.schema is not None:
         schema = declared_schema(config.data)
     unit = None if schema is None else schema.rules.unit
-    config = replace(config, privacy=settled_privacy(config.privacy, config.data, unit))
-    if unit is None:
-        return config
-    persons = f"the schema has a unit ({unit.column!r}), and whole persons"
-    if config.engine.kind != ENGINE:
-        problem = f"{persons} need engine={ENGINE}"
-        raise UserError(problem, where="engine", fix=f"engine={ENGINE}; or a schema without unit, for records alone")
-    if config.accept:
-        fix = "accept=[]; or a schema without unit, for records alone"
-        raise UserError(f"{persons} are not tried several times", where="accept", fix=fix)
-    return config
+    return replace(config, privacy=settled_privacy(config.privacy, config.data, unit))
 
 
 def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit | None) -> PrivacyConfig:
@@ -128,22 +118,25 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
         fix = "another name for the column, in the table and in the schema"
         problem = f"the schema says unit: {{column: {RECORD}}}, which means one row"
         raise UserError(problem, where="privacy.unit", fix=fix)
-    if privacy.max_records == WORD:
-        fix = f"declare it: records: {{max: C}} in the schema, which says {unit.max_records:,}; max_records={WORD} "
-        fix += "needs a schema without unit"
-        problem = f"got {WORD}, but the schema's unit says how many records count"
+    found = privacy.max_records == WORD
+    if found and (unit.counted is not None or unit.max_records == 1):
+        fix = "leave max_records out; or take counted out of the schema, with records: {max: 2} or more"
+        problem = f"got {WORD}, but the schema's unit says that {unit.bound} of a unit's records count"
         raise UserError(problem, where="privacy.max_records", fix=fix)
     own = None if data.unit == RECORD else data.unit
     for where, said in (("privacy.unit", privacy.unit), ("data.unit", own)):
         if said not in (None, unit.column):
             problem = f"got {said!r}, but the schema says unit: {{column: {unit.column}}}"
             raise UserError(problem, where=where, fix=f"{where}={unit.column}, or null; or another unit in the schema")
+    said = "max" if unit.counted is None else "counted"
     for where, count in (("privacy.max_records", privacy.max_records), ("data.max_records", data.max_records)):
-        if count not in (None, unit.max_records):
-            problem = f"got {count}, but the schema says unit: {{records: {{max: {unit.max_records}}}}}"
-            fix = f"{where}={unit.max_records}, or null; or another number in the schema"
+        if count not in (None, unit.bound, WORD):
+            problem = f"got {count}, but the schema says unit: {{records: {{{said}: {unit.bound}}}}}"
+            fix = f"{where}={unit.bound}, or null; or counted: {count} beside max in the schema"
             raise UserError(problem, where=where, fix=fix)
-    return replace(privacy, unit=unit.column, max_records=unit.max_records)
+    if found:
+        return replace(privacy, unit=unit.column, max_records_cap=min(privacy.max_records_cap, unit.max_records))
+    return replace(privacy, unit=unit.column, max_records=unit.bound)
 
 
 def build_specs(config: Config) -> Specs:

@@ -15,7 +15,7 @@ from mechanisms.accounting.events import describes_choice
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS, RECORDS, SizeQuestion
+from mechanisms.public.discovery.unit_sizes import ASSUMED, MADE_UP, OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import VALUES, Wanted
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
@@ -168,14 +168,16 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
 
 def question_of(asked: Json) -> Wanted:
     """What a receipt says was to be discovered; ValueError for a tree that no column has."""
+    once = asked.get("constant") is True
     if "cap" in asked:
-        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"])))
+        lost = MADE_UP if asked.get("lost_record") == MADE_UP else 1.0
+        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"]), lost))
     if "leaves" not in asked:
-        return Wanted(asked["column"], (VALUES,))
+        return Wanted(asked["column"], (VALUES,), once=once)
     leaves, specials = whole_number(asked["leaves"]), whole_number(asked["specials"])
     if not 0 < leaves <= MAX_LEAVES or not 0 <= specials <= MAX_LEAVES:
         raise ValueError(f"{leaves:,} leaves of a column, and {specials:,} codes beside them")
-    return Wanted(asked["column"], (), LeafTree(leaves, specials))
+    return Wanted(asked["column"], (), LeafTree(leaves, specials), once=once)
 
 
 def off_lattice(values: ArrayLike) -> bool:
@@ -195,7 +197,9 @@ def bound_again(receipt: Json) -> int:
         raise ValueError("a count of units, or what C costs, is no number")
     if off_lattice(noisy):
         raise ValueError("counts of units that are not on the lattice, or beyond the range of answers")
-    return SizeQuestion(whole_number(asked["cap"])).chosen(noisy, stddev=stddev, noise=noise)
+    sizes = question_of(asked).sizes
+    assert sizes is not None, "a receipt with a cap"
+    return sizes.chosen(noisy, stddev=stddev, noise=noise)
 
 
 def bound_receipt(statement: Json) -> Json | None:
@@ -223,7 +227,7 @@ def wrong_bound(statement: Json) -> str:
 def least_threshold(receipt: Json, statement: Json) -> float:
     """The noisy weight from which on values may be released, from the noise and the part of δ that stands for it."""
     failure = safe_failure(receipt["failure"], statement["budget"]["delta"])
-    most = first_bound(statement)
+    most = 1 if question_of(receipt["discovery"]).once else first_bound(statement)
     return safe_threshold(receipt["mechanism"], receipt["scale"], failure, most) * 2.0**-WEIGHT_BITS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS
 from mechanisms.public.discovery.wanted import DISCOVERY, Wanted
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
@@ -215,10 +215,10 @@ def _wrong_criteria(release: Path, statement: Json) -> str:
 def _wrong_unit(schema: Schema, statement: Json) -> str:
     """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
     unit, stated = schema.rules.unit, statement["unit"]
-    if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.max_records):
+    if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.bound):
         return ""
     said = f"{stated['column']!r} with C = {stated['max_records']}"
-    return f"schema.yaml says unit: {unit.column!r} with C = {unit.max_records}, and privacy.json {said}"
+    return f"schema.yaml says unit: {unit.column!r} with C = {unit.bound}, and privacy.json {said}"
 
 
 def _wrong_order(statement: Json, index: Json) -> str:
@@ -279,12 +279,13 @@ def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pa
 def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
     """The question, from the column as it was released."""
     asked = question_of(receipt["discovery"])
+    unit = schema.rules.unit
     if asked.sizes is not None:
-        return asked
+        return replace(asked, sizes=replace(asked.sizes, lost=1.0 if unit is None else MADE_UP))
     name, tree = asked.column, asked.tree
-    column = schema[name]
+    column, once = schema[name], unit is not None and name in unit.constant
     if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")
-    if tree is None:
-        return asked
-    return Wanted(name, column.discovered, type(tree)(tree.leaves, column.size - column.value_codes))
+    if tree is not None:
+        tree = type(tree)(tree.leaves, column.size - column.value_codes)
+    return Wanted(name, column.discovered if tree else asked.what, tree, once=once)

@@ -110,7 +110,9 @@ def as_written(schema: Schema, measurements: Measurements) -> Schema:
 
 
 def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
-    """What synthesizers work from: all answers but those about fine columns."""
+    """What synthesizers work from: all answers but those about fine columns; and how many records of a person count."""
+    if schema.rules.unit is not None:
+        measurements = replace(measurements, counted=schema.rules.unit.counted)
     if not schema.fine:
         return measurements
     domain, distances = schema.synthesized, measurements.distances

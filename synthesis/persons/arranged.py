@@ -27,7 +27,7 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     """The schema, with what links rows into persons where it declares a unit and any answer about persons is there."""
     if schema.rules.unit is None or not measurements.persons:
         return schema
-    records = default_rows(measurements)
+    records = default_rows(replace(measurements, counted=schema.rules.unit.counted))
     time = schema.rules.unit.times({c.name: c for c in schema.columns})
     even = time is not None and _drowned(schema, measurements, time.name, records)
     linked = partial(arranged, answers=measurements.persons, records=records, even=even)

@@ -30,7 +30,17 @@ from pipeline.settings.config import Config, SelectionConfig, load_config
 from pipeline.settings.specs import RECORD, build_specs
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
-from tests.audit.worlds import FINDS_C, PERSONS_BOUND, SCHEMAS, Settings, World, make_world, write_schema, write_table
+from tests.audit.worlds import (
+    FINDS_C,
+    OPENS,
+    PERSONS_BOUND,
+    SCHEMAS,
+    Settings,
+    World,
+    make_world,
+    write_schema,
+    write_table,
+)
 
 #: Settings that make each selection do all that it can, by the case's name.
 CHOICES: dict[str, list[str]] = {
@@ -154,7 +164,7 @@ def _overrides(case: Case, folder: Path) -> tuple[str, ...]:
 def config_of(case: Case, folder: Path, table: Path) -> Config:
     """The settings of a run of the case on a table."""
     config, s = _composed(_overrides(case, folder)), case.settings
-    pure = (case.mechanism, case.accountant) == ("laplace", "basic") and not case.schema.startswith("discover")
+    pure = (case.mechanism, case.accountant) == ("laplace", "basic") and case.schema not in OPENS
     delta = 0.0 if pure else 1e-6
     privacy = replace(
         config.privacy,

@@ -22,6 +22,7 @@ POINTS = {
     "buckets of units": "mechanisms.public.discovery.unit_sizes:SizeQuestion.bucketed",
     "discovered": "pipeline.measuring.discovery_stage:discovered",
     "sensitivity of sizes": "mechanisms.public.discovery.unit_sizes:SizeQuestion.sensitivity",
+    "sensitivity of discovery": "mechanisms.public.discovery.wanted:Wanted.sensitivity",
     "sensitivity of values": "mechanisms.public.discovery.wanted:union_sensitivity",
     "threshold": "mechanisms.accounting.thresholds:safe_threshold",
     "choice": "mechanisms.sensitive.exponential:choose_index",

@@ -19,6 +19,12 @@ def a_person_who_is_replaced_moves_one_cell(original: Any) -> Any:
     return lambda self, **named: original(self, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
 
 
+@mutant("replay persons discover", "sensitivity of discovery")
+def bounds_of_any_column_at_the_price_of_a_constant(original: Any) -> Any:
+    """A tree of records is priced as one of persons: whoever has C records moves it C times."""
+    return lambda self, **named: original(replace(self, once=True), **named)
+
+
 @mutant("replay persons", "tally")
 def a_pair_of_records_counts_as_a_person(original: Any) -> Any:
     """Each record with the next one weighs 1, so that whoever has many records counts many times."""

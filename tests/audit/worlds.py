@@ -66,13 +66,18 @@ SCHEMAS = {
     "rules": "impossible: [{a: 3, b: y}]\nderive: {e: {from: d, map: e.csv, conflict: mapping}}\nleave_out: [uid]\n",
     "histogram": "unit_id: {name: uid, records: measured}\n",
     "persons": f"unit: {{column: uid, constant: [e], order: a, records: {{max: {PERSONS_BOUND}}}}}\n",
-    "persons unordered": f"unit: {{column: uid, constant: [d, e], records: {{max: {PERSONS_BOUND}}}}}\n",
+    "persons unordered": f"unit: {{column: uid, constant: [d, e], records: {{max: 3, counted: {PERSONS_BOUND}}}}}\n",
+    "persons discover": f"unit: {{column: uid, constant: [b, c], order: a, records: {{max: {PERSONS_BOUND}}}}}\n",
+    "persons records": "unit: {column: uid, constant: [e], order: a, records: {max: 4}}\n",
     "discover": "",
     "records": "leave_out: [uid]\n",
     "discover all": "",
 }
 #: Under these, how many records of a unit count is to be discovered, up to a cap.
-FINDS_C = {"records": 4, "discover all": 3}
+FINDS_C = {"records": 4, "discover all": 3, "persons records": 4}
+#: Under these, columns are open: of persons, all but the ids.
+OPENS = {"discover": OPEN, "discover all": OPEN}
+OPENS["persons discover"] = OPEN.replace("  uid: {kind: categorical, values: discover}\n", "")
 
 
 def write_schema(folder: Path, name: str) -> Path:
@@ -80,7 +85,7 @@ def write_schema(folder: Path, name: str) -> Path:
     joint = {"joint_bins": ", joint_bins: {starts: [0, 2]}", "fine": ", fine: 6"}.get(name, "")
     (folder / "e.csv").write_text("d,e\nyes,1\nno,0\n", encoding="utf-8")
     path = folder / f"{name}.yaml"
-    columns = OPEN if name.startswith("discover") else COLUMNS.replace("JOINT", joint)
+    columns = OPENS.get(name) or COLUMNS.replace("JOINT", joint)
     path.write_text(columns + SCHEMAS[name], encoding="utf-8")
     return path
 

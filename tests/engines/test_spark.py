@@ -25,6 +25,8 @@ from tests.engines.test_engine_contract import mixed
 from tests.engines.test_engines import PLACE, refused, with_ids, write
 from tests.pipeline.conftest import PAIRS, TOWN, command, statement_of
 from tests.pipeline.test_papers import OPEN, QUICK, TABLE, read_papers
+from tests.pipeline.test_whole_persons import SCHEMA as PERSONS
+from tests.pipeline.test_whole_persons import stays
 from tests.public.table_worlds import source
 
 
@@ -43,6 +45,26 @@ def same_release(home: Path, *settings: str) -> None:
     assert not any((home / "other" / "internal" / "tmp").glob("*"))
     shutil.rmtree(home / "one")
     shutil.rmtree(home / "other")
+
+
+@pytest.mark.slow
+def test_whole_persons_of_a_table_in_parts_are_the_embedded_engine_s_byte_for_byte(spark, tmp_path, monkeypatch):
+    """Ties keep the order of the files, constants contradict, ids are missing, and bounds and C are discovered."""
+    monkeypatch.chdir(tmp_path)
+    frame = stays(120)
+    frame.loc[::7, "patient"], frame.loc[::5, "day"], frame.loc[::11, "sex"] = "", "2020-03-01", "m"
+    Path("stays").mkdir()
+    for i in range(3):
+        frame.iloc[i::3].to_parquet(f"stays/part-{i}.parquet", index=False)
+    open_days = PERSONS.replace(
+        "min: 2020-01-01, max: 2020-12-31", "bounds: discover, within: [2010-01-01, 2030-12-31]"
+    )
+    for text, more in ((PERSONS, ["evaluation.holdout=0.2"]), (open_days, ["privacy.max_records=discover"])):
+        Path("stays.yaml").write_text(
+            text + "unit: {column: patient, constant: [sex, town], order: day, records: {max: 5}}"
+        )
+        own = ["data=table", "data.path=stays", "data.schema=stays.yaml", "selection=oneway", "synthesis=independent"]
+        same_release(tmp_path, *own, *more, "privacy.missing_unit=own", "privacy.delta=1e-6", "privacy.clip=truncate")
 
 
 @pytest.mark.parametrize("missing", ["drop", "own"])

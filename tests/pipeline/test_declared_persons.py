@@ -99,12 +99,6 @@ def test_without_a_unit_in_the_schema_settings_mean_what_they_meant(clinic):
         (["data.unit=who"], "data.unit: got 'who', but the schema says unit: {column: patient}"),
         (["privacy.max_records=4"], "privacy.max_records: got 4, but the schema says unit: {records: {max: 3}}"),
         (["data.max_records=4"], "data.max_records: got 4, but the schema says unit: {records: {max: 3}}"),
-        (["privacy.max_records=discover"], "declare it: records: {max: C} in the schema"),
-        (["engine=spark"], "engine: the schema has a unit ('patient'), and whole persons need engine=duckdb"),
-        (
-            ["accept=[{metric: l1, marginals: 1, at_most: 500}]"],
-            "accept: the schema has a unit ('patient'), and whole persons are not tried several times",
-        ),
     ],
 )
 def test_a_contradiction_is_refused_and_names_both_places(clinic, settings, said):
@@ -141,7 +135,7 @@ def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys)
     schema = build_schema(specs)
     plan = build_plan(specs, build_workload(specs, schema), schema)
     named = [f["with"] for f in plan_words._others(config, schema, plan, 1000)]
-    assert "unit: {records: {max: 2}} (units with more lose the rest)" in named
+    assert "unit: {records: {max: 3, counted: 2}} (sizes of persons still tell of the rest)" in named
 
 
 def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):

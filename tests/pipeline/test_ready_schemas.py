@@ -21,6 +21,8 @@ READY = (
 )
 #: Of experiments that choose a schema by ε, without an entry of their own.
 BY_EPSILON = ("dpsyn_fire_low", "dpsyn_fire_high", "pums1940_low")
+#: Of an entry's table with whole persons: data.schema=…
+OF_PERSONS = ("demo_callers",)
 FIELDS = [f.name for f in fields(DataConfig)]
 
 #: Sizes of the published domains (columns of codes), in the order of the table.
@@ -63,7 +65,7 @@ def test_every_entry_has_a_confirmed_schema_that_names_its_source(name: str) -> 
 
 
 def test_no_schema_is_without_an_entry_and_no_entry_without_a_test() -> None:
-    assert sorted(p.stem for p in SCHEMAS.iterdir()) == sorted([*READY, *BY_EPSILON])
+    assert sorted(p.stem for p in SCHEMAS.iterdir()) == sorted([*READY, *BY_EPSILON, *OF_PERSONS])
     assert sorted(p.stem for p in (CONF / "data").iterdir()) == sorted([*READY, "table"])
 
 
@@ -77,6 +79,14 @@ def test_a_unit_column_comes_with_its_bound_and_is_not_released(name: str) -> No
         unit = schema(name).rules.unit
         assert data.unit in schema(name).leave_out if unit is None else unit.column == data.unit
         assert unit is None or unit.max_records == data.max_records
+
+
+@pytest.mark.parametrize("name", OF_PERSONS)
+def test_a_schema_of_persons_stands_on_that_of_its_entry_and_has_its_c(name: str) -> None:
+    found, usual = schema(name), schema(name.partition("_")[0])
+    data, unit = DataConfig(**entry(usual.name)), found.rules.unit  # type: ignore[arg-type]
+    assert found.name == name and found.confirmed_public and found.columns == usual.columns
+    assert unit is not None and (unit.column, unit.bound) == (data.unit, data.max_records)
 
 
 @pytest.mark.parametrize("name", BY_EPSILON)

@@ -51,6 +51,7 @@ def said(capsys, cells, name):
         (made(lambda r, i: str(r.randrange(30, 100) + 1900 * (i % 4 > 0))), "years of two digits, as 58"),
         (made(lambda r, i: f"{r.uniform(36, 40):.1f}" if i % 3 else f"{r.uniform(97, 104):.1f}"), "°C beside °F?"),
         (made(lambda r, i: f"{r.uniform(150, 200):.0f}" if i % 3 else f"{r.uniform(59, 79):.0f}"), "inches beside cm?"),
+        (made(lambda r, i: f"{r.gauss(75, 11):.0f}" if i % 3 else f"{r.gauss(165, 24):.0f}"), "kg beside lb?"),
         (
             made(lambda r, i: (f"{r.uniform(36, 40):.1f}" if i % 3 else f"{r.uniform(97, 104):.1f}").replace(".", ",")),
             "°C beside °F?",
@@ -73,6 +74,8 @@ def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_b
         made(lambda r, _: str(r.randrange(0, 100))),
         made(lambda r, _: str(r.randrange(100, 2400))),
         made(lambda r, i: f"{r.gauss(20, 2) if i % 3 else r.gauss(70, 5):.1f}"),  # two ages of visitors
+        made(lambda r, _: f"{r.gauss(90, 25):.1f}"),  # weights in one unit, and of all ages
+        made(lambda r, _: f"{r.uniform(30, 180):.0f}"),
     ],
 )
 def test_plain_numbers_are_asked_nothing(cells):
@@ -170,10 +173,12 @@ TITLED = [
 
 def test_texts_with_a_name_after_a_title_or_a_telephone_number_are_never_listed_and_are_warned_of(capsys):
     """A title counted as the first word of a text alone: all of these were listed, and ok."""
-    plain = [f"finding {letter}" for letter in "abcdefghijklmnopqrst"]
-    cells = {"note": TITLED * 10 + plain * 40}
+    plain = [*(f"finding {letter}" for letter in "abcdefghijklmnopqrst"), "Penicillin", "Penicillin (new)"]
+    plain += ["Korea (South)", "Dose (Weekly)"]  # no name: nothing says so, or the text without it is no value
+    cells = {"note": [*TITLED, "Penicillin (Sauer)"] * 10 + plain * 40}
     columns, text = drafted(cells)
-    assert sorted(columns["note"]["values"]) == plain and "Meier" not in text and "15 that fewer" in text
+    assert sorted(columns["note"]["values"]) == sorted(plain) and "Meier" not in text and "16 that fewer" in text
+    assert "Sauer" not in text
     declared = f"note: {{kind: categorical, other: O, values: {json.dumps([*TITLED, 'follow-up'])}}}"
     look = checked(capsys, cells, declared)["columns"]["note"]
     assert f"{len(TITLED)} of the {len(TITLED) + 1} listed texts hold names" in look["hints"][0]

@@ -50,6 +50,15 @@ def test_a_file_that_takes_the_place_of_another_is_noticed_whatever_its_size_and
     link.symlink_to(other)
     with pytest.raises(UserError, match="changed while it was read"):
         check_unchanged(before)
+    folder = tmp_path / "folder"
+    folder.symlink_to(tmp_path)
+    for turned, way in ((link, link), (folder, folder / "link.csv")):
+        before = states([way])
+        to = turned.readlink()
+        turned.unlink()
+        turned.symlink_to(to)  # away, and back: what was read between is not known
+        with pytest.raises(UserError, match="changed while it was read"):
+            check_unchanged(before)
     before = states([link])
     other.write_text("city,n\nx,2\n")
     os.utime(other, ns=(10**18, 10**18))

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.queries.query_matrices import sensitivity
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.table_rules import RULES
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import TOP, Schema, parse_schema
 from mechanisms.public.tables.decode import draw, with_constants
+from mechanisms.public.units import Neighbouring
 
 COLUMNS: dict[str, Any] = {
     "sex": {"kind": "categorical", "values": ["f", "m"]},
@@ -131,11 +134,9 @@ def test_a_constant_says_nothing_of_marginals_of_records(field: dict[str, Any]) 
     assert f"column 'born': {next(iter(field))}: 'born' is constant in each unit" in text
 
 
-def test_an_order_that_is_computed_or_discovered_is_refused() -> None:
+def test_an_order_that_is_computed_is_refused() -> None:
     computed = {"age": {"expression": "year(admitted) - born"}}
     assert "unit: 'age' is computed from other columns" in refusal(unit=UNIT | {"order": "age"}, derive=computed)
-    open_bounds = COLUMNS | {"born": {"kind": "integer", "bounds": "discover"}}
-    assert "unit: names 'born', of which something is to be discovered" in refusal(open_bounds)
 
 
 @pytest.mark.parametrize(
@@ -168,3 +169,37 @@ def test_a_table_of_constants_alone_is_refused() -> None:
     assert "no column is left to measure" in refusal({n: COLUMNS[n] for n in ("sex", "born")}, unit)
     alone = {n: COLUMNS[n] for n in ("sex", "born")} | {"ward": COLUMNS["ward"] | {"unmeasured": True}}
     assert "no column is left to measure" in refusal(alone, unit)
+
+
+def test_fewer_records_may_count_than_a_unit_has_and_no_more() -> None:
+    schema = facts(unit=UNIT | {"records": {"max": 20, "counted": 4}})
+    unit = schema.rules.unit
+    assert unit is not None and (unit.max_records, unit.bound) == (20, 4)
+    again = parse_schema(schema.to_fields(), where="t.yaml")
+    assert again.rules.unit == unit and "counted: 4" in again.to_yaml()
+    assert "counted" not in facts(unit=UNIT | {"records": {"max": 20, "counted": 20}}).to_yaml()
+    assert "counted: 21, and no unit has more than 20" in refusal(unit=UNIT | {"records": {"max": 20, "counted": 21}})
+    for wrong in ({"counted": 4}, {"max": 20, "counted": 0}, {"max": 20, "counted": True}, {"max": 20, "least": 1}):
+        assert "records: {max: C}" in refusal(unit=UNIT | {"records": wrong})
+
+
+def test_columns_of_the_block_may_be_open_but_for_an_order_that_nobody_knows() -> None:
+    wide = COLUMNS | {
+        "born": {"kind": "integer", "bounds": "discover", "within": [1800, 2100]},
+        "sex": {"kind": "categorical", "values": "discover"},
+        "admitted": {"kind": "date", "bounds": "discover"},
+    }
+    schema = facts(wide)
+    assert [c.name for c in schema.to_discover] == ["sex", "born", "admitted"]
+    asked = {w.column: w for w in questions_of(schema)}
+    assert [asked[n].once for n in ("sex", "born", "admitted")] == [True, True, False]
+    relation = Neighbouring.ADD_REMOVE
+    for name, counted in (("sex", 1), ("born", 1), ("admitted", 20)):
+        alone = (
+            1.0
+            if asked[name].query is None
+            else sensitivity(asked[name].query, norm="l1", neighbouring=relation, max_records=counted)
+        )
+        assert asked[name].sensitivity(norm="l1", neighbouring=relation, max_records=20) == alone
+    wide["ward"] = {"kind": "categorical", "values": "discover"}
+    assert "the values of 'ward' have no order that is known" in refusal(wide, UNIT | {"order": "ward"})

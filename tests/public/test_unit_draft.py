@@ -85,3 +85,17 @@ def test_the_complete_id_of_one_row_each_is_taken_for_the_person_and_named_for_a
     assert "Counted by the column 'Student ID'" in text
     few = "".join(f"T{i % 150},{i % 4}\n" for i in range(600))
     assert "draft with 'privacy.unit=Reader Ticket'" in drafted(tmp_path, f"Reader Ticket,year\n{few}", GUESS)
+
+
+def test_ids_of_other_persons_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    """Of patients with ids that lie close together a column of small numbers is no link, but by its name."""
+    people = [f"P{i * 37:05}" for i in range(90)]
+    lines = [(w, people[(i * 7) % 90] if i % 3 else f"X{i}", i % 80, k) for i, w in enumerate(people) for k in range(2)]
+    text = drafted(tmp_path, "who,mother,age,day\n" + "".join(f"{w},{m},{a},{k}\n" for w, m, a, k in lines))
+    assert "  - \"mother\"  # 60 of its 90 values are ids of 'who': who belongs to whom is not measured" in text
+    assert "\n  age:" in text
+    numbers = "".join(f"{w[1:]},{i},{a},{k}\n" for i, (w, _, a, k) in enumerate(lines))
+    assert "belongs to whom" not in drafted(tmp_path, "who,mother_id,age,day\n" + numbers)
+    close = "".join(f"{i // 2},{i // 4},{a},{k}\n" for i, (_, _, a, k) in enumerate(lines))
+    text = drafted(tmp_path, "who,mother_id,age,day\n" + close)
+    assert "45 of its 45 values are ids of 'who'" in text and "\n  age:" in text

@@ -14,7 +14,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.public.discovery.unit_sizes import OF_UNITS, RECORDS, SizeQuestion
+from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
@@ -117,3 +117,10 @@ def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(ac
     (alone,) = (as_noise(e) for e in calibrate([charges[0], Charge("r", kind, one, 0.8)], budget)[1:])
     assert paired.event == slot.event, "whether pairs are measured moves no charge"
     assert paired.wanted.noise == pytest.approx(alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6)
+
+
+def test_where_lost_records_are_made_up_for_in_number_c_is_smaller() -> None:
+    """Baseball players at ε = 1: 4,244 have more than 8 seasons, and a record of C costs 2,514 in noise."""
+    noisy = [4621.0, 2563, 3018, 3271, 3493, 751]
+    whole, half = (SizeQuestion(20, lost).chosen(noisy, stddev=17.4, noise=2514) for lost in (1.0, MADE_UP))
+    assert (whole, half) == (16, 8)

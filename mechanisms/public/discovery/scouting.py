@@ -22,10 +22,11 @@ def scouting_schema(schema: Schema) -> Schema:
 
 def questions_of(schema: Schema) -> tuple[Wanted, ...]:
     """What is asked about the rows, one question per column of which something is discovered."""
-    questions = []
+    questions, unit = [], schema.rules.unit
     for column in schema.to_discover:
         assert column.discover is not None
         scout = scouting_column(column)
         tree = None if column.discover.values else LeafTree(scout.value_codes, scout.size - scout.value_codes)
-        questions.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree))
+        once = unit is not None and column.name in unit.constant
+        questions.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree, once=once))
     return tuple(questions)

@@ -19,6 +19,8 @@ RECORDS = "max_records"
 OF_UNITS = "(records per unit)"
 #: C of everything else that is discovered beside it, and of the plan until it is known.
 ASSUMED = 1
+#: What a record beyond C counts where sizes of persons are asked: its number is made up for, what it says is not.
+MADE_UP = 0.5
 #: The chance, at most, that Gaussian noise alone is taken for units above any bucket.
 FOUND_IN_NOISE = 0.001
 
@@ -31,9 +33,11 @@ class SizeQuestion:
 
     Attributes:
         cap: the largest C that may be chosen.
+        lost: how many records of noise a record beyond C is weighed against.
     """
 
     cap: int
+    lost: float = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.cap, bool) or not isinstance(self.cap, int) or not 2 <= self.cap <= MOST_CAP:
@@ -75,6 +79,6 @@ class SizeQuestion:
         deviations = NormalDist().inv_cdf(1 - FOUND_IN_NOISE / max(len(self.bounds) - 1, 1))
         for place in range(len(self.bounds) - 1, 0, -1):
             units = [float(n) for n in noisy[place:]]
-            if math.fsum(units) > max(noise, deviations * stddev * math.sqrt(len(units))):
+            if math.fsum(units) > max(noise / self.lost, deviations * stddev * math.sqrt(len(units))):
                 return self.bounds[place]
         return self.bounds[0]

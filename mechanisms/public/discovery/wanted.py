@@ -36,6 +36,7 @@ class Wanted:
         sizes: of max_records: what is counted; None for others.
         most: so many values of one unit count at most.
         threshold: of values: the noisy weight, in units of 2**-WEIGHT_BITS, from which on one is released.
+        once: of a constant of the schema's unit: each unit counts once, however many records it has.
         noise: of max_records: Σ |noise| of a marginal at C = 1, in records, that the rest of the budget leaves to
             expect. It says what C costs, and is no matter of privacy.
     """
@@ -48,6 +49,7 @@ class Wanted:
     most: int = 0
     threshold: int | None = None
     noise: float = 0.0
+    once: bool = False
 
     @property
     def of_values(self) -> bool:
@@ -76,15 +78,17 @@ class Wanted:
             return self.sizes.sensitivity(norm=norm, neighbouring=neighbouring)
         if self.tree is None:
             return union_sensitivity(norm, neighbouring)
-        return sensitivity(self.tree.query, norm=norm, neighbouring=neighbouring, max_records=max_records)
+        most = 1 if self.once else max_records
+        return sensitivity(self.tree.query, norm=norm, neighbouring=neighbouring, max_records=most)
 
     def to_json(self) -> JsonDict:
         """What `verify` needs to compute the sensitivity and the threshold again, as JSON values."""
-        asked: JsonDict = {"column": self.column, "what": list(self.what)}
+        asked: JsonDict = {"column": self.column, "what": list(self.what)} | ({"constant": True} if self.once else {})
         if self.tree is not None:
             asked |= {"leaves": self.tree.leaves, "specials": self.tree.specials}
         if self.sizes is not None:
             asked |= {"cap": self.sizes.cap, "noise_per_record": self.noise}
+            asked |= {} if self.sizes.lost == 1 else {"lost_record": self.sizes.lost}
         if self.threshold is not None:
             asked |= {"values_per_unit": self.most, "threshold": self.threshold * 2.0**-WEIGHT_BITS}
         return asked

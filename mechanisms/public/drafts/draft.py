@@ -21,7 +21,7 @@ from mechanisms.public.drafts.rule_guess import (
     with_same_bins,
 )
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
-from mechanisms.public.drafts.unit_guess import guess_persons
+from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
@@ -46,6 +46,8 @@ NOTICE = """\
 #     no source of its own: a schema that names it cannot be confirmed.
 #   - leave_out: free text and ids; the column that names the unit of privacy need not be released.
 """
+#: Said of a column that holds ids of other units.
+KIN = "who belongs to whom is not measured, and synthetic units have other ids"
 #: What the setting says where each row is a unit, and where the column is guessed.
 RECORD, GUESS = "record", "guess"
 #: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
@@ -83,6 +85,7 @@ def draft_schema(
         source.index(column, where="cluster")
     drafted: list[tuple[str, FieldDict, str]] = []
     left_out: list[tuple[str, str]] = []
+    many: list[str] = []
     with source.connect() as engine:
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
         whole = replace(source, relation="whole")
@@ -95,6 +98,7 @@ def draft_schema(
                 left_out.append((column, f"the same as {same[column]!r} in all rows: one of the two is enough"))
                 continue
             tree = trees.get(column)
+            many += [column] if look.facts[index].distinct > FEW_IDS else []
             guessed = guess_column(look, index) if tree is None else None
             fields, guess = guessed or _listed(look, index, trees[column])
             if fields is not None and column in (places or {}):
@@ -104,6 +108,9 @@ def draft_schema(
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
+        kin = {} if who is None else ids_of_others(whole, engine, who, many)
+        left_out = [e for e in left_out if e[0] not in kin] + [(c, f"{said}: {KIN}") for c, said in kin.items()]
+        drafted = [entry for entry in drafted if entry[0] not in kin]
         by_name = {name: fields for name, fields, _ in drafted}
         persons = "" if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
@@ -10,11 +10,15 @@ from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.fields import Fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.text_forms import ID_NAME
 
 #: Whole numbers between these may be years.
 YEARS = (1800, 2200)
 #: Records are ordered by what differs within this share of the persons with several, and within about the most persons.
 FEWEST_ORDERED, ABOUT = 0.1, 0.9
+#: A column holds ids of other units where more than so many of its values are some, and this share of them at least;
+#: ids are close together where they are this share of the whole numbers between the first and the last.
+FEWEST_KIN, KIN, CLOSE = 5, 0.2, 0.1
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -48,6 +52,38 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
         text += _field("order", order)
     return text + BOUND
+
+
+def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) -> dict[str, str]:
+    """Columns that hold ids of the unit, as that of a mother does → how many of their values are some, in words.
+
+    Whole numbers that lie close together are ids of somebody by chance; then the column's name must say that it holds
+    ids. NOT private.
+
+    Args:
+        source: the table in the engine.
+        names: the columns that are asked about.
+    """
+    own, held = source.index(unit, where="privacy.unit"), {}
+    asked = [n for n in names if n != unit]
+    if asked:
+        number = f"TRY_CAST({source.text(own)} AS BIGINT)"
+        facts = f"count(DISTINCT {number}) / (1.0 + max({number})::DOUBLE - min({number})::DOUBLE)"
+        ((close,),) = engine.execute(f"SELECT {facts} FROM {source.relation}").fetchall()
+        asked = [n for n in asked if (close or 0) < CLOSE or ID_NAME.search(n)]
+    for name in asked:
+        ids, values = (_texts(source, i) for i in (own, source.names.index(name)))
+        both = f"FROM ({values}) LEFT JOIN (SELECT t, true AS id FROM ({ids})) USING (t)"
+        ((every, some),) = engine.execute(f"SELECT count(*), count(id) {both}").fetchall()
+        if some > FEWEST_KIN and some >= KIN * every:
+            held[name] = f"{some:,} of its {every:,} values are ids of {unit!r}"
+    return held
+
+
+def _texts(source: Source, index: int) -> str:
+    """SQL for the distinct texts of a column, but for gaps, capitals and blanks around them."""
+    text = source.text(index)
+    return f"SELECT DISTINCT lower(trim({text})) AS t FROM {source.relation} WHERE {filled(text)}"
 
 
 def _field(name: str, value: str | list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, records_per_unit
+from mechanisms.public.persons.person_questions import PersonQuestion, every_code, person_questions, records_per_unit
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -24,6 +24,15 @@ def questions_about_units(schema: Schema, most: int) -> tuple[PersonQuestion, ..
     """The same, or the one question that a unit_id of `most` records per unit asks."""
     ids = schema.rules.unit_ids
     return questions_of(schema) if ids is None or not ids.measured else (records_per_unit(ids.name, most),)
+
+
+def counted_questions(schema: Schema) -> tuple[PersonQuestion, ...]:
+    """What persons are counted for: `questions_of`; while columns are open, the leaves of the constants among them."""
+    unit, open_columns = schema.rules.unit, schema.to_discover
+    if unit is None or not open_columns:
+        return questions_of(schema)
+    asked = [c for c in open_columns if c.name in unit.constant and c.discover is not None and not c.discover.values]
+    return tuple(PersonQuestion("persons", (every_code(c),)) for c in asked)
 
 
 def asked_columns(schema: Schema) -> list[Column]:

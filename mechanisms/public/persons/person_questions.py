@@ -120,7 +120,7 @@ def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[Perso
     """
     by_name = {c.name: c for c in columns}
     time, group = unit.times(by_name), sizes(unit.max_records)
-    constants = [by_name[n] for n in unit.constant]
+    constants = [by_name[n] for n in unit.constant if not by_name[n].constant]
     fixed = {*unit.constant, *([] if time is None else [time.name])}
     moving = [c for c in columns if c.name not in fixed and not c.constant and not c.unmeasured]
     asked = [PersonQuestion("persons", (sizes(unit.max_records, every=True),))]
@@ -138,7 +138,7 @@ def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[
     """Each constant alone, beside the number of records, every other constant and the values of each column."""
     beside: list[tuple[Column, Feature]] = []
     for column in constants:
-        own = _every(column)
+        own = every_code(column)
         if own.size > MOST_BESIDE:
             yield PersonQuestion("persons", (own,))
         else:
@@ -153,7 +153,7 @@ def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[
                 yield PersonQuestion("records", (few, value))
 
 
-def _every(column: Column) -> Feature:
+def every_code(column: Column) -> Feature:
     """A constant with a cell for each of its codes."""
     return Feature(Trait.CONSTANT, column.name, tuple(range(column.size)), column.size)
 

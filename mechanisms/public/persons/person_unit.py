@@ -28,16 +28,23 @@ class PersonUnit:
 
     Attributes:
         column: holds the unit's id in the table; no column of the schema. Synthetic ids stand under its name.
-        max_records: C, and the largest number of records that a synthetic unit has.
+        max_records: the largest number of records that a synthetic unit has.
         constant: columns that are the same in all records of a unit; measured once per unit.
         order: what the records of a unit are sorted by, the first column first; equal ones, and all where it is empty,
             keep the order of the file.
+        counted: C, where fewer records of a unit count than it may have; None: as many.
     """
 
     column: str
     max_records: int
     constant: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    counted: int | None = None
+
+    @property
+    def bound(self) -> int:
+        """C: so many records of one unit count in answers about records."""
+        return self.max_records if self.counted is None else self.counted
 
     def times(self, columns: Mapping[str, Column]) -> Column | None:
         """The column whose differences are asked: the first of the order, where it holds numbers or dates."""
@@ -70,15 +77,14 @@ def parse_person_unit(
         fix = "a column that changes within a unit, to order its records by"
         raise UserError(f"unit: {both[0]!r} is constant and orders", where=where, fix=fix)
     for column in order:
-        if columns[column].discover is not None or not (
-            columns[column].kind in ORDERED_KINDS or columns[column].ordinal
-        ):
+        if not (columns[column].kind in ORDERED_KINDS or columns[column].ordinal):
             fix = "a column of numbers, dates or times with bounds, or a categorical one with ordinal: true"
             raise UserError(f"unit: order: the values of {column!r} have no order that is known", where=where, fix=fix)
     content: FieldDict = {"column": name}
     content |= {k: list(v) for k, v in (("constant", constant), ("order", order)) if v}
-    most = _most(given.get("records"), where)
-    return PersonUnit(name, most, constant, order), content | {"records": {"max": most}}
+    most, counted = _records(given.get("records"), where)
+    records = {"max": most} if counted is None else {"max": most, "counted": counted}
+    return PersonUnit(name, most, constant, order, counted), content | {"records": records}
 
 
 def check_unit_apart(
@@ -113,20 +119,27 @@ def check_unit_apart(
 
 
 def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:
-    """Columns of the schema, one or a list, each once."""
+    """Columns of the schema, one or a list, each once; one of which no value was found stays what it is."""
     listed = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
     names = tuple(known_column(as_text(n, rule, where), columns, rule, where).name for n in listed)
     for name in names:
-        if names.count(name) > 1 or columns[name].constant or columns[name].unmeasured:
+        fixed = columns[name].constant and not columns[name].discovered
+        if names.count(name) > 1 or fixed or columns[name].unmeasured:
             fix = "each column once, and none that is constant in the whole table or unmeasured"
             raise UserError(f"{rule}: {name!r} cannot stand here", where=where, fix=fix)
     return names
 
 
-def _most(given: object, where: str) -> int:
-    """The largest number of records of a unit."""
-    most = given.get("max") if isinstance(given, Mapping) and set(given) == {"max"} else None
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= min(MOST_SIZES, MAX_RECORDS):
+def _records(given: object, where: str) -> tuple[int, int | None]:
+    """The largest number of records of a unit, and how many of them count where that are fewer."""
+    fields = dict(given) if isinstance(given, Mapping) and {"max"} <= {*given} <= {"max", "counted"} else {}
+    most, counted = fields.get("max"), fields.get("counted")
+    numbers = [n for n in (most, counted) if n is not None]
+    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
+    if most is None or not whole or not min(numbers) >= 1 or not most <= min(MOST_SIZES, MAX_RECORDS):
         fix = f"records: {{max: C}}, a whole number from 1 to {MOST_SIZES:,}, from what is publicly known"
         raise UserError(f"unit: records: got {given!r}", where=where, fix=fix)
-    return most
+    if counted is not None and counted > most:
+        fix = f"counted: at most {most}, or a larger max"
+        raise UserError(f"unit: records: counted: {counted}, and no unit has more than {most}", where=where, fix=fix)
+    return most, None if counted == most else counted

@@ -246,7 +246,8 @@ def _with_columns(
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
-    check_rules(of_codes(rules), [c.name for c in parsed if c.discover], where)
+    closed = {k: v for k, v in of_codes(rules).items() if k != "unit"}
+    check_rules(closed, [c.name for c in parsed if c.discover], where)
     try:
         parsed_rules = parse_rules(rules, parsed, where=where, folder=folder)
         schema = replace(schema, columns=tuple(parsed), rules=parsed_rules)

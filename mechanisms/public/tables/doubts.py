@@ -9,7 +9,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from statistics import median
 
 from mechanisms.public.tables.text_forms import HARDLY_ANY, ID_NAME, MEASURED, NumberForm, Texts, as_moment, share_of
@@ -47,9 +46,14 @@ NEARLY_ALL = 0.95
 #: of so many minutes.
 FEWEST, FEWEST_PARTS = 20, 3
 #: Two units of bodies: the larger number is so many times the smaller one and so much more, which lies between two.
-SCALES = ((1.8, 32.0, (34, 42), "°C beside °F"), (2.54, 0.0, (15, 85), "inches beside cm"))
-#: Numbers of two units leave so large a part of their range empty between them; how far their middles may be off.
-EMPTY, OFF = 0.2, 0.06
+SCALES = (
+    (1.8, 32.0, (34, 42), "°C beside °F"),
+    (2.54, 0.0, (15, 85), "inches beside cm"),
+    (2.2046, 0.0, (45, 105), "kg beside lb"),
+)
+#: Between the middles of two units stands at most this part of the rows that stand about either, in a fifth of the way;
+#: how far the middles may be off.
+VALLEY, OFF = 0.35, 0.06
 
 
 def number_doubts(texts: Texts, reading: NumberForm | None = None) -> list[str]:
@@ -145,19 +149,34 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     numbers = sorted(rows)
     if len(numbers) < FEWEST:
         return []
-    gap, last = max((b - a, a) for a, b in pairwise(numbers))
+    last = _between_groups(numbers, rows)
     groups = [[x for x in numbers if x <= last], [x for x in numbers if x > last]]
     held = [sum(rows[x] for x in group) for group in groups]
-    if gap < EMPTY * (numbers[-1] - numbers[0]) or min(held) <= HARDLY_ANY * sum(held) or min(map(len, groups)) < 5:
-        return []
     low, high = (_middle(group, rows) for group in groups)
+    if min(held) <= HARDLY_ANY * sum(held) or min(map(len, groups)) < 5:
+        return []
     fits = [
         words
         for times, more, (least, most), words in SCALES
         if least <= low <= most and abs((times * low + more) / high - 1) <= OFF
     ]
-    about = f"{held[0]:,} numbers about {low:.3g} and {held[1]:,} about {high:.3g}"
-    return [f"{about}: {words}? One unit in the table" for words in fits[:1]]
+    middles = (low, math.sqrt(low * high), high) if fits else ()
+    about = [sum(rows[x] for x in numbers if abs(x - middle) <= (high - low) / 10) for middle in middles]
+    if not fits or about[1] > VALLEY * min(about[0], about[2]):
+        return []
+    said = f"{held[0]:,} numbers about {low:.3g} and {held[1]:,} about {high:.3g}"
+    return [f"{said}: {fits[0]}? One unit in the table"]
+
+
+def _between_groups(numbers: Sequence[float], rows: Mapping[float, int]) -> float:
+    """The last number of the lower of two groups whose numbers differ least from their own mean (Otsu 1979)."""
+    total, mass = sum(rows[x] for x in numbers), sum(x * rows[x] for x in numbers)
+    best, last, held, below = -1.0, numbers[0], 0, 0.0
+    for x in numbers[:-1]:
+        held, below = held + rows[x], below + x * rows[x]
+        apart = held * (total - held) * (below / held - (mass - below) / (total - held)) ** 2
+        best, last = max((best, last), (apart, x))
+    return last
 
 
 def _middle(group: Sequence[float], rows: Mapping[float, int]) -> float:

@@ -10,8 +10,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables import inspect_file
 
 WILD = frozenset("*?[")
-#: A path; of the file behind it the device, the number there, its bytes, and when it was written and changed (ns).
-State = tuple[Path, int, int, int, int, int]
+#: A path; of the file behind it the device, the number there, its bytes, and when it was written and changed (ns); of
+#: each symbolic link on the way its path, its number, and when it was made (ns).
+State = tuple[Path, int, int, int, int, int, tuple[tuple[Path, int, int], ...]]
 FIX = "parts of one table, of one format and with the same columns in the same order"
 
 
@@ -69,11 +70,30 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
         try:
             with part.open("rb") as file:
                 state = os.fstat(file.fileno())
+            links = _links(part)
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
         times = state.st_mtime_ns, state.st_ctime_ns  # who writes a file may set the first back, and not the second
-        file_states.append((part, state.st_dev, state.st_ino, state.st_size, *times))
+        file_states.append((part, state.st_dev, state.st_ino, state.st_size, *times, links))
     return tuple(file_states)
+
+
+def _links(path: Path) -> tuple[tuple[Path, int, int], ...]:
+    """The symbolic links on the way to a file: who turns one away and back makes it anew.
+
+    Raises:
+        OSError: one is gone.
+    """
+    met: dict[Path, tuple[Path, int, int]] = {}
+    ways = [Path.cwd() / path]
+    while ways:
+        way = ways.pop()
+        for place in (way, *way.parents):
+            if place not in met and place.is_symlink():
+                state = place.lstat()
+                met[place] = (place, state.st_ino, state.st_ctime_ns)
+                ways.append(place.parent / place.readlink())
+    return tuple(sorted(met.values()))
 
 
 def check_unchanged(before: Sequence[State]) -> None:

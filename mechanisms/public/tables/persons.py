@@ -30,6 +30,8 @@ ADDRESS = re.compile(
     rf"(([a-z]{{1,5}}\.|(med|dent|{PARTICLES.pattern})(?= )) *)*{_INITIAL}"
     rf"|\b({_STAFF})\.? +(?!(?i:{_NO_STAFF})\b){_INITIAL}\w"
 )
+#: One word in capitals in brackets behind others: Penicillin (Sauer); who gave it, where Penicillin is listed too.
+SIGNED = re.compile(r"(.+?) *\(([A-ZÀ-Þ][a-zß-ÿ'’-]{2,})\)")
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
 BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} {_INITIAL}\.")
 #: What columns of names of persons are called.
@@ -69,8 +71,8 @@ COMMON = re.compile(
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
 
 
-def addresses(texts: Collection[str]) -> list[str]:
-    """The texts that hold an e-mail address, a telephone or account number, or a name after a title, among other words.
+def addresses(texts: Collection[str], beside: Collection[str] = ()) -> list[str]:
+    """The texts that hold an e-mail address, a telephone or account number, or a name after a title or in brackets.
 
     All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
     """
@@ -78,7 +80,8 @@ def addresses(texts: Collection[str]) -> list[str]:
     initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
     if len(initials) > 1 and 2 * len(named) >= len(texts):
         return list(texts)
-    return [t for t in texts if ADDRESS.search(t)]
+    signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts, *beside}}
+    return [t for t in texts if ADDRESS.search(t) or (t in signed and not COMMON.fullmatch(signed[t][2].casefold()))]
 
 
 def of_name_column(column: str, texts: Collection[str]) -> list[str]:

@@ -177,3 +177,9 @@ def test_whole_persons_break_nothing_and_a_constant_that_varies_is_seen():
         "nobody": 2, "apart": 2, "out_of_order": 1, "varying": {"v": 0.5}, "beyond": 1,
     }  # fmt: skip
     assert violations(table((1, 2, 0), (1, 1, 0), ordered=False)).out_of_order is None
+
+
+def test_a_gap_beside_a_value_is_no_second_value_of_a_constant() -> None:
+    rows = table((0, 0, 1), (0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 1, 1), (1, 2, 0), (2, 0, 2), fixed=True)
+    with_gap = replace(rows, columns=(replace(rows.columns[0], gap=2),))
+    assert violations(rows).varying == {"v": 2 / 3} and violations(with_gap).varying == {"v": 1 / 3}
