@@ -86,6 +86,7 @@ class Measurements:
         histogram: noisy numbers of units with 1 … C records, where it was measured.
         persons: noisy answers to what was asked about persons, in persons.
         distances: noisy distances from independent columns, where the selection asked for them.
+        rows: how many rows stand for them, where persons have more records than count; else None.
     """
 
     domain: Domain
@@ -94,6 +95,7 @@ class Measurements:
     histogram: NoisyMarginal | None = None
     distances: NoisyDistances | None = None
     persons: tuple[NoisyMarginal, ...] = ()
+    rows: int | None = None
 
     @property
     def of_units(self) -> tuple[NoisyMarginal, ...]:

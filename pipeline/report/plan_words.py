@@ -149,8 +149,7 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonD
     if plan.budget.max_records > 1:
         half = math.ceil(plan.budget.max_records / 2)
         noise = expected_noise(_planned(config, schema, half), schema.measured)
-        name = f"privacy.max_records={half}" if schema.rules.unit is None else f"unit: {{records: {{max: {half}}}}}"
-        name += " (units with more lose the rest)"
+        name = f"privacy.max_records={half} (units with more lose the rest)"
         figures.append(_figures(name, noise, rows))
     if any(coarse_size(schema.measured, n) < schema.measured[n].size for n in schema.measured.names):
         noise = expected_noise(plan, schema.measured, halved=True)

@@ -204,10 +204,10 @@ def _wrong_criteria(release: Path, statement: Json) -> str:
 def _wrong_unit(schema: Schema, statement: Json) -> str:
     """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
     unit, stated = schema.rules.unit, statement["unit"]
-    if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.max_records):
+    if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.bound):
         return ""
     said = f"{stated['column']!r} with C = {stated['max_records']}"
-    return f"schema.yaml says unit: {unit.column!r} with C = {unit.max_records}, and privacy.json {said}"
+    return f"schema.yaml says unit: {unit.column!r} with C = {unit.bound}, and privacy.json {said}"
 
 
 def _wrong_order(statement: Json, index: Json) -> str:

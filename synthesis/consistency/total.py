@@ -59,5 +59,5 @@ def _uniform(answer: NoisyMarginal) -> float:
 
 
 def default_rows(measurements: Measurements) -> int:
-    """How many rows to make where nobody says: the estimated total, rounded."""
-    return round(estimate_total(measurements))
+    """How many rows to make where nobody says: the estimated total, rounded, unless more rows stand for it."""
+    return round(estimate_total(measurements)) if measurements.rows is None else measurements.rows

@@ -110,7 +110,8 @@ def as_written(schema: Schema, measurements: Measurements) -> Schema:
 
 
 def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
-    """What synthesizers work from: all answers but those about fine columns."""
+    """What synthesizers work from: all answers but those about fine columns; and how many rows stand for them."""
+    measurements = with_all_records(schema, measurements)
     if not schema.fine:
         return measurements
     domain, distances = schema.synthesized, measurements.distances

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.frames.fit import _further
 from pipeline.look.rehearse import write_rows
 from pipeline.look.table_look import check
@@ -80,6 +81,21 @@ def test_the_block_alone_is_enough_and_the_settings_may_repeat_it(clinic, settin
     assert settled(specs.config) == specs.config
     schema = build_schema(specs)
     assert schema.rules.unit == specs.declared.rules.unit and schema.measured.names[:1] == ("admitted",)
+
+
+def test_fewer_records_may_count_than_a_person_has_and_the_schema_of_the_run_says_so(clinic):
+    specs = build_specs(load_config([*OWN, "privacy.max_records=2"]))
+    unit = build_schema(specs).rules.unit
+    assert (specs.unit.max_records, specs.budget.max_records, unit.max_records, unit.bound) == (2, 2, 3, 2)
+    saved = {**build_schema(specs).to_json(), "confirmed_public": True}
+    assert saved["unit"]["records"] == {"max": 3, "counted": 2}
+    assert parse_schema(saved, where="saved").rules.unit == unit
+    Path("stays.yaml").write_text(SCHEMA + UNIT.replace("max: 3", "max: 3, counted: 2"))
+    assert build_specs(load_config(OWN)).unit.max_records == 2
+    assert build_specs(load_config([*OWN, "privacy.max_records=3"])).declared.rules.unit.bound == 3
+    for wrong in ("0", "4", "true", "two"):
+        Path("stays.yaml").write_text(SCHEMA + UNIT.replace("max: 3", f"max: 3, counted: {wrong}"))
+        assert "unit: records: counted: got" in refusal() and "from 1 to 3" in refusal()
 
 
 def test_without_a_unit_in_the_schema_settings_mean_what_they_meant(clinic):
