@@ -38,7 +38,7 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
 
 
 def with_all_records(schema: Schema, measurements: Measurements) -> Measurements:
-    """The answers beside how many rows stand for them: all records of all persons, of whom some have more than count."""
+    """The answers, and how many rows stand for them: all records of all persons, of whom some have more than count."""
     unit = schema.rules.unit
     if unit is None or unit.bound == unit.max_records or not measurements.persons:
         return measurements

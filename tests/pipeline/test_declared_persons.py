@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
@@ -87,7 +88,7 @@ def test_fewer_records_may_count_than_a_person_has_and_the_schema_of_the_run_say
     specs = build_specs(load_config([*OWN, "privacy.max_records=2"]))
     unit = build_schema(specs).rules.unit
     assert (specs.unit.max_records, specs.budget.max_records, unit.max_records, unit.bound) == (2, 2, 3, 2)
-    saved = {**build_schema(specs).to_json(), "confirmed_public": True}
+    saved = yaml.safe_load(build_schema(specs).to_yaml())
     assert saved["unit"]["records"] == {"max": 3, "counted": 2}
     assert parse_schema(saved, where="saved").rules.unit == unit
     Path("stays.yaml").write_text(SCHEMA + UNIT.replace("max: 3", "max: 3, counted: 2"))
@@ -157,7 +158,7 @@ def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys)
     schema = build_schema(specs)
     plan = build_plan(specs, build_workload(specs, schema), schema)
     named = [f["with"] for f in plan_words._others(config, schema, plan, 1000)]
-    assert "unit: {records: {max: 2}} (units with more lose the rest)" in named
+    assert "privacy.max_records=2 (units with more lose the rest)" in named
 
 
 def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):
