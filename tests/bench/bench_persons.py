@@ -26,7 +26,7 @@ from tests.bench.planted import FAMILIES, kinship
 EPSILONS, RUNS = (0.1, 1.0, 10.0), (0, 1, 2)
 #: How alike the records of planted persons are.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4)
-PERSONS = 6_000
+PERSONS = 4_000
 CASES = (
     *(f"epsilon_{e:g}_run_{i}" for e in EPSILONS for i in RUNS),
     *(f"planted_{family}_{s:g}" for family in FAMILIES for s in STRENGTHS),
