@@ -114,14 +114,15 @@ FAMILIES: Mapping[str, Family] = {
 def kinship(rows: pd.DataFrame, owner: str, column: str) -> float:
     """How alike two records of one person are: 0 for records dealt at random, 1 for equal ones.
 
-    Of numbers the intraclass correlation of their ranks; of others the agreement beyond that of two records of anybody.
+    Of numbers the intraclass correlation of their ranks; of others how often another record of a record's person agrees
+    with it, beyond how often one of anybody does.
     """
     owners = pd.factorize(rows[owner])[0].astype(np.int64)
     if pd.api.types.is_numeric_dtype(rows[column]):
         return likeness(rows[column].rank().to_numpy(np.float64), owners) or 0.0
     codes, shares = pd.factorize(rows[column])[0], rows[column].value_counts(normalize=True).to_numpy()
-    each = np.unique(owners * 1000 + codes, return_counts=True)[1].astype(float)
-    sizes = np.bincount(owners).astype(float)
-    agree = (each * (each - 1)).sum() / max((sizes * (sizes - 1)).sum(), 1.0)
+    cells, each = np.unique(owners * 1000 + codes, return_counts=True)
+    sizes = np.bincount(owners)
+    agree = (each * (each - 1) / np.maximum(sizes[cells // 1000] - 1, 1)).sum() / max(int(sizes[sizes > 1].sum()), 1)
     chance = float((shares**2).sum())
     return float((agree - chance) / (1 - chance))

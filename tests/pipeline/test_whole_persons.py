@@ -100,7 +100,7 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     asked = [e for e in statement["events"] if e["id"].startswith("persons:")]
     assert len(asked) > 8 and all(e["sensitivity"] == 1 and e["answered"] for e in asked)
     assert {e["sensitivity"] for e in statement["events"]} == {1, 5}
-    assert abs(sum(e["share"] for e in asked) - 0.04) < 1e-9
+    assert abs(sum(e["share"] for e in asked) - 0.05) < 1e-9
     assert len(load_measurements(Path("out/release/measurements")).persons) == len(asked)
     assert command("verify", "from=out/release") == 0
     assert capsys.readouterr().out.strip().endswith("sound")

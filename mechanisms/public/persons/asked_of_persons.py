@@ -9,7 +9,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
 #: The part of the budget for what is asked about persons at ε = 1; how it falls as ε grows; and its bounds.
-SHARE, FALL, LEAST_SHARE, MOST_SHARE = 0.08, 0.25, 0.04, 0.15
+SHARE, FALL, LEAST_SHARE, MOST_SHARE = 0.1, 0.25, 0.05, 0.15
 
 
 def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
@@ -30,7 +30,7 @@ def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsi
     """The questions, each with its part of the budget.
 
     Args:
-        share: of all of them together; None: 0.08 / ε^¼, from 0.15 down to 0.04: where the records' own answers are
+        share: of all of them together; None: 0.1 / ε^¼, from 0.15 down to 0.05: where the records' own answers are
             precise, a person's are more so, and pairs of columns lose 2 % by it, 5 % at a tenth of ε = 1.
     """
     whole = min(MOST_SHARE, max(LEAST_SHARE, SHARE / epsilon**FALL)) if share is None else share
