@@ -143,7 +143,7 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
         ("privacy.max_records", privacy.max_records, f"at most {most}"),
         ("data.max_records", data.max_records, f"{most}"),
     ):
-        if count is not None and (count > most or (count < most and where != "privacy.max_records")):
+        if isinstance(count, int) and (count > most or (count < most and where != "privacy.max_records")):
             problem = f"got {count}, but the schema says unit: {{records: {{max: {most}}}}}"
             raise UserError(problem, where=where, fix=f"{where}: {right}, or null; or another number in the schema")
     return replace(privacy, unit=unit.column, max_records=privacy.max_records or unit.bound)

@@ -62,7 +62,7 @@ def _owners(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def _levels(owners: NDArray[np.int64], strength: float, rng: np.random.Generator) -> Floats:
     """A normal number per record; two of one person correlate as strongly as is said."""
     own = rng.normal(size=int(owners.max()) + 1)[owners]
-    return np.sqrt(strength) * own + np.sqrt(1 - strength) * rng.normal(size=owners.size)
+    return np.asarray(np.sqrt(strength) * own + np.sqrt(1 - strength) * rng.normal(size=owners.size), np.float64)
 
 
 def _kept(owners: NDArray[np.int64], shares: Floats, strength: float, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -119,7 +119,7 @@ def kinship(rows: pd.DataFrame, owner: str, column: str) -> float:
     """
     owners = pd.factorize(rows[owner])[0].astype(np.int64)
     if pd.api.types.is_numeric_dtype(rows[column]):
-        return likeness(rows[column].rank().to_numpy(np.float64), owners) or 0.0
+        return likeness(np.asarray(rows[column].rank(), np.float64), owners) or 0.0
     codes, shares = pd.factorize(rows[column])[0], rows[column].value_counts(normalize=True).to_numpy()
     cells, each = np.unique(owners * 1000 + codes, return_counts=True)
     sizes = np.bincount(owners)
