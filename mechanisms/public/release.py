@@ -86,7 +86,7 @@ class Measurements:
         public_total: the number of records where it is a public fact (``replace`` with one record per unit), else None.
         distances: noisy distances from independent columns, where the selection asked for them.
         persons: noisy answers to what was asked about persons, in persons.
-        counted: C, where a person may have more records than count in the answers about records; None: it may not.
+        rows: how many rows stand for them, where persons have more records than count; else None.
     """
 
     domain: Domain
@@ -94,7 +94,7 @@ class Measurements:
     public_total: int | None = None
     distances: NoisyDistances | None = None
     persons: tuple[NoisyMarginal, ...] = ()
-    counted: int | None = None
+    rows: int | None = None
 
     @property
     def histogram(self) -> NoisyMarginal | None:

@@ -150,9 +150,6 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonD
         half = math.ceil(plan.budget.max_records / 2)
         noise = expected_noise(_planned(config, schema, half), schema.measured)
         name = f"privacy.max_records={half} (units with more lose the rest)"
-        if (unit := schema.rules.unit) is not None:
-            name = f"unit: {{records: {{max: {unit.max_records}, counted: {half}}}}}"
-            name += " (sizes of persons still tell of the rest)"
         figures.append(_figures(name, noise, rows))
     if any(coarse_size(schema.measured, n) < schema.measured[n].size for n in schema.measured.names):
         noise = expected_noise(plan, schema.measured, halved=True)

@@ -22,7 +22,7 @@ from pipeline.settings.methods import engine_of
 from pipeline.settings.specs import Specs
 from synthesis.consistency.total import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
-from synthesis.numbers.value_shapes import for_synthesis
+from synthesis.persons.arranged import with_all_records
 from synthesis.pgm.junction_tree import model_cells
 
 #: What the interpreter and the libraries take before any work.
@@ -114,7 +114,7 @@ def check_rows(
     Raises:
         UserError: too many rows, asked for or by the noisy total.
     """
-    count = default_rows(for_synthesis(measurements, schema)) if rows is None else rows
+    count = default_rows(with_all_records(schema, measurements)) if rows is None else rows
     measured = [a.clique for a in measurements.answers]
     held = count if at_once is None else min(count, at_once)
     needed = max(spec.predicted_bytes(schema.measured, measured, held, fixed=fixed), persons_bytes(schema, count))

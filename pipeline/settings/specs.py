@@ -128,15 +128,17 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
         if said not in (None, unit.column):
             problem = f"got {said!r}, but the schema says unit: {{column: {unit.column}}}"
             raise UserError(problem, where=where, fix=f"{where}={unit.column}, or null; or another unit in the schema")
-    said = "max" if unit.counted is None else "counted"
-    for where, count in (("privacy.max_records", privacy.max_records), ("data.max_records", data.max_records)):
-        if count not in (None, unit.bound, WORD):
-            problem = f"got {count}, but the schema says unit: {{records: {{{said}: {unit.bound}}}}}"
-            fix = f"{where}={unit.bound}, or null; or counted: {count} beside max in the schema"
-            raise UserError(problem, where=where, fix=fix)
+    most, found = unit.max_records, privacy.max_records == WORD
+    for where, count, right in (
+        ("privacy.max_records", privacy.max_records, f"at most {most}"),
+        ("data.max_records", data.max_records, f"{most}"),
+    ):
+        if isinstance(count, int) and (count > most or (count < most and where != "privacy.max_records")):
+            problem = f"got {count}, but the schema says unit: {{records: {{max: {most}}}}}"
+            raise UserError(problem, where=where, fix=f"{where}: {right}, or null; or another number in the schema")
     if found:
-        return replace(privacy, unit=unit.column, max_records_cap=min(privacy.max_records_cap, unit.max_records))
-    return replace(privacy, unit=unit.column, max_records=unit.bound)
+        return replace(privacy, unit=unit.column, max_records_cap=min(privacy.max_records_cap, most))
+    return replace(privacy, unit=unit.column, max_records=privacy.max_records or unit.bound)
 
 
 def build_specs(config: Config) -> Specs:
@@ -147,6 +149,8 @@ def build_specs(config: Config) -> Specs:
     """
     declared = None if config.data.schema is None else declared_schema(config.data)
     config = settled(config, declared)
+    if declared is not None and declared.rules.unit is not None:
+        declared = replace(declared, rules=declared.rules.counting(int(config.privacy.max_records or 0)))
     if config.synthesis.rows == 0:
         fix = "a whole number of at least 1, or null"
         raise UserError("got 0: a run would spend its budget on no row", where="synthesis.rows", fix=fix)

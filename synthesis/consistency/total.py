@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.person_features import sizes
-from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.least_squares import least_weights
 
 #: Cells: queries over larger marginals give the total only if no smaller marginal does.
 FEW_CELLS = 5_000
-#: What the histogram of records per person is called among the answers about persons.
-SIZES = PersonQuestion("persons", (sizes(1, every=True),)).label
 
 
 def estimate_total(measurements: Measurements) -> float:
@@ -63,19 +59,5 @@ def _uniform(answer: NoisyMarginal) -> float:
 
 
 def default_rows(measurements: Measurements) -> int:
-    """How many rows to make where nobody says: the estimated total with what a bound on persons left out, rounded."""
-    return round(estimate_total(measurements) + _beyond(measurements))
-
-
-def _beyond(measurements: Measurements) -> float:
-    """How many records of persons lie beyond C, from the noisy histogram of sizes; 0 where all count, or none is.
-
-    Drawn towards 0 as far as noise explains it (the positive part of James & Stein 1961): large sizes weigh much, and
-    of few persons their noise would make up more records than there are.
-    """
-    sizes = next((a for a in measurements.persons if a.clique == SIZES), None)
-    if sizes is None or measurements.counted is None:
-        return 0.0
-    weights = np.maximum(np.arange(1, sizes.values.size + 1) - measurements.counted, 0)
-    beyond, variance = float(weights @ sizes.values), float(weights @ weights) * sizes.stddev**2
-    return max(beyond - variance / beyond, 0.0) if beyond > 0 else 0.0
+    """How many rows to make where nobody says: the estimated total, rounded, unless more rows stand for it."""
+    return round(estimate_total(measurements)) if measurements.rows is None else measurements.rows

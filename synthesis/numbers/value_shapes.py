@@ -25,7 +25,7 @@ from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import Answer, mean_of
-from synthesis.persons.arranged import with_persons
+from synthesis.persons.arranged import with_all_records, with_persons
 from synthesis.records_per_unit import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
@@ -110,9 +110,8 @@ def as_written(schema: Schema, measurements: Measurements) -> Schema:
 
 
 def for_synthesis(measurements: Measurements, schema: Schema) -> Measurements:
-    """What synthesizers work from: all answers but those about fine columns; and how many records of a person count."""
-    if schema.rules.unit is not None:
-        measurements = replace(measurements, counted=schema.rules.unit.counted)
+    """What synthesizers work from: all answers but those about fine columns; and how many rows stand for them."""
+    measurements = with_all_records(schema, measurements)
     if not schema.fine:
         return measurements
     domain, distances = schema.synthesized, measurements.distances

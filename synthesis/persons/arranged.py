@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.persons.asked_of_persons import asked_columns
 from mechanisms.public.persons.person_features import times_of
+from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.ordered import ascending
@@ -21,17 +22,30 @@ from mechanisms.public.tables.decode import Owned, draw
 from synthesis.consistency.total import default_rows
 from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
+from synthesis.persons.person_answers import answered
+from synthesis.persons.person_sizes import all_records
 
 
 def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     """The schema, with what links rows into persons where it declares a unit and any answer about persons is there."""
     if schema.rules.unit is None or not measurements.persons:
         return schema
-    records = default_rows(replace(measurements, counted=schema.rules.unit.counted))
+    records = default_rows(with_all_records(schema, measurements))
     time = schema.rules.unit.times({c.name: c for c in schema.columns})
     even = time is not None and _drowned(schema, measurements, time.name, records)
     linked = partial(arranged, answers=measurements.persons, records=records, even=even)
     return replace(schema, rules=replace(schema.rules, arranged=linked))
+
+
+def with_all_records(schema: Schema, measurements: Measurements) -> Measurements:
+    """The answers, and how many rows stand for them: all records of all persons, of whom some have more than count."""
+    unit = schema.rules.unit
+    if unit is None or unit.bound == unit.max_records or not measurements.persons:
+        return measurements
+    columns = asked_columns(schema)
+    asked = answered(person_questions(unit, columns), measurements.persons, {c.name: c for c in columns})
+    total = default_rows(replace(measurements, rows=None))
+    return replace(measurements, rows=all_records(asked, unit.max_records, total, unit.bound))
 
 
 def _drowned(schema: Schema, measurements: Measurements, name: str, records: int) -> bool:

@@ -24,20 +24,33 @@ def persons_by_size(asked: Sequence[Asked], most: int, records: int) -> Ints:
 
     Edge cases: without a histogram, or where nothing in it is above 0, each record is a person of its own.
     """
-    own = next((a for a in asked if a.kinds() == (Trait.RECORDS,)), None)
-    counts = np.zeros(most, np.int64)
-    if own is None or not (own.values > 0).any() or most == 1 or records == 0:
-        counts[0] = records
-        return counts
-    numbers = np.arange(1, most + 1, dtype=np.float64)
+    values = _persons(asked, np.arange(1, most + 1), records)
+    if values is None:
+        return np.array([records] + [0] * (most - 1))
+    return _whole(values, records)
+
+
+def all_records(asked: Sequence[Asked], most: int, total: int, bound: int) -> int:
+    """How many records all persons have, of whom each counts with `bound` at most, and all together with `total`."""
+    numbers = np.arange(1, most + 1)
+    values = _persons(asked, np.minimum(numbers, bound), total)
+    return total if values is None else round(float(values @ numbers))
+
+
+def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None:
+    """(most,) how many persons have 1, 2, … records, where one of n counts as counted[n − 1] in a known total."""
+    own, most = next((a for a in asked if a.kinds() == (Trait.RECORDS,)), None), counted.size
+    if own is None or not (own.values > 0).any() or most == 1 or total == 0:
+        return None
+    numbers = counted.astype(np.float64)
     values = _with_sums(own, asked)
-    low, high = -np.abs(values).max() - 1.0, np.abs(values).max() + records + 1.0
+    low, high = -np.abs(values).max() - 1.0, np.abs(values).max() + total + 1.0
     for _ in range(80):
         middle = (low + high) / 2
-        above = numbers @ np.maximum(values + middle * numbers / most, 0.0) > records
+        above = numbers @ np.maximum(values + middle * numbers / most, 0.0) > total
         low, high = (low, middle) if above else (middle, high)
     smooth = _smooth_tail(np.maximum(values + high * numbers / most, 0.0), own.stddev)
-    return _whole(_tilted(smooth, records), records)
+    return _tilted(smooth, numbers, total)
 
 
 def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
@@ -81,14 +94,13 @@ def _smooth_tail(values: Values, stddev: float) -> Values:
     return shape
 
 
-def _tilted(values: Values, records: int) -> Values:
+def _tilted(values: Values, numbers: Values, records: int) -> Values:
     """values × e^(λ n) of the same sum, where that can be, whose Σ n × values is the number of records."""
-    numbers = np.arange(1, values.size + 1, dtype=np.float64)
-    total = float(np.clip(values.sum(), records / values.size, records))
+    total = float(np.clip(values.sum(), records / numbers.max(), records))
     low, high = -50.0, 50.0
     for _ in range(100):
         middle = (low + high) / 2
-        shape = values * np.exp(middle * (numbers - (values.size if middle > 0 else 1)))
+        shape = values * np.exp(middle * (numbers - (numbers.max() if middle > 0 else 1)))
         mean = (shape @ numbers) / shape.sum() if shape.sum() > 0 else 1.0
         low, high = (low, middle) if mean * total > records else (middle, high)
     tilted = shape * (total / shape.sum())

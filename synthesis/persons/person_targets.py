@@ -38,13 +38,16 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         base: of each question the counts of an arrangement that knows sizes alone, in persons.
     """
     targets = []
-    for one, start in zip(asked, base, strict=True):
-        signal = _signal(one, start.reshape(one.values.shape))
+    every = [(one, b.reshape(one.values.shape)) for one, b in zip(asked, base, strict=True)]
+    seen = [_signal(one, dealt) for one, dealt in every]
+    for (one, dealt), (own, nearest) in zip(every, seen, strict=True):
+        # a column's level and what follows its values tell of one thing: either vouches for both
+        alike = [s for (other, _), (s, _) in zip(every, seen, strict=True) if _level_of(other) == _level_of(one) != ""]
+        signal = max([own, *alike])
         if one.kinds() == (Trait.RECORDS,) or signal < SIGNAL:
             continue
-        wanted, variance = (
-            _by_rows(one, by_size) if one.by_size else _one_row(one, start.reshape(one.values.shape), by_size)
-        )
+        how = _by_rows if one.by_size else _one_row
+        wanted, variance = how(one, dealt, nearest, by_size)
         targets.append(PersonTarget(one, wanted.ravel(), variance.ravel(), signal))
     for span in (t for t in targets if t.asked.kinds() == (Trait.RECORDS, Trait.SPAN)):
         targets = [
@@ -85,11 +88,47 @@ def _within_spans(gaps: PersonTarget, spans: PersonTarget, by_size: Ints) -> Per
     return replace(gaps, wanted=rows.ravel())
 
 
-def _signal(asked: Asked, base: Values) -> float:
-    """By how many standard deviations χ² of an answer against a base lies above that of noise."""
+def _signal(asked: Asked, base: Values) -> tuple[float, Values]:
+    """By how many standard deviations an answer lies away from a base: by its χ², or towards records that are alike.
+
+    Persons and base are both drawn: each count of either varies by itself.
+
+    Returns:
+        That, and the mixture of both that lies nearest to the answer.
+    """
     cells = int(asked.possible.sum())
-    away = (asked.values - base)[asked.possible]
-    return float((away @ away / max(asked.stddev, 1e-6) ** 2 - cells) / math.sqrt(2 * max(cells, 1)))
+    away, variance = (asked.values - base)[asked.possible], asked.stddev**2 + 2 * base[asked.possible] + 1e-12
+    signal, nearest = float(((away**2 / variance).sum() - cells) / math.sqrt(2 * max(cells, 1))), base
+    for alike in _alike(asked, base):
+        towards = (alike - base)[asked.possible]
+        along, length = float(towards @ (away / variance)), max(float(towards @ (towards / variance)), 1e-12)
+        if along / length**0.5 > signal:
+            signal, nearest = along / length**0.5, base + min(along / length, 1.0) * (alike - base)
+    return signal, nearest
+
+
+def _level_of(asked: Asked) -> str:
+    """The column whose level in a person an answer tells, or how its values follow each other; "" for others."""
+    own = asked.question.features[-1]
+    return own.column if own.kind in (Trait.MEAN, Trait.NEXT, Trait.DISTINCT) else ""
+
+
+def _alike(asked: Asked, base: Values) -> list[Values]:
+    """The base with persons whose records are all alike, as one record is; ordered values also correlated."""
+    alike, kinds = base.copy(), asked.kinds()
+    if kinds == (Trait.VALUE, Trait.NEXT):
+        alike = np.diag(base.sum(axis=1))
+        if (line := asked.lines()[0]) > 1 and base.sum() > 0:
+            ranks = np.arange(len(base)) - base.sum(axis=1)[:line] @ np.arange(line) / max(base[:line].sum(), 1e-12)
+            ranks = np.where(np.arange(len(base)) < line, ranks, 0.0)
+            spread = max(float(base.sum(axis=1) @ ranks**2) / float(base.sum()), 1e-12)
+            return [alike, base * np.maximum(1 + np.outer(ranks, ranks) / spread, 0.0)]
+    elif Trait.SAME in kinds:
+        alike[:, 0], alike[:, 1] = 0.0, base.sum(axis=1)
+    elif asked.by_size and kinds[1] in (Trait.MEAN, Trait.DISTINCT) and base.sum() > 0:
+        first = base[np.flatnonzero(base.sum(axis=1) > 0)[0]]
+        alike = np.outer(base.sum(axis=1), first / first.sum())
+    return [alike]
 
 
 def _onto(values: Values, total: float) -> Values:
@@ -97,7 +136,7 @@ def _onto(values: Values, total: float) -> Values:
     return values * (total / values.sum()) if values.sum() > 0 else np.full_like(values, total / max(values.size, 1))
 
 
-def _one_row(asked: Asked, base: Values, by_size: Ints) -> tuple[Values, Values]:
+def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
     start, floor = _onto(base, total), total / base.size / 100
@@ -106,12 +145,13 @@ def _one_row(asked: Asked, base: Values, by_size: Ints) -> tuple[Values, Values]
         for a in PARTS
         for w in WIDTHS
     ]
+    means.append(np.maximum(_onto(nearest, total), floor))
     found, variance = likeliest(asked.values, asked.stddev, means)
     return _onto(np.where(asked.possible, found, 0.0), total), variance
 
 
-def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
-    """A question by groups of sizes: first what all rows have in common, then each row near it and its neighbours."""
+def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
+    """A question by groups of sizes: each row near the base's, what all rows have in common, and its neighbours."""
     groups = np.array(asked.question.features[0].groups)
     values = np.where(asked.possible, asked.values, 0.0)
     rows, open_cells = values.reshape(groups.max() + 1, -1), asked.possible.reshape(groups.max() + 1, -1)
@@ -130,6 +170,8 @@ def _by_rows(asked: Asked, by_size: Ints) -> tuple[Values, Values]:
                 np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
             )
     means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
+    for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
+        means += [np.maximum((1 - a) * start + a * common, 0.01 * common)[open_cells] for a in PARTS[:-1]]
     wanted, variance = np.zeros_like(rows), np.zeros_like(rows)
     wanted[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
     rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)])

@@ -1,4 +1,4 @@
-"""Whole persons of baseball: the default with the schema's unit, three runs per ε, beside the same without it."""
+"""Whole persons: of baseball, the default with the schema's unit beside the same without it; and planted kinship."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ from evaluation.tvd import tvd
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
+from pipeline.frames.fit import fit
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import Run, run
 from tests.bench.clock import timed
+from tests.bench.planted import FAMILIES, kinship
 
 EPSILONS, RUNS = (0.1, 1.0, 10.0), (0, 1, 2)
-CASES = tuple(f"epsilon_{e:g}_run_{i}" for e in EPSILONS for i in RUNS)
+#: How alike the records of planted persons are.
+STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4)
+PERSONS = 4_000
+CASES = (
+    *(f"epsilon_{e:g}_run_{i}" for e in EPSILONS for i in RUNS),
+    *(f"planted_{family}_{s:g}" for family in FAMILIES for s in STRENGTHS),
+)
 #: What is told of a release, and its value in the real table, owners shuffled: `(figure, column)` of the metric.
 TOLD = {
     ("same", "team"): "same team",
@@ -78,8 +86,29 @@ def _case(epsilon: float) -> dict[str, Any] | None:
     }
 
 
+def planted(name: str, strength: float, seed: int) -> dict[str, tuple[float, float]]:
+    """Column → how alike a person's records are in the real rows, and in synthetic ones at ε = 3."""
+    family = FAMILIES[name]
+    real = family.make(strength, PERSONS, seed)
+    schema = yaml.safe_load(family.schema)
+    made = fit(real, schema, epsilon=3, delta=1e-6, quiet=True, privacy={"noise_seed": seed}).sample(seed=seed)
+    return {c: (kinship(real, family.owner, c), kinship(made, family.owner, c)) for c in family.columns}
+
+
+def _planted(name: str, strength: float) -> dict[str, Any]:
+    found: list[dict[str, tuple[float, float]]] = []
+    spent = timed(lambda: found.extend(planted(name, strength, seed) for seed in RUNS))
+    told = "; ".join(
+        f"{c} {' '.join(f'{f[c][1]:.3f}' for f in found)} (real {found[0][c][0]:.3f})" for c in FAMILIES[name].columns
+    )
+    return {"name": f"{name}, kinship {strength:g}, ε = 3: {told}", "rows": PERSONS, **spent}
+
+
 def __getattr__(case: str) -> Any:
     """The cases by name."""
     if case not in CASES:
         raise AttributeError(case)
+    if case.startswith("planted_"):
+        name, strength = case.removeprefix("planted_").rsplit("_", 1)
+        return lambda: _planted(name, float(strength))
     return lambda: _case(float(case.removeprefix("epsilon_").partition("_run_")[0]))

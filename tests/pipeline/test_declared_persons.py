@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.frames.fit import columns_beside
 from pipeline.look.rehearse import write_rows
 from pipeline.look.table_look import check
@@ -82,6 +84,21 @@ def test_the_block_alone_is_enough_and_the_settings_may_repeat_it(clinic, settin
     assert schema.rules.unit == specs.declared.rules.unit and schema.measured.names[:1] == ("admitted",)
 
 
+def test_fewer_records_may_count_than_a_person_has_and_the_schema_of_the_run_says_so(clinic):
+    specs = build_specs(load_config([*OWN, "privacy.max_records=2"]))
+    unit = build_schema(specs).rules.unit
+    assert (specs.unit.max_records, specs.budget.max_records, unit.max_records, unit.bound) == (2, 2, 3, 2)
+    saved = yaml.safe_load(build_schema(specs).to_yaml())
+    assert saved["unit"]["records"] == {"max": 3, "counted": 2}
+    assert parse_schema(saved, where="saved").rules.unit == unit
+    Path("stays.yaml").write_text(SCHEMA + UNIT.replace("max: 3", "max: 3, counted: 2"))
+    assert build_specs(load_config(OWN)).unit.max_records == 2
+    assert build_specs(load_config([*OWN, "privacy.max_records=3"])).declared.rules.unit.bound == 3
+    for wrong in ("0", "4", "true", "two"):
+        Path("stays.yaml").write_text(SCHEMA + UNIT.replace("max: 3", f"max: 3, counted: {wrong}"))
+        assert "unit: records: counted: got" in refusal() and "from 1 to 3" in refusal()
+
+
 def test_without_a_unit_in_the_schema_settings_mean_what_they_meant(clinic):
     Path("stays.yaml").write_text(SCHEMA)
     alone = build_specs(load_config(OWN))
@@ -135,7 +152,7 @@ def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys)
     schema = build_schema(specs)
     plan = build_plan(specs, build_workload(specs, schema), schema)
     named = [f["with"] for f in plan_words._others(config, schema, plan, 1000)]
-    assert "unit: {records: {max: 3, counted: 2}} (sizes of persons still tell of the rest)" in named
+    assert "privacy.max_records=2 (units with more lose the rest)" in named
 
 
 def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):

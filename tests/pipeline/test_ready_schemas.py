@@ -17,7 +17,7 @@ from pipeline.settings.config import DataConfig, schema_path
 
 READY = (
     *("demo", "adult", "adult_codes", "fire_calls", "dpsyn_fire", "pums1940", "fire15", "acs", "chicago_taxi"),
-    *("drug_deaths", "baseball", "baseball_players", "national2019"),
+    *("drug_deaths", "baseball", "baseball_players", "national2019", "chicago_taxis", "fire_addresses"),
 )
 #: Of experiments that choose a schema by ε, without an entry of their own.
 BY_EPSILON = ("dpsyn_fire_low", "dpsyn_fire_high", "pums1940_low")

@@ -328,6 +328,20 @@ def test_two_tables_need_constants_and_are_refused_before_any_row_is_read(place:
 
 
 @pytest.mark.slow
+def test_fewer_records_that_count_leave_no_person_with_fewer_records(place: Path, capsys) -> None:
+    """At C = 2 of 5 records the counts hold 60 % of them, and the sizes of persons bring the others back."""
+    assert command("run", *RUN, "privacy.epsilon=40", "privacy.max_records=2", "hydra.run.dir=two") == 0
+    real, frame = pd.read_csv("stays.csv"), pd.read_csv("two/release/synthetic.csv")
+    check_persons(frame)
+    assert {e["sensitivity"] for e in statement_of("two")["events"]} == {1, 2}
+    assert abs(len(frame) / len(real) - 1) < 0.05 and abs(frame.patient.nunique() / real.patient.nunique() - 1) < 0.05
+    sizes, own = (f.groupby("patient").size().value_counts(normalize=True) for f in (real, frame))
+    assert abs(sizes - own).sum() < 0.1
+    assert command("verify", "from=two/release") == 0 and capsys.readouterr().out.strip().endswith("sound")
+    assert command("synth", "from=two/release", "output=again", "seed=3") == 0
+    assert abs(len(pd.read_csv("again/release/synthetic.csv")) / len(frame) - 1) < 0.01
+
+
 def test_constants_of_many_values_keep_those_that_persons_have(place: Path) -> None:
     """A thousand codes, of which three are held: noise in the others is taken for noise."""
     codes = ", ".join(f"z{i:03}" for i in range(1000))

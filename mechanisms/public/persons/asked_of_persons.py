@@ -8,10 +8,8 @@ from mechanisms.public.persons.person_questions import PersonQuestion, every_cod
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
-#: The part of the budget for what is asked about persons: where records are noisy, and where they are precise.
-MOST_SHARE, LEAST_SHARE = 0.15, 0.05
-#: ε from which on the part falls, as 1/ε.
-FALLS_FROM = 2.0
+#: The part of the budget for what is asked about persons at ε = 1; how it falls as ε grows; and its bounds.
+SHARE, FALL, LEAST_SHARE, MOST_SHARE = 0.1, 0.25, 0.05, 0.15
 
 
 def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
@@ -47,9 +45,9 @@ def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsi
     """The questions, each with its part of the budget.
 
     Args:
-        share: of all of them together; None: 0.15 up to ε = 2, then less, down to 0.05: where the records' own answers
-            are precise, a person's are more so.
+        share: of all of them together; None: 0.1 / ε^¼, from 0.15 down to 0.05: where the records' own answers are
+            precise, a person's are more so, and pairs of columns lose 2 % by it, 5 % at a tenth of ε = 1.
     """
-    whole = min(MOST_SHARE, max(LEAST_SHARE, MOST_SHARE * FALLS_FROM / epsilon)) if share is None else share
+    whole = min(MOST_SHARE, max(LEAST_SHARE, SHARE / epsilon**FALL)) if share is None else share
     parts = sum(q.part for q in questions)
     return [replace(q, share=whole * q.part / parts) for q in questions]

@@ -105,7 +105,7 @@ def is_ordered(column: Column) -> bool:
 
 def mean_of(column: Column) -> Feature:
     """The mean code of a person's values, in cells of equal width; the last cell: no record has a value."""
-    return Feature(Trait.MEAN, column.name, (column.value_codes,), min(column.value_codes, MEANS) + 1)
+    return Feature(Trait.MEAN, column.name, (column.value_codes,), min(2 * column.value_codes, MEANS) + 1)
 
 
 def distinct_of(column: Column) -> Feature:

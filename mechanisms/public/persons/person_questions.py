@@ -74,8 +74,8 @@ class PersonQuestion:
         """Its part of the persons' budget beside the other questions: sizes, times and what stays weigh most."""
         kinds = {f.kind for f in self.features}
         if Trait.NEXT in kinds:
-            return 0.25
-        return 1.0 if kinds & {Trait.MEAN, Trait.CONSTANT} else 2.0
+            return 0.5
+        return 1.0 if kinds & {Trait.MEAN, Trait.DISTINCT, Trait.CONSTANT} else 2.0
 
     @property
     def event(self) -> str:

@@ -18,6 +18,8 @@ from mechanisms.public.units import MAX_RECORDS
 
 FIELDS = ("column", "constant", "order", "records")
 FIX = "unit: {column: patient_id, constant: [sex, zip], order: admitted, records: {max: 20}}"
+#: Beside `max`: how many of them count.
+COUNTED = "counted"
 #: The largest number of records of one unit whose histogram is measured.
 MOST_SIZES = 10_000
 
@@ -32,7 +34,7 @@ class PersonUnit:
         constant: columns that are the same in all records of a unit; measured once per unit.
         order: what the records of a unit are sorted by, the first column first; equal ones, and all where it is empty,
             keep the order of the file.
-        counted: C, where fewer records of a unit count than it may have; None: as many.
+        counted: C, the records of one unit that count in what is asked of records, where they are fewer; else None.
     """
 
     column: str
@@ -43,8 +45,8 @@ class PersonUnit:
 
     @property
     def bound(self) -> int:
-        """C: so many records of one unit count in answers about records."""
-        return self.max_records if self.counted is None else self.counted
+        """C."""
+        return self.counted or self.max_records
 
     def times(self, columns: Mapping[str, Column]) -> Column | None:
         """The column whose differences are asked: the first of the order, where it holds numbers or dates."""
@@ -82,9 +84,9 @@ def parse_person_unit(
             raise UserError(f"unit: order: the values of {column!r} have no order that is known", where=where, fix=fix)
     content: FieldDict = {"column": name}
     content |= {k: list(v) for k, v in (("constant", constant), ("order", order)) if v}
-    most, counted = _records(given.get("records"), where)
-    records = {"max": most} if counted is None else {"max": most, "counted": counted}
-    return PersonUnit(name, most, constant, order, counted), content | {"records": records}
+    most, counted = _most(given.get("records"), where)
+    content |= {"records": {"max": most} | ({} if counted is None else {COUNTED: counted})}
+    return PersonUnit(name, most, constant, order, counted), content
 
 
 def check_unit_apart(
@@ -130,16 +132,14 @@ def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) 
     return names
 
 
-def _records(given: object, where: str) -> tuple[int, int | None]:
-    """The largest number of records of a unit, and how many of them count where that are fewer."""
-    fields = dict(given) if isinstance(given, Mapping) and {"max"} <= {*given} <= {"max", "counted"} else {}
-    most, counted = fields.get("max"), fields.get("counted")
-    numbers = [n for n in (most, counted) if n is not None]
-    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
-    if most is None or not whole or not min(numbers) >= 1 or not most <= min(MOST_SIZES, MAX_RECORDS):
+def _most(given: object, where: str) -> tuple[int, int | None]:
+    """The largest number of records of a unit, and how many of them count where these are fewer."""
+    said = given if isinstance(given, Mapping) and {"max"} <= set(given) <= {"max", COUNTED} else {}
+    most, counted = said.get("max"), said.get(COUNTED)
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= min(MOST_SIZES, MAX_RECORDS):
         fix = f"records: {{max: C}}, a whole number from 1 to {MOST_SIZES:,}, from what is publicly known"
         raise UserError(f"unit: records: got {given!r}", where=where, fix=fix)
-    if counted is not None and counted > most:
-        fix = f"counted: at most {most}, or a larger max"
-        raise UserError(f"unit: records: counted: {counted}, and no unit has more than {most}", where=where, fix=fix)
+    if counted is not None and (isinstance(counted, bool) or not isinstance(counted, int) or not 1 <= counted <= most):
+        fix = f"{COUNTED}: a whole number from 1 to {most:,}; or without it: all of them count"
+        raise UserError(f"unit: records: {COUNTED}: got {counted!r}", where=where, fix=fix)
     return most, None if counted == most else counted

@@ -6,7 +6,7 @@ All of them are public facts; they are part of the released schema, so that a re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.person_unit import PersonUnit, check_unit_apart, parse_person_unit
+from mechanisms.public.persons.person_unit import COUNTED, PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, check_apart, parse_computed
 from mechanisms.public.rules.joint_bins import coarsened
@@ -61,6 +61,13 @@ class Rules:
     def id_column(self) -> str:
         """The column of synthetic unit ids behind all others; empty where there is none."""
         return self.unit.column if self.unit is not None else self.unit_ids.name if self.unit_ids is not None else ""
+
+    def counting(self, records: int) -> Rules:
+        """The rules, of whose persons so many records count: at most as many as one has."""
+        if self.unit is None or records == self.unit.bound:
+            return self
+        own = {**self.declared["unit"], "records": {"max": self.unit.max_records, COUNTED: records}}
+        return replace(self, declared={**self.declared, "unit": own}, unit=replace(self.unit, counted=records))
 
     @property
     def computed(self) -> tuple[Computed, ...]:

@@ -108,7 +108,7 @@ def _head(terms: dict[str, Any]) -> str:
     return f"""# Benchmarks
 
 Written by `{terms["command"]}` (`make bench` runs it after our own cases), in one call
-or several, the last on {terms["date"]}; not edited by hand, but for NIST's board,
+or several, the last on {terms["date"]}; not edited by hand, but for whole persons and NIST's board,
 which is the table of `experiment=nist_crc`.
 
 {about}
