@@ -109,7 +109,7 @@ def units_section(units: Json) -> Section:
     return Section("units", "Records per unit", {"cards": (left, right)})
 
 
-def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTable | None) -> Section:
+def bounds_section(release: Path, measurements: Measurements, schema: Schema, synthetic: CodedTable | None) -> Section:
     """From the release alone: its noisy answers and its synthetic table, which is read where it is not at hand."""
     table = bounds(release, synthetic=synthetic)
     shown = table.iloc[::-1][["marginal", "how", "cells", "error_tvd"]].to_dict("split")["data"]
@@ -117,7 +117,7 @@ def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTa
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
     worst, rest = Table(head, rows).parted(SHOWN)
-    words = {"decided": decided(measurements).in_words, "related": table.attrs["related"], "notes": notes}
+    words = {"decided": decided(measurements, schema).in_words, "related": table.attrs["related"], "notes": notes}
     return Section("bounds", "How wrong a marginal is at most", words | {"worst": worst, "rest": rest})
 
 

@@ -19,6 +19,7 @@ from mechanisms.public.drafts.column_facts import (
 )
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, NO, YES
+from mechanisms.public.tables.doubts import shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.scan import DURATION
@@ -116,7 +117,7 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     if ID_NAME.search(name):
         return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
-    if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or not look.all_differ(index):
+    if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):
         return None
     return None, "whole numbers, no two alike: a running number, or an id"
 
@@ -266,6 +267,7 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     words = f"codes of {facts.longest} digits, measured by the first {min(3, facts.longest)}"
     odd = facts.filled - facts.digits
     doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
+    doubt += "".join(f"; {said}" for said in shorter_codes(look.shapes(index), facts.longest))
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
 
 
@@ -331,7 +333,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"about {facts.distinct:,} distinct texts: {whose}"
     if names := may_be_names(look.source.names[index], texts):
         many = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
-        return None, f"{many}; if they are none, list them, or values: discover, other: Other"
+        return None, f"{many}; if they are none, list them"
     if not values or len(values) > MAX_VALUES:
         return _long_list(look, index, facts)
     counts = look.sample(index)
@@ -343,7 +345,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
     rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
-        return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
+        return None, f"{len(values)} distinct texts, of them {rare}: {'free text' if addresses(values) else FREE}"
     if len(values) == 1 and facts.empty and not gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     spelled = misspelt({v: counts[v] for v in frequent})
@@ -380,7 +382,7 @@ def _long_list(look: Look, index: int, facts: ColumnFacts) -> Guess:
     many = f"about {facts.distinct:,} distinct texts"
     often = look.told(index, look.sample(index, most=FREQUENT))
     if facts.filled < ROWS_EACH * facts.distinct or not often:
-        return None, f"{many}: an id, or {FREE}"
+        return None, f"{many}: an id, or {'free text' if addresses(look.sample(index)) else FREE}"
     gaps = sorted({*facts.gaps, *gap_words(often, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
     covered = percent(sum(often.values()) / facts.filled)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from statistics import median
+
+import numpy as np
 
 from mechanisms.public.tables.text_forms import HARDLY_ANY, ID_NAME, MEASURED, NumberForm, Texts, as_moment, share_of
 
@@ -48,19 +47,29 @@ NEARLY_ALL = 0.95
 FEWEST, FEWEST_PARTS = 20, 3
 #: Two units of bodies: the larger number is so many times the smaller one and so much more, which lies between two.
 SCALES = ((1.8, 32.0, (34, 42), "°C beside °F"), (2.54, 0.0, (15, 85), "inches beside cm"))
-#: Numbers of two units leave so large a part of their range empty between them; how far their middles may be off.
-EMPTY, OFF = 0.2, 0.06
+#: How far the middles of two such units may be off.
+OFF = 0.06
+#: Numbers may be in two units where their logarithms fall into two groups so many of their standard deviations apart
+#: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
+#: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
+APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: So many pairs of texts are one number with a zero at the end and without.
+CODES_PAIRS = 3
 
 
-def number_doubts(texts: Texts, reading: NumberForm | None = None) -> list[str]:
+def number_doubts(texts: Texts) -> list[str]:
     """What numbers, or digits, may be instead: sentences, none where nothing is odd.
 
     Args:
         texts: without gaps.
-        reading: how they are read; None: as they are.
     """
     bare = {t.strip().removesuffix(".0"): n for t, n in texts.items()}
-    return _in_digits(bare) or _short_years(bare) or _two_scales(bare, reading or NumberForm())
+    return _in_digits(bare) or _short_years(bare)
+
+
+def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
+    """That numbers are in two units, or are codes: the more texts, the more is seen."""
+    return _two_scales(texts, reading) or _zeros_behind(texts)
 
 
 def text_doubts(texts: Texts) -> list[str]:
@@ -87,6 +96,22 @@ def cut_short(texts: Texts, column: str, *, names: bool) -> list[str]:
         return []
     shown = f"{rows:,} rows hold ids as 4.55E+11, cut short by a program for sheets"
     return [f"{shown}: different ids are one then; export the table anew, with ids as texts"]
+
+
+def shorter_codes(texts: Texts, width: int) -> list[str]:
+    """That codes of digits have fewer than most: 4123 is read as 04123.
+
+    Args:
+        texts: codes, or their shapes.
+        width: the digits of the declaration.
+    """
+    digits = {t.strip(): n for t, n in texts.items() if re.fullmatch("[0-9]+", t.strip())}
+    shorter = {t: n for t, n in digits.items() if len(t) < width}
+    if sum(shorter.values()) <= HARDLY_ANY * sum(digits.values()):
+        return []
+    usual = len(max(shorter, key=lambda t: shorter[t]))
+    few = f"{sum(shorter.values()):,} of {sum(digits.values()):,} codes have {usual} digits or so, and are read as"
+    return [f"{few} {'4123'[:usual].zfill(width)} is: lost zeros, or another country's?"]
 
 
 def totals(texts: Texts) -> str:
@@ -137,28 +162,44 @@ def _short_years(texts: Texts) -> list[str]:
 
 
 def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
-    """Numbers in two groups far apart, of which one is about the other in another unit: 37.2 beside 98.9."""
+    """Numbers in two groups apart, which are alike but for a factor: two units, as 37.2 beside 98.9."""
     rows: Counter[float] = Counter()
     for text, n in texts.items():
-        if (number := reading.number(text)) is not None and math.isfinite(number):
+        if (number := reading.number(text)) is not None and math.isfinite(number) and number > 0:
             rows[number] += n
-    numbers = sorted(rows)
-    if len(numbers) < FEWEST:
+    if len(rows) < FEWEST:
         return []
-    gap, last = max((b - a, a) for a, b in pairwise(numbers))
-    groups = [[x for x in numbers if x <= last], [x for x in numbers if x > last]]
-    held = [sum(rows[x] for x in group) for group in groups]
-    if gap < EMPTY * (numbers[-1] - numbers[0]) or min(held) <= HARDLY_ANY * sum(held) or min(map(len, groups)) < 5:
+    numbers = np.array(sorted(rows))
+    weights, logs = np.array([rows[x] for x in numbers]), np.log(numbers)
+    sums = [np.cumsum(weights * logs**k) for k in range(3)]
+    below, above = (np.array(side) for side in ([t[:-1] for t in sums], [t[-1] - t[:-1] for t in sums]))
+    means = below[1] / below[0], above[1] / above[0]
+    cut = int(np.argmax(below[0] * above[0] * (means[0] - means[1]) ** 2))  # most variance between groups (Otsu 1979)
+    (n, middle, narrow), (m, far, wide) = (
+        (int(side[0, cut]), float(mean[cut]), math.sqrt(max(side[2, cut] / side[0, cut] - mean[cut] ** 2, 1e-12)))
+        for side, mean in zip((below, above), means, strict=True)
+    )
+    between = float(weights[np.abs(logs - (middle + far) / 2) < (far - middle) / 6].sum())
+    apart = (far - middle) * math.sqrt(2 / (narrow**2 + wide**2))
+    alike = max(narrow, wide) <= AS_WIDE * min(narrow, wide)
+    few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, len(rows) - cut - 1) < FEWEST_OF_UNIT
+    if apart < APART or not alike or few or between > VALLEY * (n + m):
         return []
-    low, high = (_middle(group, rows) for group in groups)
-    fits = [
-        words
-        for times, more, (least, most), words in SCALES
-        if least <= low <= most and abs((times * low + more) / high - 1) <= OFF
+    low, high = (
+        float(np.repeat(numbers[part], weights[part])[k // 2])
+        for part, k in ((slice(cut + 1), n), (slice(cut + 1, None), m))
+    )
+    fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
+    return [
+        f"{n:,} numbers about {low:.3g} and {m:,} about {high:.3g}: {(fits or ['two units'])[0]}? One unit in the table"
     ]
-    about = f"{held[0]:,} numbers about {low:.3g} and {held[1]:,} about {high:.3g}"
-    return [f"{about}: {words}? One unit in the table" for words in fits[:1]]
 
 
-def _middle(group: Sequence[float], rows: Mapping[float, int]) -> float:
-    return float(median([x for x in group for _ in range(rows[x])]))
+def _zeros_behind(texts: Texts) -> list[str]:
+    """That 3.1 stands beside 3.10: rooms, classes of diseases or versions, which are no amounts."""
+    parted = {t.strip() for t in texts if re.fullmatch(r"[0-9]+\.[0-9]+", t.strip())}
+    twice = sorted(t for t in parted if t.endswith("0") and re.sub("0$", "", t) in parted)
+    if len(twice) < CODES_PAIRS:
+        return []
+    few = f"{twice[0][:-1]} stands beside {twice[0]}, and {len(twice) - 1:,} more so"
+    return [f"{few}: codes, which are no numbers? kind: categorical keeps them apart"]
