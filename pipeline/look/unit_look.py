@@ -94,9 +94,9 @@ def _of_units(
         hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
     persons = [n for n in source.names if n != unit.column and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
     hints += [
-        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {sizes.size:,} of {unit.column!r}, "
-        f"which protects less: a person may have several; {quote(f'privacy.unit={n}')} privacy.max_records=C protects "
-        "all of them"
+        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {sizes.size:,} of "
+        f"{unit.column!r}: a person may have several, and each is protected alone now: {quote(f'privacy.unit={n}')} "
+        "privacy.max_records=C protects all of them"
         for n in persons
         if 0.02 * rows < seen[n].distinct <= ROW_SHARE * sizes.size
     ]
