@@ -77,7 +77,12 @@ def _of_units(
             for name in ids
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
-        asked += _twice(source, [n for n in source.names if n in codes or n not in schema.domain.names], seen, rows)
+        asked += _twice(
+            source,
+            [n for n in source.names if n not in schema.domain.names or schema[n].kind == "categorical"],
+            seen,
+            rows,
+        )
         return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())

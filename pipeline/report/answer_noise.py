@@ -182,7 +182,9 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     """
     names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
-    measured_pairs = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
+    measured_pairs: set[Clique] = {
+        pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)
+    }
     columns = {n for c in cliques for n in c}
     every = len(names) * (len(names) - 1) // 2
     unmeasured = tuple(n for n in names if n not in columns)

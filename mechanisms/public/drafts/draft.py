@@ -162,7 +162,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     name, facts = look.source.names[index], look.facts[index]
     kind = fields["kind"] if fields is not None else "categorical"
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
-    if codes and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
+    if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
     if not codes or not may_be_id(name, facts.distinct, facts.filled):
         return ""
