@@ -77,12 +77,7 @@ def _of_units(
             for name in ids
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
-        asked += _twice(
-            source,
-            [n for n in source.names if n not in schema.domain.names or schema[n].kind == "categorical"],
-            seen,
-            rows,
-        )
+        asked += _twice(source, schema, seen, rows)
         return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
@@ -97,12 +92,12 @@ def _of_units(
         share = percent(over / sizes.size)
         excess = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
         hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
-    persons = [n for n in source.names if n != unit.column and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
+    above = [n for n in source.names if n != unit.column and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
     hints += [
         f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {sizes.size:,} of "
         f"{unit.column!r}: a person may have several, and each is protected alone now: {quote(f'privacy.unit={n}')} "
         "privacy.max_records=C protects all of them"
-        for n in persons
+        for n in above
         if 0.02 * rows < seen[n].distinct <= ROW_SHARE * sizes.size
     ]
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
@@ -137,14 +132,14 @@ def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
-def _twice(source: Source, names: list[str], seen: Mapping[str, Seen], rows: int) -> list[str]:
+def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:
     """A question about columns nearly all of whose values differ, where values with digits stand in several rows."""
     hints = []
-    for name in (n for n in names if seen[n].distinct > ROW_SHARE * rows):
-        text = source.text(source.index(name, where="data.path"))
-        each = (
-            f"SELECT 1 FROM {source.relation} WHERE regexp_matches({text}, '[0-9]') GROUP BY {text} HAVING count(*) > 1"
-        )
+    texts = [n for n in source.names if n not in schema.domain.names or schema[n].kind == "categorical"]
+    for name in (n for n in texts if seen[n].distinct > ROW_SHARE * rows):
+        text = source.text(source.names.index(name))
+        numbered = f"FROM {source.relation} WHERE regexp_matches({text}, '[0-9]')"
+        each = f"SELECT 1 {numbered} GROUP BY {text} HAVING count(*) > 1"
         ((count,),) = source.lines(f"SELECT count(*) FROM ({each})")
         if count:
             unit = f"{quote(f'privacy.unit={name}')} privacy.max_records=C protects all of them"

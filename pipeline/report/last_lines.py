@@ -140,7 +140,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     parts = [
         ("warning", words["warnings"]),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
-        ("warning", [*covered.warnings, *said_drowned(done.measurements), *_names_found(done.schema)]),
+        ("warning", [*covered.warnings, *said_drowned(done.measurements), *names_found(done.schema)]),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
@@ -156,7 +156,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     return "\n".join(at_most([lines, *sentences], "release/statement.html and internal/ have them"))
 
 
-def _names_found(schema: Schema) -> list[str]:
+def names_found(schema: Schema) -> list[str]:
     """That discovered texts, which the release holds, may name persons."""
     found = [c for c in schema.columns if "values" in c.discovered]
     return [f"{c.name!r}: {said}; leave_out it" for c in found if (said := said_persons(c.name, c.texts, "discovered"))]

@@ -185,14 +185,11 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, len(rows) - cut - 1) < FEWEST_OF_UNIT
     if apart < APART or not alike or few or between > VALLEY * (n + m):
         return []
-    low, high = (
-        float(np.repeat(numbers[part], weights[part])[k // 2])
-        for part, k in ((slice(cut + 1), n), (slice(cut + 1, None), m))
-    )
+    each = zip(np.split(numbers, [cut + 1]), np.split(weights, [cut + 1]), strict=True)
+    low, high = (float(np.repeat(x, k)[k.sum() // 2]) for x, k in each)
     fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
-    return [
-        f"{n:,} numbers about {low:.3g} and {m:,} about {high:.3g}: {(fits or ['two units'])[0]}? One unit in the table"
-    ]
+    which = next(iter(fits), "two units")
+    return [f"{n:,} numbers about {low:.3g} and {m:,} about {high:.3g}: {which}? One unit in the table"]
 
 
 def _zeros_behind(texts: Texts) -> list[str]:

@@ -15,32 +15,21 @@ from mechanisms.public.schema.readings import NO, YES
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
 #: Capitals of Latin, Greek and Cyrillic letters, as in Šimek and Łukasz.
-_CAPITALS = "".join(c for c in map(chr, range(0x530)) if unicodedata.category(c) == "Lu")
-_INITIAL = f"[{_CAPITALS}]"
+_INITIAL = "[" + "".join(c for c in map(chr, range(0x530)) if unicodedata.category(c) == "Lu") + "]"
 _NAME = rf"([a-z]+ )*{_INITIAL}[\w'’-]+"
 #: Staff by what they are, and words behind it that name more of that, or a place: Nurse Practitioner, Nurse Station.
-_STAFF = (
-    "[Nn]urse|Doctor|OA|OÄ|(Ober|Chef|Stations|Assistenz)(arzt|ärztin)|Schwester|Pfleger(in)?|Schw|[Ss]estra|Sister"
-)
-_STAFF += (
-    r"|Matron|RN|Rev|Mgr|Ing|PD|Dipl\. Arzt|Dott|Sig(ra|na)?|(MU|MV|JU|PH|Ph|RN)Dr|D\.ssa|[Mm]ed\. ?pract|prakt\. Arzt"
-)
+_STAFF = "[Nn]urse|Doctor|OA|OÄ|(Ober|Chef|Stations|Assistenz)(arzt|ärztin)|Schwester|Pfleger(in)?|Schw|[Ss]estra"
+_STAFF += r"|Sister|Matron|RN|Rev|Mgr|Ing|PD|Dipl\. Arzt|Dott|Sig(ra|na)?|(MU|MV|JU|Ph|RN)Dr|D\.ssa|[Mm]ed\. ?pract"
 _NO_STAFF = (
     "practitioner|ana?esthetist|specialist|manager|assistant|aide|midwife|educator|consultant|coordinator|led|visits?"
     "|call|line|care|clinic|unit|on|in|and|und|mit|station|dienst|visite|ward|office|city"
 )
 #: MR is magnetic resonance, DR CONGO a country, and M. Crohn a disease.
-_NO_NAME = (
-    r"(?!(?i:angio|imag|scan|head|brain|spine|knee|neck|chest|abdo|pelv|card|enter|chol|thor|kopf|mamm|prost|lumb|cerv)"
-)
-_NO_NAME += rf"|(?i:congo|{_NO_STAFF})\b)"
-_DISEASES = (
-    "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose|Sudeck"
-)
-_DISEASES += "|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler|Bowen"
-_KIN = (
-    "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann|Bruder"
-)
+_NO_NAME = r"angio|imag|scan|head|brain|spine|knee|neck|chest|abdo|pelv|card|enter|chol|thor|kopf|mamm|prost|lumb|cerv"
+_NO_NAME = rf"(?!(?i:{_NO_NAME}|(congo|{_NO_STAFF})\b))"
+_DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose"
+_DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
+_KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), telephones, names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
@@ -145,9 +134,7 @@ def said_persons(column: str, texts: Collection[str], which: str) -> str:
     words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
     if len(words) < 2 or not ASKED_COLUMN.search(column):
         return ""
-    return (
-        f"called as columns of persons' names or logins are: do the {which} texts name persons? They would be released"
-    )
+    return f"called as columns of persons' names or logins are: do the {which} texts, to be released, name persons?"
 
 
 def _words_of_name(text: str) -> list[str]:
