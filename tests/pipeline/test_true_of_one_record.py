@@ -83,7 +83,7 @@ def test_zips_of_two_lengths_names_in_a_list_and_logins_are_asked_about(drafts):
     assert "1 of the 5 frequent texts hold names" in _guess(text, "comment") and "discover" not in _guess(
         text, "comment"
     )
-    assert "do the frequent texts, to be released, name persons?" in _guess(text, "visum")
+    assert "and the frequent texts would be released as they are" in _guess(text, "visum")
 
 
 def test_values_of_persons_in_a_few_rows_each_are_asked_about_where_a_row_is_the_unit(drafts):
@@ -177,8 +177,8 @@ def test_pairs_with_a_constant_count_where_they_are_asked_and_are_named_where_no
     release = Measurements(schema.measured, tuple(answers), persons=tuple(asked))
     found = decided(release, schema)
     assert (found.pairs, found.measured, found.persons, found.never) == (3, 1, (("sex", "visit"),), (("sex", "ward"),))
-    said = "1 of 3 measured, 1 of these as of persons: sex × visit; the other 1 follows from what was measured; never asked,"
-    assert found.in_words == f"{said} and as unrelated: sex × ward"
+    said = "1 of 3 measured, 1 of these as of persons: sex × visit; the other 1 follows from what was measured"
+    assert found.in_words == f"{said}; never asked, and as unrelated: sex × ward"
     covered = coverage(release, schema)
     assert (covered.pairs, covered.pairs_measured) == (3, 1) and not any("no pair" in w for w in covered.warnings)
 

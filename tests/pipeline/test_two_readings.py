@@ -79,6 +79,11 @@ def test_plain_numbers_are_asked_nothing(cells):
     assert numbers_apart(Counter(cells), NumberForm()) == []
 
 
+def test_two_groups_of_numbers_are_asked_about_whatever_they_are():
+    ages = made(lambda r, i: f"{r.gauss(20, 2) if i % 3 else r.gauss(70, 5):.1f}")
+    assert "two units?" in numbers_apart(Counter(ages), NumberForm())[0]
+
+
 def test_times_in_digits_with_a_zero_in_front_and_numbers_of_two_units_are_left_out_with_the_reason(capsys):
     cells = {
         "n": made(lambda r, _: r.randrange(9)),

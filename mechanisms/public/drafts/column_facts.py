@@ -303,7 +303,7 @@ class Look:
         found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
         found += text_doubts(often) if kind is None else []
         said = said_persons(self.source.names[index], texts, "frequent") if kind in {"categorical", "flag"} else ""
-        found += [f"{said} If so, leave it out"] if said else []
+        found += [f"{said}: leave it out where they name persons"] if said else []
         found += cut_short(texts, self.source.names[index], names=named)
         return found + [words for words in [totals(self._totals.get(index, {}))] if words]
 

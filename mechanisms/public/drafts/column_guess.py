@@ -343,9 +343,10 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     frequent = list(look.told(index, {v: counts[v] for v in values}))
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
+    rare += ", or that hold names, e-mail addresses, telephones or accounts" if (named := addresses(values)) else ""
+    free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
-        return None, f"{len(values)} distinct texts, of them {rare}: {'free text' if addresses(values) else FREE}"
+        return None, f"{len(values)} distinct texts, of them {rare}: {free}"
     if len(values) == 1 and facts.empty and not gaps:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     spelled = misspelt({v: counts[v] for v in frequent})
@@ -354,7 +355,7 @@ def _texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     if len(frequent) == len(values):
         words = f"{len(values)} distinct texts; is the list complete?{doubt}"
         return {**fields, "missing": gaps or facts.empty}, words
-    words = f"{len(values)} distinct texts; not listed, but other: {rare}; {LIST}{doubt}"
+    words = f"{len(values)} distinct texts; not listed, but other: {rare}; {public}{doubt}"
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words
 
 

@@ -134,7 +134,7 @@ def said_persons(column: str, texts: Collection[str], which: str) -> str:
     words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
     if len(words) < 2 or not ASKED_COLUMN.search(column):
         return ""
-    return f"called as columns of persons' names or logins are: do the {which} texts, to be released, name persons?"
+    return f"called as columns of persons' names or logins are, and the {which} texts would be released as they are"
 
 
 def _words_of_name(text: str) -> list[str]:
