@@ -9,14 +9,16 @@ from typing import Literal
 
 from mechanisms.public.json_values import JsonDict
 
-#: good: as a second sample of the same people, or nearly. weak: nearer to independent columns. suspicious: better than
-#: a second sample can be. Empty: nothing to compare with.
-Label = Literal["good", "fair", "weak", "suspicious", ""]
+#: good: as a second sample of the same people, or nearly. weak: nearer to independent columns. worse than unrelated
+#: columns: beyond these. suspicious: better than a second sample can be. Empty: nothing to compare with.
+Label = Literal["good", "fair", "weak", "worse than unrelated columns", "suspicious", ""]
 
 #: A score is good up to this share of the way from an honest table's to that of independent columns, and then fair.
 LIMITS = (0.2, 0.5)
 #: So many standard deviations may lie between two honest scores; beyond the second number a score is too good.
 NEAR, BEYOND = 2.0, 4.0
+#: What most scores are read against, and the share of the way to them beyond which a score is worse.
+INDEPENDENT, WORSE = "independent columns", 1.05
 #: 95 % of a normal distribution lie within so many standard deviations.
 Z = 1.959964
 
@@ -41,7 +43,7 @@ class Ends:
     high: float | None = None
     limits: tuple[float, float] = LIMITS
     honest_is: str = "a second sample of the same people"
-    poor_is: str = "independent columns"
+    poor_is: str = INDEPENDENT
     interval_is: str = "95 %"
 
 
@@ -64,7 +66,7 @@ class Reading:
     """A score in words, beside its own references.
 
     Attributes:
-        label: good, fair, weak or suspicious; empty where nothing is known to compare with.
+        label: as of Label; empty where nothing is known to compare with.
         words: one line: what the number says, and what it stands between.
         ends: the references and the interval.
         share: of the way from the honest score (0) to the poor one (1); below 0 where it is better; None if unknown.
@@ -130,4 +132,6 @@ def _label(score: float, ends: Ends, share: float | None, *, low_is_good: bool) 
     span = 0.0 if ends.poor is None else (ends.poor - ends.honest) * (1 if low_is_good else -1)
     if share is None or span <= 0:  # so few rows that nothing could be told from independent columns
         return ""
+    if ends.poor_is == INDEPENDENT and share > WORSE and worse - span > NEAR * (ends.spread or 0.0):
+        return "worse than unrelated columns"
     return "good" if share <= ends.limits[0] else "fair" if share <= ends.limits[1] else "weak"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -14,10 +15,14 @@ from mechanisms.public.designs.chance_distance import ABSOLUTE, of_independent, 
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.persons.asked_of_persons import questions_of
+from mechanisms.public.persons.person_features import Trait
+from mechanisms.public.persons.person_questions import by_label
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.inference.release_evidence import ReleaseEvidence
 from synthesis.consistency.total import estimate_total
@@ -26,6 +31,8 @@ from synthesis.independent import independent_marginals
 #: A pair depends where chance and noise explain its distance at this level, for all pairs together; and the confidence
 #: of the bound on the mean distance is 1 − LEVEL.
 LEVEL = 0.05
+#: Pairs that a sentence names; the rest is counted.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Decided:
         judged: of how many others the distance from independence was released; `shown` of these depend beyond noise.
         left: an upper 95 % bound on the share of the records by which independent columns are off in these, on the
             mean over them; None where none was released.
+        persons: the measured ones with a constant of persons, which answers about persons hold.
+        never: the others with a constant.
     """
 
     pairs: int
@@ -50,6 +59,8 @@ class Decided:
     judged: int
     shown: int
     left: float | None
+    persons: tuple[Clique, ...] = ()
+    never: tuple[Clique, ...] = ()
 
     @property
     def in_words(self) -> str:
@@ -58,8 +69,9 @@ class Decided:
             return ""
         line = f"{self.measured:,} of {self.pairs:,} measured"
         line += f" ({self.coarse:,} coarsened)" if self.coarse else ""
+        line += f", {len(self.persons):,} of these as of persons: {named_pairs(self.persons)}" if self.persons else ""
         line += "" if self.noise is None else f"; noise misplaces about {self.noise:.1%} of a pair's records"
-        others = self.pairs - self.measured
+        others = self.pairs - self.measured - len(self.never)
         follow = f"follow{'s' * (others == 1)}"
         if others and self.left is None:
             told_by = f"the other {others:,} {follow} from what was measured"
@@ -68,11 +80,36 @@ class Decided:
             depend = f"{self.shown:,} depend{'s' * (self.shown == 1)}" if self.shown else "none depends"
             judged = f"{self.judged:,} of the other {others:,}" if self.judged < others else f"the other {others:,}"
             line += f"; {judged} compared: {depend} beyond noise (mean at most {self.left:.1%})"
+        line += f"; never asked, and as unrelated: {named_pairs(self.never)}" if self.never else ""
         return line
 
 
-def decided(measurements: Measurements) -> Decided:
-    """Computed from the noisy answers, and the noisy distances where the release has them."""
+def named_pairs(pairs: Sequence[Clique]) -> str:
+    """The first pairs, and how many more there are."""
+    more = f" and {len(pairs) - NAMED:,} more" if len(pairs) > NAMED else ""
+    return ", ".join(" × ".join(p) for p in pairs[:NAMED]) + more
+
+
+def pairs_of_persons(measurements: Measurements, schema: Schema | None) -> tuple[list[Clique], list[Clique]]:
+    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds."""
+    if schema is None or schema.rules.unit is None:
+        return [], []
+    asked, held = by_label(questions_of(schema)), set[frozenset[str]]()
+    for answer in measurements.persons:
+        features = asked[answer.clique].features if answer.clique in asked else ()
+        held.add(frozenset(f.column for f in features if f.kind in {Trait.CONSTANT, Trait.VALUE}))
+    constants = [n for n in schema.rules.unit.constant if schema[n].size > 1]
+    every = itertools.combinations([*constants, *varied_columns(measurements.domain)], 2)
+    pairs = [p for p in every if p[0] in constants]
+    return [p for p in pairs if frozenset(p) in held], [p for p in pairs if frozenset(p) not in held]
+
+
+def decided(measurements: Measurements, schema: Schema | None = None) -> Decided:
+    """Computed from the noisy answers, and the noisy distances where the release has them.
+
+    Args:
+        schema: the released one, which tells of which pairs answers about persons are.
+    """
     names = varied_columns(measurements.domain)
     asked = {a.clique for a in measurements.answers}
     every = list(itertools.combinations(names, 2))
@@ -85,7 +122,9 @@ def decided(measurements: Measurements) -> Decided:
     noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
-    return Decided(len(every), len(inside), len(inside) - len(whole), mean, judged, shown, left)
+    held, never = pairs_of_persons(measurements, schema)
+    pairs, measured = len(every) + len(held) + len(never), len(inside) + len(held)
+    return Decided(pairs, measured, len(inside) - len(whole), mean, judged, shown, left, tuple(held), tuple(never))
 
 
 def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float) -> tuple[int, int, float | None]:

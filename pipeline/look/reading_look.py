@@ -21,6 +21,8 @@ from mechanisms.public.tables.doubts import (
     LAST_YEAR,
     TOTALS,
     number_doubts,
+    numbers_apart,
+    shorter_codes,
     totals,
 )
 from mechanisms.public.tables.encode import PLAIN, moment_sql, number_sql
@@ -70,11 +72,13 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
     warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
     warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
     warnings += clock_times(source, column, seen)
+    warnings += [] if column.width is None else shorter_codes(shapes_of(source, column), column.width)
     reading = NumberForm(column.strip, column.decimal)
     if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
     if column.numeric and not warnings:
-        warnings += number_doubts(_texts(source, column), reading)
+        texts = texts_of(source, column)
+        warnings += number_doubts(texts) or ([] if column.width else numbers_apart(texts, reading))
     if rounded > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
@@ -87,7 +91,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
 
 def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
-    code_of, texts = reader(column), _texts(source, column)
+    code_of, texts = reader(column), texts_of(source, column)
     sides = {"true": column.true, "false": column.false}
     held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in sides}
     others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
@@ -123,7 +127,7 @@ def shapes_of(source: Source, column: Column) -> dict[str, int]:
     return _most(source, column, source.shape(source.declared(column.name)))
 
 
-def _texts(source: Source, column: Column) -> Texts:
+def texts_of(source: Source, column: Column) -> Texts:
     """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
     return _most(source, column, f"trim({source.text(source.declared(column.name))})")
 

@@ -14,6 +14,7 @@ import numpy as np
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
+from mechanisms.public.drafts.column_facts import FEWEST_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
@@ -26,7 +27,7 @@ from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, moment
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
+from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -47,6 +48,7 @@ from pipeline.look.reading_look import (
     read_wrongly,
     rows_of_totals,
     shapes_of,
+    texts_of,
 )
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import declared_dialect, local, open_with
@@ -202,7 +204,7 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _persons_released(column, seen, report.rows, unit) + read_wrongly(
+    warnings += _persons_released(source, column, seen, report.rows, unit) + read_wrongly(
         source, column, seen, report.rounded.get(column.name, 0) / max(report.rows, 1)
     )
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
@@ -240,18 +242,21 @@ def _column(
     )
 
 
-def _persons_released(column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
-    """That names or addresses of persons are listed; or that ids are to be discovered, where a row is the unit.
+def _persons_released(source: Source, column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
+    """That names or addresses of persons are listed, or would be found; or ids, where a row is the unit.
 
     Those of persons with many rows would be released.
     """
-    texts = [text for text, _ in column.spelled]
-    found = of_name_column(column.name, texts), addresses(texts), may_be_names(column.name, texts)
-    named = len(max(found, key=len))
-    if named and column.kind in {"categorical", "flag"}:
-        ids = f"{named:,} of the {len(texts):,} listed texts hold names, e-mail addresses, telephones or accounts"
-        return [f"{ids} of persons, and would be released as they are; leave_out: [{column.name}]"]
-    asked = unit is None and column.discover is not None and column.discover.values
+    to_find = column.discover is not None and column.discover.values
+    texts = (
+        [t for t, n in texts_of(source, column).items() if n >= FEWEST_UNITS]
+        if to_find
+        else [text for text, _ in column.spelled]
+    )
+    which = "frequent" if to_find else "listed"
+    if column.kind in {"categorical", "flag"} and (said := said_persons(column.name, texts, which)):
+        return [f"{said}; leave_out: [{column.name}]"]
+    asked = unit is None and to_find
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
         return []
     ids = f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.unit_guess import IN_PART
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS
 from mechanisms.public.schema.table_schema import Schema
@@ -63,6 +64,15 @@ def _of_constants(
     for name in declared.constant:
         codes, values = np.asarray(coded.column(name))[by_person].astype(np.int64), schema[name].value_codes
         gaps = codes >= values  # beside a value they contradict nothing
+        gaps |= (codes == 0) & ("" in schema[name].false)  # a flag that is empty where it is not true
+        held, each = np.add.reduceat((~gaps).astype(np.int64), starts), np.diff(starts, append=codes.size)
+        have, part = (held > 0) & (each > 1), (held > 0) & (held < each)
+        if int(part.sum()) > IN_PART * int(have.sum()):
+            warnings.append(
+                f"unit: constant: {name!r} is filled in {int(held[have].sum()):,} of the {int(each[have].sum()):,} "
+                "records of the persons who have it and several: a release fills all of them; take it out of unit: "
+                "constant where it is true of a record alone"
+            )
         least, most = np.where(gaps, values, codes), np.where(gaps, -1, codes)
         count = int((np.maximum.reduceat(most, starts) > np.minimum.reduceat(least, starts)).sum())
         said = (

@@ -19,7 +19,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.doubts import CUT_SHORT, cut_short
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, gap_words, may_be_id, of_one_length
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, gap_words, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.reading_look import compact_days
@@ -89,6 +89,7 @@ def _of_units(
             for name in ids
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
+        asked += _twice(source, schema, seen, rows)
         return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
@@ -103,6 +104,14 @@ def _of_units(
         share = percent(over / sizes.size)
         excess = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
         hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
+    above = [n for n in source.names if n != unit.column and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
+    hints += [
+        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {sizes.size:,} of "
+        f"{unit.column!r}: a person may have several, and each is protected alone now: {quote(f'privacy.unit={n}')} "
+        "privacy.max_records=C protects all of them"
+        for n in above
+        if 0.02 * rows < seen[n].distinct <= ROW_SHARE * sizes.size
+    ]
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     warned = [
@@ -135,10 +144,25 @@ def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
+def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:
+    """A question about columns nearly all of whose values differ, where values with digits stand in several rows."""
+    hints = []
+    texts = [n for n in source.names if n not in schema.domain.names or schema[n].kind == "categorical"]
+    for name in (n for n in texts if seen[n].distinct > ROW_SHARE * rows):
+        text = source.text(source.names.index(name))
+        numbered = f"FROM {source.relation} WHERE regexp_matches({text}, '[0-9]')"
+        each = f"SELECT 1 {numbered} GROUP BY {text} HAVING count(*) > 1"
+        ((count,),) = source.lines(f"SELECT count(*) FROM ({each})")
+        if count:
+            unit = f"{quote(f'privacy.unit={name}')} privacy.max_records=C protects all of them"
+            hints.append(f"{count:,} values of {name!r} stand in two rows or more: is it the person's? {unit}")
+    return hints
+
+
 def _of_codes(column: Column, seen: Seen) -> bool:
     """Whether a column holds codes, among which ids may be; no amounts, days or measurements."""
     if column.kind == "integer" and column.width is None:
-        return of_one_length(seen.low, seen.high)
+        return may_number(seen.low, seen.high, seen.distinct)
     return column.kind == "categorical" or column.width is not None
 
 

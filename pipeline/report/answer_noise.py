@@ -20,6 +20,7 @@ from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.decided import pairs_of_persons
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -181,13 +182,17 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     """
     names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
-    measured_pairs = {pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)}
+    measured_pairs: set[Clique] = {
+        pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)
+    }
     columns = {n for c in cliques for n in c}
-    every = len(names) * (len(names) - 1) // 2  # of columns of records
+    every = len(names) * (len(names) - 1) // 2
     unmeasured = tuple(n for n in names if n not in columns)
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
     if schema is not None and schema.rules.unit is not None:
         told = _of_persons(measurements, schema)
+        held, never = pairs_of_persons(measurements, schema)
+        every, measured_pairs = every + len(held) + len(never), measured_pairs | {*held}
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
         unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
         noisy += tuple(n for n, is_noise in told.items() if is_noise)

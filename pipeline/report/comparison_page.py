@@ -76,7 +76,7 @@ def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
             outcome = card.outcomes[metric]
             label = "" if outcome.reading is None else outcome.reading.label
             value = "" if outcome.score is None else f"{outcome.score:,.4g}"
-            cells.append(Words(value, label, LABELS.get(label, "") if label in ("weak", "suspicious") else ""))
+            cells.append(Words(value, label, style if (style := LABELS.get(label, "")) == "failed" else ""))
         lines.append(tuple(cells))
     head = ("table", "ε", "privacy against a holdout", "accuracy", "a second sample's")
     parts = {"table": Table(head, rows), "scores": Table(("table", *shown), lines)}

@@ -13,7 +13,13 @@ SAMPLE = "a second sample of as many real rows"
 INDEPENDENT = "independent columns"
 NOT_COMPUTED = ("not computed", "soft", "evaluation.metrics=quick has it")
 #: The class of the stylesheet of each label, the worst first.
-LABELS = {"suspicious": "failed", "weak": "failed", "fair": "", "good": "passed"}
+LABELS = {
+    "suspicious": "failed",
+    "worse than unrelated columns": "failed",
+    "weak": "failed",
+    "fair": "",
+    "good": "passed",
+}
 STYLES = {"passed": "passed", "failed": "failed", "not judged": "soft"}
 #: A setting that a reason asks for.
 ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")

@@ -15,8 +15,10 @@ from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import said_losses
+from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.report.numbers_section import as_lines
@@ -37,6 +39,8 @@ WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
 #: Noise that misplaces this share of a pair's records is worth a setting.
 MISPLACED = 0.05
+#: A score of persons that is as that of shuffled owners, 1, or worse.
+SHUFFLED = 0.98
 
 
 def summary(card: Scorecard) -> str:
@@ -130,7 +134,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         else "NOT PRIVATE: " + "; ".join(words["reasons_not_private"])
     )
     covered = coverage(done.measurements, done.schema, start=start_named(statement.to_json()))
-    pairs = decided(done.measurements)
+    pairs = decided(done.measurements, done.schema)
     persons = done.table.with_name(persons_of(done.table.name))
     second = f"release/{persons.name}, " if persons.is_file() else ""
     whose = "" if done.persons is None else f" of {done.persons:,} persons"
@@ -142,7 +146,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     parts = [
         ("warning", words["warnings"]),
         ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
-        ("warning", [*covered.warnings, *said_drowned(done.measurements)]),
+        ("warning", [*covered.warnings, *said_drowned(done.measurements), *names_found(done.schema)]),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
@@ -193,6 +197,12 @@ def _persons(done: Run) -> list[str]:
     return [line + (fixed if unit.constant else "")]
 
 
+def names_found(schema: Schema) -> list[str]:
+    """That discovered texts, which the release holds, may name persons."""
+    found = [c for c in schema.columns if "values" in c.discovered]
+    return [f"{c.name!r}: {said}; leave_out it" for c in found if (said := said_persons(c.name, c.texts, "discovered"))]
+
+
 def _better(noise: float | None) -> list[str]:
     """What would lower the noise of the pairs; a fact of the release, not of the rows."""
     if noise is None or noise < MISPLACED:
@@ -231,11 +241,14 @@ def _quality(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
     if done.scores is None:
         return []
     verdict = done.scores.privacy
+    persons = done.scores.outcomes.get("persons")
+    at_random = persons is not None and persons.score is not None and persons.score >= SHUFFLED
     untried = verdict is None or "holdout" not in verdict.rows
     tried = [UNTRIED] if untried or verdict is None else list(verdict.lines)
     card = replace(done.scores, privacy=None)
     quality = scored_lines(card, listed=True) if listed else [*card.notices, *_accuracy(card)]
     first, *others = [*quality, *(() if untried else tried)] if listed else quality or ["no accuracy was asked for"]
+    others = [*others, *(["persons: no better than shuffled owners"] if at_random else [])]
     shown = [("quality", [f"NOT private: {first}"]), ("", others)]
     return [*shown, *(() if listed and not untried else [("memory", tried)])]
 

@@ -114,7 +114,7 @@ def units_section(units: Json) -> Section:
     return Section("units", "Records per unit", {"cards": (left, right)})
 
 
-def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTable | None) -> Section:
+def bounds_section(release: Path, measurements: Measurements, schema: Schema, synthetic: CodedTable | None) -> Section:
     """From the release alone: its noisy answers and its synthetic table, which is read where it is not at hand."""
     table = bounds(release, synthetic=synthetic)
     shown = table.iloc[::-1][["marginal", "how", "cells", "error_tvd"]].to_dict("split")["data"]
@@ -124,7 +124,7 @@ def bounds_section(release: Path, measurements: Measurements, synthetic: CodedTa
     tells = [row for row in rows if float(str(row[3])) < ANYTHING]
     words = {
         "anything": [str(row[0]) for row in rows[: len(rows) - len(tells)]],
-        "decided": decided(measurements).in_words,
+        "decided": decided(measurements, schema).in_words,
         "related": table.attrs["related"],
         "notes": notes,
     }

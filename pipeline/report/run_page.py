@@ -64,7 +64,7 @@ def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTa
     first = [
         promise_section(statement),
         noise_section(measurements, schema, statement),
-        bounds_section(folder.release, measurements, synthetic),
+        bounds_section(folder.release, measurements, schema, synthetic),
     ]
     record = report_files(folder.convergence)
     last = [convergence_section(record)] if record else []

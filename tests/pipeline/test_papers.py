@@ -67,7 +67,7 @@ TABLE = {
         page=[
             *(READ_OFF, ALONE, NOISY_ROWS, "C = 1: each unit has one record", WITHOUT, "3 charges, each with"),
             *("the operating system's secure source", "no budget ledger was kept", "(1 in 1,000,000)"),
-            *("ε at δ = 1e-05, 1e-06, 1e-09 and the curve above", "(data.max_unplaced=0.2)", "no free text"),
+            *("ε at δ = 1e-05, 1e-06, 1e-09 and the curve above", "(data.max_unplaced=0.2)", "that the schema lists"),
         ],
         deployment=[DECLARED, HANDED, LOOKED, WITHOUT],
         croissant=[
@@ -95,7 +95,7 @@ TABLE = {
         page=[f"discovered: {JOBS}", "all else from the schema, which a person", "ε at δ = 1e-05, 1e-06 and the curve"],
         deployment=[f"{DECLARED[:-1]}, but for {JOBS} (charged as discovery:age, discovery:job)."],
         privacy=[f"not declared, but discovered: {JOBS}"],
-        never=[READ_OFF, DECLARED, "1e-09 and", "no free text"],
+        never=[READ_OFF, DECLARED, "1e-09 and", "that the schema lists"],
     ),
     "discovered bound": Row(
         ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=64"],

@@ -9,9 +9,9 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from mechanisms.public.tables.doubts import number_doubts
+from mechanisms.public.tables.doubts import number_doubts, numbers_apart
 from mechanisms.public.tables.persons import addresses, may_be_names
-from mechanisms.public.tables.text_forms import may_be_thousands
+from mechanisms.public.tables.text_forms import NumberForm, may_be_thousands
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.looks import checked, drafted
 
@@ -73,13 +73,18 @@ def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_b
         made(lambda r, _: str(r.randrange(1900, 2024))),
         made(lambda r, _: str(r.randrange(0, 100))),
         made(lambda r, _: str(r.randrange(100, 2400))),
-        made(lambda r, i: f"{r.gauss(20, 2) if i % 3 else r.gauss(70, 5):.1f}"),  # two ages of visitors
         made(lambda r, _: f"{r.gauss(90, 25):.1f}"),  # weights in one unit, and of all ages
         made(lambda r, _: f"{r.uniform(30, 180):.0f}"),
     ],
 )
 def test_plain_numbers_are_asked_nothing(cells):
     assert number_doubts(Counter(cells)) == [] and not may_be_thousands(Counter(cells))
+    assert numbers_apart(Counter(cells), NumberForm()) == []
+
+
+def test_two_groups_of_numbers_are_asked_about_whatever_they_are():
+    ages = made(lambda r, i: f"{r.gauss(20, 2) if i % 3 else r.gauss(70, 5):.1f}")
+    assert "two units?" in numbers_apart(Counter(ages), NumberForm())[0]
 
 
 def test_times_in_digits_with_a_zero_in_front_and_numbers_of_two_units_are_left_out_with_the_reason(capsys):

@@ -15,8 +15,8 @@ from typing import Any
 
 from mechanisms.public.drafts.seen import ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, text_doubts, totals
-from mechanisms.public.tables.persons import addresses
+from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, numbers_apart, text_doubts, totals
+from mechanisms.public.tables.persons import addresses, said_persons
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
 
@@ -107,7 +107,8 @@ class Look:
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
             gap_texts = tuple(sorted(gaps or ()))
-            seen = int(rows_seen), int(filled or 0), gap_texts, bool(empty), int(distinct)
+            held = int(filled or 0)
+            seen = int(rows_seen), held, gap_texts, bool(empty), min(int(distinct), held)
             facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
         return facts
 
@@ -209,8 +210,11 @@ class Look:
         """
         texts, named = self.sample(index), self.source.names[index] == self.unit
         often = dict(itertools.islice(texts.items(), DOUBTED))
-        found = number_doubts(often, reading) if kind in {None, "integer", "float", "zip"} else []
+        found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
         found += text_doubts(often) if kind is None else []
+        said = said_persons(self.source.names[index], texts, "frequent") if kind in {"categorical", "flag"} else ""
+        found += [f"{said}: leave it out where they name persons"] if said else []
         found += cut_short(texts, self.source.names[index], names=named)
         return found + [words for words in [totals(self._totals.get(index, {}))] if words]
 
@@ -257,10 +261,11 @@ class Look:
         rows = self._engine.execute(f"{sql} GROUP BY b HAVING {held} ORDER BY n DESC, b LIMIT {MAX_VALUES}").fetchall()
         return {str(text): int(n) for text, n in rows}
 
-    def all_differ(self, index: int) -> bool:
-        """Whether no two filled cells are alike."""
-        ((most,),) = self._engine.execute(f"SELECT max(n) FROM seen WHERE i = {index} AND ok").fetchall()
-        return int(most) == 1
+    def repeated(self, index: int) -> int:
+        """How many values stand in two rows or more."""
+        each = f"SELECT t FROM seen WHERE i = {index} AND ok GROUP BY t HAVING sum(n) > 1"
+        ((count,),) = self._engine.execute(f"SELECT count(*) FROM ({each})").fetchall()
+        return int(count)
 
     def beyond(self, index: int, texts: Sequence[str]) -> int:
         """How many distinct texts of a column are none of these, nor empty."""

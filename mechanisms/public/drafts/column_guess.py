@@ -19,6 +19,7 @@ from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.tables.doubts import shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
@@ -99,7 +100,7 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     if ID_NAME.search(name):
         return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
-    if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or not look.all_differ(index):
+    if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):
         return None
     return None, "whole numbers, no two alike: a running number, or an id"
 
@@ -275,6 +276,7 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         words += "where others would be wrong, list the public ones (kind: categorical)"
     odd = facts.filled - facts.digits
     doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
+    doubt += "".join(f"; {said}" for said in shorter_codes(look.shapes(index), facts.longest))
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
 
 

@@ -29,7 +29,7 @@ from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, of_one_length
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -175,7 +175,9 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     """A question where no column is known to name persons, and this one may, drafted or left out."""
     name, facts = look.source.names[index], look.facts[index]
     kind = fields["kind"] if fields is not None else "categorical"
-    codes = kind in CODES or (kind == "integer" and of_one_length(facts.plain.low, facts.plain.high))
+    codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
+    if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
+        return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
     if not codes or not may_be_id(name, facts.distinct, facts.filled):
         return ""
     each = f"{facts.filled / facts.distinct:.1f} rows each"

@@ -67,7 +67,7 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{many}: names, e-mail addresses, telephones or accounts of persons"
     if names := may_be_names(name, texts):
         said = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
-        return None, f"{said}; if they are none, list them, or values: discover, other: Other"
+        return None, f"{said}; if they are none, list them"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.told(index, texts))
@@ -97,9 +97,10 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     told = look.told(index, {v: spelled[v][v] for v in values})
     frequent = [v for v in values if v in told]
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold names, e-mail addresses, telephones or accounts" if addresses(values) else ""
+    rare += ", or that hold names, e-mail addresses, telephones or accounts" if (named := addresses(values)) else ""
+    free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
-        return None, f"{len(values)} distinct texts, of them {rare}: {FREE}"
+        return None, f"{len(values)} distinct texts, of them {rare}: {free}"
     missing = gaps or facts.empty
     if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
@@ -108,7 +109,7 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     words = f"{len(values)} distinct texts; "
     if len(frequent) == len(values):
         return {**fields, "missing": missing}, f"{words}is the list complete?{doubt}"
-    words += f"not listed, but other: {rare}; {LIST}{doubt}"
+    words += f"not listed, but other: {rare}; {public}{doubt}"
     return {**fields, "other": unused(list(counts)), "missing": missing}, words
 
 
@@ -224,7 +225,7 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*told]
     enough = sum(each[v] for v in often) >= LISTED * facts.filled
     if not told or (facts.filled < ROWS_EACH * facts.distinct and not enough):
-        return None, f"{many}: an id, or {FREE}"
+        return None, f"{many}: an id, or {'free text' if addresses(look.sample(index)) else FREE}"
     gaps = sorted({*facts.gaps, *gap_words({t: told[t] for t in often}, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
     covered = percent(sum(each[v] for v in often) / facts.filled)

@@ -19,6 +19,9 @@ FEWEST_ORDERED, ABOUT = 0.1, 0.9
 #: A column holds ids of other units where more than so many of its values are some, and this share of them at least;
 #: ids are close together where they are this share of the whole numbers between the first and the last.
 FEWEST_KIN, KIN, CLOSE = 5, 0.2, 0.1
+#: A column is true of a record alone where more than this share of the persons with several, and with a value, lack it
+#: in one: a release would fill it in all of theirs.
+IN_PART = 0.05
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -41,11 +44,14 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
         drafted: column → its declaration.
     """
     names = [n for n, f in drafted.items() if f["kind"] != "constant"]
-    varying = _varying(source, engine, unit, names)
-    if not varying:
+    varying, in_part = _varying(source, engine, unit, names)
+    if not varying and not in_part:
         return ""
     text = HEAD + _field("column", unit)
-    if constant := [n for n in names if n not in varying]:
+    if in_part := [n for n in in_part if n not in varying]:
+        some = ", ".join(map(repr, in_part))
+        text += f"  # filled in some records of a {unit!r} and empty in others, and so not constant here: {some}\n"
+    if constant := [n for n in names if n not in varying and n not in in_part]:
         text += f"  # guess: the same in all rows of each {unit!r} of this table, gaps aside; is it so for everybody?\n"
         text += _field("constant", constant)
     if (order := _order(varying, drafted)) is not None:
@@ -93,22 +99,29 @@ def _field(name: str, value: str | list[str]) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> dict[str, float]:
-    """Columns of which some id has several values → the share of such ids among those with several rows."""
+def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> tuple[dict[str, float], list[str]]:
+    """Columns of which some id has several values → the share of such ids among those with several rows.
+
+    And the columns of which more than IN_PART of these ids that have a value have a gap too.
+    """
     who = who_sql(source, source.index(unit, where="privacy.unit"))
     varying: dict[str, float] = {}
+    in_part: list[str] = []
     for first in range(0, len(names), TOGETHER):
         block = names[first : first + TOGETHER]
         texts = [source.text(source.names.index(n)) for n in block]
         each = ", ".join(
-            f"min({t}) FILTER ({filled(t)}) <> max({t}) FILTER ({filled(t)}) AS d{i}" for i, t in enumerate(texts)
+            f"min({t}) FILTER ({filled(t)}) <> max({t}) FILTER ({filled(t)}) AS d{i}, count_if({filled(t)}) AS f{i}"
+            for i, t in enumerate(texts)
         )
         rows = f"(SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL"
         sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"
-        parts = ", ".join(f"count_if(d{i})" for i in range(len(block)))
-        ((several, *differ),) = engine.execute(f"SELECT count_if(k > 1), {parts} FROM ({sql})").fetchall()
-        varying |= {n: differs / several for n, differs in zip(block, differ, strict=True) if differs}
-    return varying
+        counts = "count_if(d{0}), count_if(k > 1 AND f{0} > 0), count_if(f{0} BETWEEN 1 AND k - 1)"
+        parts = ", ".join(counts.format(i) for i in range(len(block)))
+        ((several, *seen),) = engine.execute(f"SELECT count_if(k > 1), {parts} FROM ({sql})").fetchall()
+        varying |= {n: differs / several for n, differs in zip(block, seen[::3], strict=True) if differs}
+        in_part += [n for n, have, part in zip(block, seen[1::3], seen[2::3], strict=True) if part > IN_PART * have]
+    return varying, in_part
 
 
 def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from statistics import median
+
+import numpy as np
 
 from mechanisms.public.tables.text_forms import HARDLY_ANY, ID_NAME, MEASURED, NumberForm, Texts, as_moment, share_of
 
@@ -51,20 +51,29 @@ SCALES = (
     (2.54, 0.0, (15, 85), "inches beside cm"),
     (2.2046, 0.0, (45, 105), "kg beside lb"),
 )
-#: Between the middles of two units stands at most this part of the rows that stand about either, in a fifth of the way;
-#: how far the middles may be off.
-VALLEY, OFF = 0.35, 0.06
+#: How far the middles of two such units may be off.
+OFF = 0.06
+#: Numbers may be in two units where their logarithms fall into two groups so many of their standard deviations apart
+#: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
+#: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
+APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: So many pairs of texts are one number with a zero at the end and without.
+CODES_PAIRS = 3
 
 
-def number_doubts(texts: Texts, reading: NumberForm | None = None) -> list[str]:
+def number_doubts(texts: Texts) -> list[str]:
     """What numbers, or digits, may be instead: sentences, none where nothing is odd.
 
     Args:
         texts: without gaps.
-        reading: how they are read; None: as they are.
     """
     bare = {t.strip().removesuffix(".0"): n for t, n in texts.items()}
-    return _in_digits(bare) or _short_years(bare) or _two_scales(bare, reading or NumberForm())
+    return _in_digits(bare) or _short_years(bare)
+
+
+def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
+    """That numbers are in two units, or are codes: the more texts, the more is seen."""
+    return _two_scales(texts, reading) or _zeros_behind(texts)
 
 
 def text_doubts(texts: Texts) -> list[str]:
@@ -91,6 +100,22 @@ def cut_short(texts: Texts, column: str, *, names: bool) -> list[str]:
         return []
     shown = f"{rows:,} rows hold ids as 4.55E+11, cut short by a program for sheets"
     return [f"{shown}: different ids are one then; export the table anew, with ids as texts"]
+
+
+def shorter_codes(texts: Texts, width: int) -> list[str]:
+    """That codes of digits have fewer than most: 4123 is read as 04123.
+
+    Args:
+        texts: codes, or their shapes.
+        width: the digits of the declaration.
+    """
+    digits = {t.strip(): n for t, n in texts.items() if re.fullmatch("[0-9]+", t.strip())}
+    shorter = {t: n for t, n in digits.items() if len(t) < width}
+    if sum(shorter.values()) <= HARDLY_ANY * sum(digits.values()):
+        return []
+    usual = len(max(shorter, key=lambda t: shorter[t]))
+    few = f"{sum(shorter.values()):,} of {sum(digits.values()):,} codes have {usual} digits or so, and are read as"
+    return [f"{few} {'4123'[:usual].zfill(width)} is: lost zeros, or another country's?"]
 
 
 def totals(texts: Texts) -> str:
@@ -141,43 +166,41 @@ def _short_years(texts: Texts) -> list[str]:
 
 
 def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
-    """Numbers in two groups far apart, of which one is about the other in another unit: 37.2 beside 98.9."""
+    """Numbers in two groups apart, which are alike but for a factor: two units, as 37.2 beside 98.9."""
     rows: Counter[float] = Counter()
     for text, n in texts.items():
-        if (number := reading.number(text)) is not None and math.isfinite(number):
+        if (number := reading.number(text)) is not None and math.isfinite(number) and number > 0:
             rows[number] += n
-    numbers = sorted(rows)
-    if len(numbers) < FEWEST:
+    if len(rows) < FEWEST:
         return []
-    last = _between_groups(numbers, rows)
-    groups = [[x for x in numbers if x <= last], [x for x in numbers if x > last]]
-    held = [sum(rows[x] for x in group) for group in groups]
-    low, high = (_middle(group, rows) for group in groups)
-    if min(held) <= HARDLY_ANY * sum(held) or min(map(len, groups)) < 5:
+    numbers = np.array(sorted(rows))
+    weights, logs = np.array([rows[x] for x in numbers]), np.log(numbers)
+    sums = [np.cumsum(weights * logs**k) for k in range(3)]
+    below, above = (np.array(side) for side in ([t[:-1] for t in sums], [t[-1] - t[:-1] for t in sums]))
+    means = below[1] / below[0], above[1] / above[0]
+    cut = int(np.argmax(below[0] * above[0] * (means[0] - means[1]) ** 2))  # most variance between groups (Otsu 1979)
+    (n, middle, narrow), (m, far, wide) = (
+        (int(side[0, cut]), float(mean[cut]), math.sqrt(max(side[2, cut] / side[0, cut] - mean[cut] ** 2, 1e-12)))
+        for side, mean in zip((below, above), means, strict=True)
+    )
+    between = float(weights[np.abs(logs - (middle + far) / 2) < (far - middle) / 6].sum())
+    apart = (far - middle) * math.sqrt(2 / (narrow**2 + wide**2))
+    alike = max(narrow, wide) <= AS_WIDE * min(narrow, wide)
+    few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, len(rows) - cut - 1) < FEWEST_OF_UNIT
+    if apart < APART or not alike or few or between > VALLEY * (n + m):
         return []
-    fits = [
-        words
-        for times, more, (least, most), words in SCALES
-        if least <= low <= most and abs((times * low + more) / high - 1) <= OFF
-    ]
-    middles = (low, math.sqrt(low * high), high) if fits else ()
-    about = [sum(rows[x] for x in numbers if abs(x - middle) <= (high - low) / 10) for middle in middles]
-    if not fits or about[1] > VALLEY * min(about[0], about[2]):
+    each = zip(np.split(numbers, [cut + 1]), np.split(weights, [cut + 1]), strict=True)
+    low, high = (float(np.repeat(x, k)[k.sum() // 2]) for x, k in each)
+    fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
+    which = next(iter(fits), "two units")
+    return [f"{n:,} numbers about {low:.3g} and {m:,} about {high:.3g}: {which}? One unit in the table"]
+
+
+def _zeros_behind(texts: Texts) -> list[str]:
+    """That 3.1 stands beside 3.10: rooms, classes of diseases or versions, which are no amounts."""
+    parted = {t.strip() for t in texts if re.fullmatch(r"[0-9]+\.[0-9]+", t.strip())}
+    twice = sorted(t for t in parted if t.endswith("0") and re.sub("0$", "", t) in parted)
+    if len(twice) < CODES_PAIRS:
         return []
-    said = f"{held[0]:,} numbers about {low:.3g} and {held[1]:,} about {high:.3g}"
-    return [f"{said}: {fits[0]}? One unit in the table"]
-
-
-def _between_groups(numbers: Sequence[float], rows: Mapping[float, int]) -> float:
-    """The last number of the lower of two groups whose numbers differ least from their own mean (Otsu 1979)."""
-    total, mass = sum(rows[x] for x in numbers), sum(x * rows[x] for x in numbers)
-    best, last, held, below = -1.0, numbers[0], 0, 0.0
-    for x in numbers[:-1]:
-        held, below = held + rows[x], below + x * rows[x]
-        apart = held * (total - held) * (below / held - (mass - below) / (total - held)) ** 2
-        best, last = max((best, last), (apart, x))
-    return last
-
-
-def _middle(group: Sequence[float], rows: Mapping[float, int]) -> float:
-    return float(median([x for x in group for _ in range(rows[x])]))
+    few = f"{twice[0][:-1]} stands beside {twice[0]}, and {len(twice) - 1:,} more so"
+    return [f"{few}: codes, which are no numbers? kind: categorical keeps them apart"]

@@ -6,6 +6,7 @@ Nothing here is released.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection
 
@@ -13,13 +14,22 @@ from mechanisms.public.schema.spellings import NO, YES
 
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
-_INITIAL, _NAME = "[A-ZÀ-Þ]", r"([a-z]+ )*[A-ZÀ-Þ][\w'’-]+"
+#: Capitals of Latin, Greek and Cyrillic letters, as in Šimek and Łukasz.
+_INITIAL = "[" + "".join(c for c in map(chr, range(0x530)) if unicodedata.category(c) == "Lu") + "]"
+_NAME = rf"([a-z]+ )*{_INITIAL}[\w'’-]+"
 #: Staff by what they are, and words behind it that name more of that, or a place: Nurse Practitioner, Nurse Station.
-_STAFF = "[Nn]urse|Doctor|OA|OÄ|(Ober|Chef|Stations|Assistenz)(arzt|ärztin)|Schwester|Pfleger(in)?"
+_STAFF = "[Nn]urse|Doctor|OA|OÄ|(Ober|Chef|Stations|Assistenz)(arzt|ärztin)|Schwester|Pfleger(in)?|Schw|[Ss]estra"
+_STAFF += r"|Sister|Matron|RN|Rev|Mgr|Ing|PD|Dipl\. Arzt|Dott|Sig(ra|na)?|(MU|MV|JU|Ph|RN)Dr|D\.ssa|[Mm]ed\. ?pract"
 _NO_STAFF = (
     "practitioner|ana?esthetist|specialist|manager|assistant|aide|midwife|educator|consultant|coordinator|led|visits?"
-    "|call|line|care|clinic|unit|on|in|and|und|station|dienst|visite"
+    "|call|line|care|clinic|unit|on|in|and|und|mit|station|dienst|visite|ward|office|city"
 )
+#: MR is magnetic resonance, DR CONGO a country, and M. Crohn a disease.
+_NO_NAME = r"angio|imag|scan|head|brain|spine|knee|neck|chest|abdo|pelv|card|enter|chol|thor|kopf|mamm|prost|lumb|cerv"
+_NO_NAME = rf"(?!(?i:{_NO_NAME}|(congo|{_NO_STAFF})\b))"
+_DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose"
+_DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
+_KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), telephones, names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
@@ -29,11 +39,14 @@ ADDRESS = re.compile(
     rf"|^(Miss|Sra?)\.? +{_INITIAL}|\b(Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|[Dd]r|DR(?=\.)|[Pp]rof)(\.-Ing\. *|\. *| +)"
     rf"(([a-z]{{1,5}}\.|(med|dent|{PARTICLES.pattern})(?= )) *)*{_INITIAL}"
     rf"|\b({_STAFF})\.? +(?!(?i:{_NO_STAFF})\b){_INITIAL}\w"
+    rf"|(\b(MRS|FRAU|HERRN?|PROF|MR)|^(MISS|DR))\.? +{_NO_NAME}{_INITIAL}|\bMS\.? +{_INITIAL} {_INITIAL}{{2}}"
+    rf"|\b(?i:dr|prof|mrs?|frau|herrn?|hr|schw)\. *(?!(?i:{_NO_STAFF})\b)[^\W\d_]{{3}}"
+    rf"|^M\. +(?!{_DISEASES})({_INITIAL}[.-] ?)*{_INITIAL}\w|\b(?i:{_KIN})[ :,(]+{_INITIAL}\w+ {_INITIAL}\w"
 )
 #: One word in capitals in brackets behind others: Penicillin (Sauer); who gave it, where Penicillin is listed too.
 SIGNED = re.compile(r"(.+?) *\(([A-ZÀ-Þ][a-zß-ÿ'’-]{2,})\)")
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
-BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} {_INITIAL}\.")
+BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} ({_INITIAL}\. ?)+")
 #: What columns of names of persons are called.
 NAME_COLUMN = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
@@ -52,6 +65,11 @@ _THINGS = (
     "|university|college|company|employer|firm|brand|product|model|make|drug|medication|substance|diagnosis|disease"
     "|condition|procedure|treatment|cause|reason|type|category|class|group|kind|status|race|ethnicity|colou?r|religion"
     "|language|occupation|profession|job|beruf|title|position|sport|team|league|species|genus|event|payment|method"
+)
+#: What columns are called that often hold names, logins or visa of persons, whatever their texts look like.
+ASKED_COLUMN = re.compile(
+    r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
+    r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|kürzel|verantwortliche?r?)s?$"
 )
 THING_COLUMN = re.compile(rf"(?i)({_THINGS})s?$|^({_THINGS}) of\b")
 #: Words of places and of things, which few names of persons hold.
@@ -103,6 +121,23 @@ def may_be_names(column: str, texts: Collection[str]) -> list[str]:
         return []
     ((_, same),) = Counter(word for found in words.values() for word in {*found}).most_common(1)
     return [] if 2 * same >= len(words) else list(words)
+
+
+def said_persons(column: str, texts: Collection[str], which: str) -> str:
+    """That texts of a column may name persons, or that its name says so, as a sentence; empty where nothing does.
+
+    Args:
+        which: texts these are: listed, frequent.
+    """
+    found = of_name_column(column, texts), addresses(texts), may_be_names(column, texts)
+    if named := len(max(found, key=len)):
+        most = f"{named:,} of the {len(texts):,} {which} texts hold names, e-mail addresses, telephones or accounts"
+        rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
+        return f"{most} of persons, and would be released as they are{rest}"
+    words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
+    if len(words) < 2 or not ASKED_COLUMN.search(column):
+        return ""
+    return f"called as columns of persons' names or logins are, and the {which} texts would be released as they are"
 
 
 def _words_of_name(text: str) -> list[str]:

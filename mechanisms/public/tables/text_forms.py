@@ -68,7 +68,7 @@ CODE_NAME = re.compile(r"(?i)zip|postal|postcode|plz|(^|[_\W])(code|id)$")
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons.
 FEWEST_IDS, ROWS_OF_AN_ID = 100, 10
 #: With a value in more than this share of the rows ids number rows, not persons.
-ROW_SHARE = 0.95
+ROW_SHARE, RUNNING = 0.95, 0.5
 
 Texts = Mapping[str, int]
 
@@ -374,9 +374,11 @@ def may_be_id(name: str, distinct: int, rows: int) -> bool:
     return few and not POSTAL_NAME.search(name)
 
 
-def of_one_length(low: float | None, high: float | None) -> bool:
-    """Whether whole numbers all have as many digits, four or more, as ids have and few amounts do."""
-    return low is not None and high is not None and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
+def may_number(low: float | None, high: float | None, distinct: int) -> bool:
+    """Whether whole numbers have as many digits, four or more, or leave few out from 1 on: as ids, few amounts."""
+    if low is None or high is None or low < 0:
+        return False
+    return (low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")) or distinct >= RUNNING * (high + 1)
 
 
 def spelled_yes_or_no(texts: Sequence[str]) -> bool:
