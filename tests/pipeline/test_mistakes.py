@@ -165,7 +165,7 @@ BROKEN = {
     "a line that is too short": ("town.csv", b"age,sex,job\n1,f,baker\n2,f\n", RUN, "line 3"),
     "bytes": ("town.csv", bytes(range(128)) * 40, RUN, "not a text"),
     "another encoding": ("town.csv", "age,sex,job\n1,f,bäcker\n".encode("latin-1") * 500, RUN, "UTF-8"),
-    "UTF-16": ("town.csv", "age,sex,job\n1,f,baker\n".encode("utf-16"), RUN, "UTF-16"),
+    "UTF-16": ("town.csv", "age,sex,job\n1,f,baker\n".encode("utf-16"), RUN, "likely utf-16"),
     "a schema in bytes": ("town.yaml", bytes(range(256)), RUN, "town.yaml"),
     "scores that are cut off": ("R/internal/scores.json", b'{"rows": ', ["report", "R"], "damaged"),
     "scores of something else": ("R/internal/scores.json", b"{}", ["report", "R"], "damaged"),

@@ -224,6 +224,8 @@ def test_the_list_of_processes_shows_no_password(server: Server, town: Path) -> 
         "data.schema=town.yaml",
     ]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
-        seen = Path(f"/proc/{process.pid}/cmdline").read_text()
+        seen = ""
+        while "town" not in seen and process.poll() is None:  # until the program has taken the place of its parent
+            seen = Path(f"/proc/{process.pid}/cmdline").read_text()
         assert process.wait() == 0
     assert "town" in seen and PASSWORD not in seen
