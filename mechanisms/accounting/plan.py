@@ -360,9 +360,6 @@ class Plan:
         beside = [c.to_json(self.accountant) for c in paid if c.purpose not in early]
         return asked + spent + beside
 
-    def _of_declared_unit(self) -> list[PlannedCharge]:
-        return [c for c in self.of("persons") if c is not self.histogram]
-
     def _out_of_reserve(self, event: Event) -> PlannedCharge:
         """An event of the reserve as a charge, with the part of the budget that it took."""
         whole = self.reserve
@@ -371,12 +368,12 @@ class Plan:
 
     def to_json(self) -> JsonDict:
         """The plan as JSON values: its charges, the budget and the total, and in which terms they hold."""
-        own = self.accountant
+        own, persons = self.accountant, [c for c in self.of("persons") if c is not self.histogram]
         return {
             **({"method": dict(self.method)} if self.method else {}),
             "measurements": [c.to_json(own) for c in self.slots],
             "histogram": self.histogram and self.histogram.to_json(own),
-            **({"persons": [c.to_json(own) for c in persons]} if (persons := self._of_declared_unit()) else {}),
+            **({"persons": [c.to_json(own) for c in persons]} if persons else {}),
             "accept": [c.to_json(own) for c in self.scores],
             **({"reserve": self.reserve and self.reserve.to_json(own)} if self.method else {}),
             **({"discovery": [c.to_json(own) for c in discovered]} if (discovered := self.of("discover")) else {}),
