@@ -132,8 +132,8 @@ def _above(source: Source, unit: str, seen: Mapping[str, Seen], units: int) -> l
     """A question about ids of persons of whom one may have several units."""
     named = [n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
     return [
-        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {units:,} of {unit!r}: each "
-        f"of these is protected alone now, and a person may have several: {quote(f'privacy.unit={n}')} privacy.max_records=C "
+        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
+        f"person may have several, and each is protected alone: {quote(f'privacy.unit={n}')} privacy.max_records=C "
         "protects all of them"
         for n in named
         if FEW_IDS < seen[n].distinct <= ROW_SHARE * units and units < RECORDS * seen[n].distinct
