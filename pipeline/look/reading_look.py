@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT, OFTEN, gap_codes
+from mechanisms.public.drafts.column_facts import COMPACT, FEWEST_UNITS, OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
@@ -71,7 +71,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
     if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
     if column.numeric and not warnings:
-        texts = texts_of(source, column)
+        texts = _texts(source, column)
         warnings += number_doubts(texts) or ([] if column.width else numbers_apart(texts, reading))
     if rounded > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
@@ -85,7 +85,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
 
 def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
-    texts = texts_of(source, column)
+    texts = _texts(source, column)
     sides = {"true": column.true, "false": column.false}
     held = {name: [t for t in texts if t in side] for name, side in sides.items()}
     others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
@@ -101,9 +101,14 @@ def shapes_of(source: Source, column: Column) -> dict[str, int]:
     return _most(source, column, source.shape(source.declared(column.name)))
 
 
-def texts_of(source: Source, column: Column) -> Texts:
+def _texts(source: Source, column: Column) -> Texts:
     """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
     return _most(source, column, f"trim({source.text(source.declared(column.name))})")
+
+
+def frequent_texts(source: Source, column: Column) -> list[str]:
+    """The texts of many rows among these, which a discovery may find."""
+    return [text for text, n in _texts(source, column).items() if n >= FEWEST_UNITS]
 
 
 def _most(source: Source, column: Column, sql: str) -> dict[str, int]:
