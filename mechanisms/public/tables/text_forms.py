@@ -372,7 +372,7 @@ def may_be_id(name: str, distinct: int, rows: int) -> bool:
 
 def may_number(low: float | None, high: float | None, distinct: int) -> bool:
     """Whether whole numbers have as many digits, four or more, or leave few out from 1 on: as ids, few amounts."""
-    if low is None or high is None or low < 0:
+    if low is None or high is None or low <= 0:
         return False
     return (low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")) or distinct >= RUNNING * (high + 1)
 
