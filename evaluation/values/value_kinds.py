@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import reader
+from mechanisms.public.schema.spellings import reader, spelled_yes_or_no
 from mechanisms.public.tables.text_forms import (
     GAPS,
     NumberForm,

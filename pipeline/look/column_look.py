@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import NO, YES
+from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
@@ -30,7 +30,6 @@ from mechanisms.public.tables.text_forms import (
     misspelt,
     number_reading,
     share_of,
-    spelled_yes_or_no,
 )
 
 #: A bin with at most this share of the rows and at least that share of the range hides its values.

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT
+from mechanisms.public.drafts.column_facts import COMPACT, FEWEST_UNITS
 from mechanisms.public.drafts.seen import OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
@@ -77,7 +77,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
     if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
     if column.numeric and not warnings:
-        texts = texts_of(source, column)
+        texts = _texts(source, column)
         warnings += number_doubts(texts) or ([] if column.width else numbers_apart(texts, reading))
     if rounded > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
@@ -91,7 +91,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
 
 def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
-    code_of, texts = reader(column), texts_of(source, column)
+    code_of, texts = reader(column), _texts(source, column)
     sides = {"true": column.true, "false": column.false}
     held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in sides}
     others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
@@ -127,9 +127,14 @@ def shapes_of(source: Source, column: Column) -> dict[str, int]:
     return _most(source, column, source.shape(source.declared(column.name)))
 
 
-def texts_of(source: Source, column: Column) -> Texts:
+def _texts(source: Source, column: Column) -> Texts:
     """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
     return _most(source, column, f"trim({source.text(source.declared(column.name))})")
+
+
+def frequent_texts(source: Source, column: Column) -> list[str]:
+    """The texts of many rows among these, which a discovery may find."""
+    return [text for text, n in _texts(source, column).items() if n >= FEWEST_UNITS]
 
 
 def _most(source: Source, column: Column, sql: str) -> dict[str, int]:

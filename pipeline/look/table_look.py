@@ -14,7 +14,6 @@ import numpy as np
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
-from mechanisms.public.drafts.column_facts import FEWEST_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
@@ -42,13 +41,13 @@ from pipeline.look.column_look import (
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
+    frequent_texts,
     gaps_among_numbers,
     joined_cells,
     other_words,
     read_wrongly,
     rows_of_totals,
     shapes_of,
-    texts_of,
 )
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import declared_dialect, local, open_with
@@ -248,11 +247,7 @@ def _persons_released(source: Source, column: Column, seen: Seen, rows: int, uni
     Those of persons with many rows would be released.
     """
     to_find = column.discover is not None and column.discover.values
-    texts = (
-        [t for t, n in texts_of(source, column).items() if n >= FEWEST_UNITS]
-        if to_find
-        else [text for text, _ in column.spelled]
-    )
+    texts = frequent_texts(source, column) if to_find else [text for text, _ in column.spelled]
     which = "frequent" if to_find else "listed"
     if column.kind in {"categorical", "flag"} and (said := said_persons(column.name, texts, which)):
         return [f"{said}; leave_out: [{column.name}]"]

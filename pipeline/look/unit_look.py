@@ -29,6 +29,8 @@ from pipeline.look.unit_block_look import persons_look
 LOOKED_AT = 1000
 #: Ids hold digits where so large a share of them does.
 NUMBERED = 0.9
+#: A person has fewer units than this in the mean: values of more are of places, or of staff.
+RECORDS = 50
 
 
 class LossBar(NamedTuple):
@@ -104,14 +106,7 @@ def _of_units(
         share = percent(over / sizes.size)
         excess = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
         hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
-    above = [n for n in source.names if n != unit.column and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
-    hints += [
-        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {sizes.size:,} of "
-        f"{unit.column!r}: a person may have several, and each is protected alone now: {quote(f'privacy.unit={n}')} "
-        "privacy.max_records=C protects all of them"
-        for n in above
-        if 0.02 * rows < seen[n].distinct <= ROW_SHARE * sizes.size
-    ]
+    hints += _above(source, unit.column, seen, int(sizes.size))
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     warned = [
@@ -142,6 +137,18 @@ def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int
         return []
     these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
+
+
+def _above(source: Source, unit: str, seen: Mapping[str, Seen], units: int) -> list[str]:
+    """A question about ids of persons of whom one may have several units."""
+    named = [n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
+    return [
+        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
+        f"person may have several, and each is protected alone: {quote(f'privacy.unit={n}')} privacy.max_records=C "
+        "protects all of them"
+        for n in named
+        if FEW_IDS < seen[n].distinct <= ROW_SHARE * units and units < RECORDS * seen[n].distinct
+    ]
 
 
 def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -227,3 +228,13 @@ def setting_names(node: DictConfig, prefix: str = "") -> list[str]:
             if not child._is_none():  # type: ignore[union-attr]
                 keys += setting_names(child, f"{prefix}{key}.")  # type: ignore[arg-type]
     return keys
+
+
+def check_switches(given: Any, values: Mapping[str, Any], group: str = "") -> None:
+    """UserError where a number was taken for true or false."""
+    for key, value in values.items():
+        own = given.get(key) if isinstance(given, Mapping) else None
+        if isinstance(value, Mapping):
+            check_switches(own, value, f"{group}{key}.")
+        elif isinstance(value, bool) and isinstance(own, int | float) and own not in (0, 1):
+            raise UserError(f"got {own}", where=f"{group}{key}", fix="true or false")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
@@ -29,7 +29,7 @@ from mechanisms.public.units import (
 from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
 from pipeline.plugins.plugin_discovery import load_used
-from pipeline.settings.compose import compose_config
+from pipeline.settings.compose import check_switches, compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.own_settings import culprit, form_of
@@ -364,18 +364,8 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         fix = way_out(where)
         raise UserError(first_line(error), where=where, fix=fix) from error
     assert isinstance(result, cls)
-    _check_switches(OmegaConf.to_container(plain), dataclasses.asdict(result))  # type: ignore[call-overload]
+    check_switches(OmegaConf.to_container(plain), dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
-
-
-def _check_switches(given: Any, values: Mapping[str, Any], group: str = "") -> None:
-    """UserError where a number was taken for true or false."""
-    for key, value in values.items():
-        own = given.get(key) if isinstance(given, Mapping) else None
-        if isinstance(value, Mapping):
-            _check_switches(own, value, f"{group}{key}.")
-        elif isinstance(value, bool) and isinstance(own, int | float) and own not in (0, 1):
-            raise UserError(f"got {own}", where=f"{group}{key}", fix="true or false")
 
 
 def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:

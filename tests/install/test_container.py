@@ -45,13 +45,13 @@ class Place:
         return self.root / path.lstrip("/")
 
     def run(self, words: Sequence[str], *, user: int = 0, cwd: str = "/") -> subprocess.CompletedProcess[str]:
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/work", **self.env}
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/home/synthesis", **self.env}
         if self.fresh:
             pip = {k: v for k, v in os.environ.items() if k.startswith("PIP_")}
             start = ["chroot", f"--userspec={user}:{user}", str(self.root), "/usr/bin/env", "-i", f"--chdir={cwd}"]
             given = [*start, *(f"{k}={v}" for k, v in (env | pip).items()), *words]
             return subprocess.run(given, capture_output=True, text=True, check=False)
-        here = [str(self.inside(w)) if w.startswith(("/opt/", "/src", "/tmp/", "/work")) else w for w in words]
+        here = [str(self.inside(w)) if w.startswith(("/opt/", "/src", "/tmp/", "/home/")) else w for w in words]
         here = [w.replace("=/tmp/", f"={self.root}/tmp/") for w in here]
         env = {k: str(self.inside(v)) if v.startswith("/") and k != "PATH" else v for k, v in env.items()}
         env = {**{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}, **env, "PATH": os.environ["PATH"]}
@@ -132,14 +132,14 @@ def test_the_image_runs_as_nobody_without_a_shell_and_finds_its_compiled_code(bu
     for shell in shells:
         shell.rename(shell.with_name(f"{shell.name}.away"))
     run = ["run", "data.rows=20000", "format=json", "quiet=true", "hydra.run.dir=outputs/demo"]
-    done = place.run([*said["ENTRYPOINT"], *run], user=USER, cwd="/work")
+    done = place.run([*said["ENTRYPOINT"], *run], user=USER, cwd="/home/synthesis")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert json.loads(done.stdout)["private"]
     after = {p: p.stat().st_mtime_ns for p in cache.rglob("*.nbc")}
     assert after == before, "nothing is compiled anew"
-    release = place.inside("/work/outputs/demo/release")
+    release = place.inside("/home/synthesis/outputs/demo/release")
     assert (release / "privacy.json").is_file() and (not place.fresh or release.stat().st_uid == USER)
-    verdict = place.run([*said["ENTRYPOINT"], "verify", "outputs/demo/release"], user=USER, cwd="/work")
+    verdict = place.run([*said["ENTRYPOINT"], "verify", "outputs/demo/release"], user=USER, cwd="/home/synthesis")
     assert verdict.returncode == 0, verdict.stdout
 
 

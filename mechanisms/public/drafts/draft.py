@@ -126,16 +126,24 @@ def draft_schema(
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
+    notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
+    text = notice + _columns(source, name, drafted, left_out)
+    return text + persons + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
+
+
+def _columns(
+    source: Source, name: str, drafted: Sequence[tuple[str, FieldDict, str]], left_out: Sequence[tuple[str, str]]
+) -> str:
+    """The head of a schema, its columns, and those that are left out, with why."""
     parts = [_entry(*entry) for entry in drafted]
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
-    notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
     written = f"dialect: {json.dumps(source.dialect.fields)}  # how the file is written; a release is, too\n"
     head += written if source.dialect.fields else ""
-    text = f"{notice}{head}columns:\n{''.join(parts)}"
+    text = f"{head}columns:\n{''.join(parts)}"
     if left_out:
         text += "leave_out:\n"
         text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
-    return text + persons + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
+    return text
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:

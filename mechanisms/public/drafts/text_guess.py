@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few_units
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.spellings import NO, YES, folded
+from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.text_forms import (
@@ -22,7 +22,6 @@ from mechanisms.public.tables.text_forms import (
     gap_words,
     misspelt,
     share_of,
-    spelled_yes_or_no,
 )
 
 #: Of a long list so many texts are drafted, where they stand in most cells; else as many as are listed at all, where

@@ -6,7 +6,7 @@ Locality: what a text stands for depends on the schema and on that text alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
@@ -139,3 +139,9 @@ def reader(column: Column) -> Callable[[str], int | None]:
         return next((code for code in attempts if code is not None), None)
 
     return code_of
+
+
+def spelled_yes_or_no(texts: Sequence[str]) -> bool:
+    """Whether all texts are spellings of yes or no, of both or in several ways."""
+    folded = {t.strip().lower() for t in texts}
+    return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}

@@ -15,7 +15,6 @@ from functools import lru_cache
 from itertools import takewhile
 
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import NO, YES
 
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
@@ -376,15 +375,9 @@ def may_be_id(name: str, distinct: int, rows: int) -> bool:
 
 def may_number(low: float | None, high: float | None, distinct: int) -> bool:
     """Whether whole numbers have as many digits, four or more, or leave few out from 1 on: as ids, few amounts."""
-    if low is None or high is None or low < 0:
+    if low is None or high is None or low <= 0:
         return False
     return (low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")) or distinct >= RUNNING * (high + 1)
-
-
-def spelled_yes_or_no(texts: Sequence[str]) -> bool:
-    """Whether all texts are spellings of yes or no, of both or in several ways."""
-    folded = {t.strip().lower() for t in texts}
-    return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
 
 
 def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None = None) -> list[str]:
