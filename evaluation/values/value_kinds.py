@@ -22,7 +22,6 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     number_reading,
-    spelled_yes_or_no,
 )
 from mechanisms.public.tables.value_dictionaries import Dictionary
 
