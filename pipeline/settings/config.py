@@ -46,11 +46,11 @@ class DataConfig(BoundedSettings):
     settings_group: ClassVar[str] = "data"
     name: str = "table"
     path: str | None = None
+    table: str | None = None
+    query: str | None = None
     units: UnitsConfig = field(default_factory=UnitsConfig)
     schema: str | None = None
     confirmed_public: bool = False
-    table: str | None = None
-    query: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
     max_unplaced: float = setting(0.2, least=0, most=1, noun="a share of a column's values", note="1 never refuses")

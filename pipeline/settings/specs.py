@@ -128,13 +128,13 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
         if said not in (None, unit.column):
             problem = f"got {said!r}, but the schema says unit: {{column: {unit.column}}}"
             raise UserError(problem, where=where, fix=f"{where}={unit.column}, or null; or another unit in the schema")
-    most, found = unit.max_records, privacy.max_records == WORD
-    for where, count, right in (
-        ("privacy.max_records", privacy.max_records, f"at most {most}"),
-        ("data.max_records", data.max_records, f"{most}"),
-    ):
-        if isinstance(count, int) and (count > most or (count < most and where != "privacy.max_records")):
-            problem = f"got {count}, but the schema says unit: {{records: {{max: {most}}}}}"
+    most, counted = unit.max_records, unit.counted
+    records = f"{{max: {most}}}" if counted is None else f"{{max: {most}, counted: {counted}}}"
+    for where, count in (("privacy.max_records", privacy.max_records), ("data.max_records", data.max_records)):
+        least = unit.bound if counted is not None or where == "data.max_records" else 1
+        if isinstance(count, int) and not least <= count <= unit.bound:
+            right = str(unit.bound) if least == unit.bound else f"at most {most}"
+            problem = f"got {count}, but the schema says unit: {{records: {records}}}"
             raise UserError(problem, where=where, fix=f"{where}: {right}, or null; or another number in the schema")
     if found:
         return replace(privacy, unit=unit.column, max_records_cap=min(privacy.max_records_cap, most))
@@ -149,8 +149,8 @@ def build_specs(config: Config) -> Specs:
     """
     declared = None if config.data.schema is None else declared_schema(config.data)
     config = settled(config, declared)
-    if declared is not None and declared.rules.unit is not None:
-        declared = replace(declared, rules=declared.rules.counting(int(config.privacy.max_records or 0)))
+    if declared is not None and isinstance(config.privacy.max_records, int):
+        declared = replace(declared, rules=declared.rules.counting(config.privacy.max_records))
     if config.synthesis.rows == 0:
         fix = "a whole number of at least 1, or null"
         raise UserError("got 0: a run would spend its budget on no row", where="synthesis.rows", fix=fix)
