@@ -178,9 +178,12 @@ def test_fewer_records_may_count_than_a_unit_has_and_no_more() -> None:
     again = parse_schema(schema.to_fields(), where="t.yaml")
     assert again.rules.unit == unit and "counted: 4" in again.to_yaml()
     assert "counted" not in facts(unit=UNIT | {"records": {"max": 20, "counted": 20}}).to_yaml()
-    assert "counted: got 21; counted: a whole number from 1 to 20" in refusal(unit=UNIT | {"records": {"max": 20, "counted": 21}})
-    for wrong in ({"counted": 4}, {"max": 20, "counted": 0}, {"max": 20, "counted": True}, {"max": 20, "least": 1}):
-        assert "records: {max: C}" in refusal(unit=UNIT | {"records": wrong})
+    for wrong in (21, 0, True):
+        assert f"counted: got {wrong}; counted: a whole number from 1 to 20" in refusal(
+            unit=UNIT | {"records": {"max": 20, "counted": wrong}}
+        )
+    for records in ({"counted": 4}, {"max": 20, "least": 1}):
+        assert "records: {max: C}" in refusal(unit=UNIT | {"records": records})
 
 
 def test_columns_of_the_block_may_be_open_but_for_an_order_that_nobody_knows() -> None:
