@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from mechanisms.public.marginals import Values
 
@@ -27,6 +26,8 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[V
     Args:
         means: candidates, each with one prior mean per cell.
     """
+    from scipy.special import log_ndtr  # a plan needs none of scipy
+
     if stddev <= 0 or not values.size:
         return np.maximum(values, 0.0), np.zeros(values.shape)
     scaled, best, found, squares = values.ravel() / stddev, -np.inf, values.ravel(), values.ravel()

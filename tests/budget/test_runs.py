@@ -20,7 +20,7 @@ from mechanisms.sensitive.measurement import MarginalQuestion
 from pipeline.budget.admission import check
 from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
-from pipeline.sweeps import look_first
+from pipeline.sweeps import planned_jobs
 from tests.pipeline.conftest import TOWN, command, people, statement_of, worded
 
 ROOT = Path(__file__).parents[2]
@@ -551,8 +551,8 @@ class TestProcesses:
 
 def test_a_sweep_looks_at_each_table_once_and_books_nothing_where_a_job_would_be_refused(town, capsys, monkeypatch):
     looked = []
-    real = look_first.encode_columns
-    monkeypatch.setattr(look_first, "encode_columns", lambda *a, **k: looked.append(1) or real(*a, **k))
+    real = planned_jobs.encode_columns
+    monkeypatch.setattr(planned_jobs, "encode_columns", lambda *a, **k: looked.append(1) or real(*a, **k))
     table = people(600)
     table.loc[:179, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)

@@ -145,7 +145,7 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
         numbers = np.where(old, large, small) * np.exp(rng.normal(0, spread, old.size))
         texts = pd.Series([f"{x:.1f}" for x in numbers]).value_counts().head(1000).to_dict()
         (said,) = numbers_apart(texts, NumberForm())
-        assert "two units?" in said, said
+        assert ("kg beside lb?" if small == 78 else "two units?") in said, said
     for numbers in (
         rng.normal(50, 8, 3000),
         rng.uniform(1, 99, 3000),
