@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.public.drafts.draft import draft_schema
+from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import load_schema
 from tests.public.messy_tables import TABLES, Table, as_csv, wrong_guesses
 from tests.public.table_worlds import csv, encoded, source
@@ -25,7 +26,7 @@ def drafted(request, tmp_path_factory) -> tuple[str, Table, str]:
     folder, name = tmp_path_factory.mktemp(request.param), request.param
     table = TABLES[name]()
     path = csv(folder, as_csv(table))
-    text = draft_schema(source(path, delimiter=";"), name)
+    text = draft_schema(source(path, dialect=Dialect(";")), name)
     (folder / "draft.yaml").write_text(text, encoding="utf-8")
     return name, table, str(path)
 
@@ -35,7 +36,7 @@ def test_few_columns_are_guessed_wrong(drafted):
     text = Path(path).with_name("draft.yaml").read_text(encoding="utf-8")
     assert len(wrong := wrong_guesses(table, text)) <= LIMITS[name], wrong
     facts = load_schema(Path(path).with_name("draft.yaml"))
-    _, report = encoded(Path(path), facts, delimiter=";")
+    _, report = encoded(Path(path), facts, dialect=Dialect(";"))
     lost = {c: n for c, n in report.unplaced.items() if n > 0.101 * report.rows}
     assert not lost and not facts.confirmed_public
 
