@@ -97,7 +97,9 @@ def said_drowned(measurements: Measurements) -> list[str]:
 
 
 #: What is said of pairs where nothing in the release asked about them.
-NEVER_PAIRS = "selection=oneway, or a list of single columns, measures none at any privacy.epsilon: selection=auto may. "
+NEVER_PAIRS = (
+    "selection=oneway, or a list of single columns, measures none at any privacy.epsilon: selection=auto may. "
+)
 
 
 @dataclass(frozen=True)
