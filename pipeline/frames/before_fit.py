@@ -113,12 +113,14 @@ def plan(
     delta: float = 1e-9,
     unit: str | None = None,
     max_records: int | str | None = None,
+    units: Frame | None = None,  # noqa: ARG001  # what fit takes, a plan takes
     **settings: Any,
 ) -> CommandResult:
     """What `fit` would measure, and how noisy it would be, as the command `plan`; nothing is spent.
 
     Args:
         frame: only the number of its rows is looked at, for comparison with the noise; None: none is known.
+        units: nothing of it is looked at: the schema says all that a plan needs.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`.
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
@@ -139,13 +141,14 @@ def rehearse(
     delta: float = 1e-9,
     unit: str | None = None,
     max_records: int | str | None = None,
+    units: Frame | None = None,
     folder: Path | str | None = None,
     **settings: Any,
 ) -> Release:
     """The whole path of `fit` on rows that are made from the schema alone, as the command `rehearse`; NOT private.
 
     Args:
-        frame: only its columns and their kinds are looked at, for those of `sample`; None: the schema's.
+        frame, units: only their columns and kinds are looked at, for those of `sample`; no frame: the schema's.
         folder: where the rehearsal is kept; None: nowhere.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
     """
@@ -156,8 +159,20 @@ def rehearse(
         config.data.schema = str(schema_file(schema, Path(place)))
         facts = load_schema(Path(config.data.schema))
         kinds: Kinds | None = None
-        if isinstance(frame, pd.DataFrame) or hasattr(frame, "slice"):
-            head: Any = frame.iloc[:0] if isinstance(frame, pd.DataFrame) else frame.slice(0, 0)  # type: ignore[union-attr]
-            kinds = write_frame(head, Path(place) / "head.parquet", facts, columns_beside(config, facts))
+        if frame is not None and (isinstance(frame, pd.DataFrame) or hasattr(frame, "slice")):
+            own_columns: dict[str, str | None] = dict.fromkeys(c.name for c in facts.columns)
+            beside = (
+                {} if units is None else write_frame(_no_rows(units), Path(place) / "units.parquet", facts, own_columns)
+            )
+            further = columns_beside(config, facts) | dict.fromkeys(beside)
+            kinds = write_frame(_no_rows(frame), Path(place) / "head.parquet", facts, further)
+            kinds = {**kinds, **{name: kind for name, kind in beside.items() if name not in kinds}}
         done = rehearsal.rehearse(config, Path(place) / "run" if folder is None else Path(folder).expanduser())
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
+
+
+def _no_rows(frame: Frame) -> Any:
+    """The columns of a frame; of one that cannot be cut, the frame."""
+    if isinstance(frame, pd.DataFrame):
+        return frame.iloc[:0]
+    return frame.slice(0, 0) if hasattr(frame, "slice") else frame

@@ -122,10 +122,12 @@ def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
     Args:
         own: those of the promise that are arguments.
     Raises:
-        UserError: as of the command; a keyword that is nearly one of the arguments.
+        UserError: as of the command; a keyword that is nearly one of the arguments, or one of `fit` alone.
     """
     known = vars(Config())
     for name in settings:
+        if name in KEYWORDS and name not in known:
+            raise UserError("nothing is kept or read here that needs it", where=f"{name}=", fix="leave it out")
         if not {".", "/"} & set(name) and name not in known and (near := did_you_mean(name, [*KEYWORDS, *known])):
             raise UserError("no such keyword", where=f"{name}=", fix=near)
     return load_config(["data=table", *overrides_of(settings, REFUSED), *overrides_of({"privacy": own})])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json
@@ -68,6 +69,8 @@ class Sampler:
     ) -> tuple[Any, Json]:
         """One row for each row of a frame, with that row's values, in its order; a gap asks for a missing value.
 
+        Rows of unequal conditions are of different units, whose ids go on from one condition to the next.
+
         Raises:
             UserError: no column or no row; a column that `where` names too; as of `rows`.
         """
@@ -81,16 +84,25 @@ class Sampler:
         places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for place, row in enumerate(asked.astype(object).itertuples(index=False, name=None)):
             places[tuple(map(_plain, row))].append(place)
-        made, effective, said = [], 0.0, ""
+        made, units, effective, said = [], 0, 0.0, ""
         for values, rows in places.items():
             wish = {**(where or {}), **dict(zip(names, values, strict=True))}
             table, facts = self.rows(len(rows), wish, seed, rng)
             assert facts is not None
+            table, units = _ids_from(table, self.schema.rules.id_column, units)
             made.append(table)
             effective, said = effective + facts["effective_rows"], facts["rows"]
         order = np.argsort(np.concatenate([np.array(rows) for rows in places.values()]))
         told = {"where": f"{len(places):,} conditions", "rows": said, "effective_rows": round(effective, 1)}
         return pa.concat_tables(made, promote_options="permissive").take(order), told
+
+
+def _ids_from(table: Any, name: str, last: int) -> tuple[Any, int]:
+    """The rows with numbers of units above the last one that was given, and the last one of these; names stay."""
+    if not name or not pa.types.is_integer(table.schema.field(name).type):
+        return table, last
+    ids = pc.add(table[name], last)
+    return table.set_column(table.schema.get_field_index(name), name, ids), int(pc.max(ids).as_py())
 
 
 def _plain(value: Any) -> Any:

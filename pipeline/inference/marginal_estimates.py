@@ -212,6 +212,7 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     """How many records there are, each counted by the product of its codes' weights; None where no answer tells it.
 
     From all answers that tell it, weighted by precision; as of `marginal_estimate` where its columns are made of parts.
+    Answers of one event have the same noise: one alone is weighted.
 
     Args:
         weights: column → a weight per code.
@@ -224,7 +225,8 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     if whole and (marginal := marginal_estimate(measurements, clique)) is not None:
         estimates = [(float(marginal.values @ product.ravel()), marginal.spread(product.ravel()), marginal.sources)]
     if not whole or (marginal is not None and marginal.mixed is None):
-        for answer in (a for a in having if not isinstance(a.query, Identity)):
+        used = {a.event for a in having if isinstance(a.query, Identity)}
+        for answer in (a for a in having if not isinstance(a.query, Identity) and a.event not in used):
             axes = [i for i, n in enumerate(answer.clique) if n not in clique]
             goal = np.broadcast_to(np.expand_dims(product, axes), measurements.domain.shape(answer.clique))
             if (solved := least_weights(answer.query, goal.ravel())) is not None:

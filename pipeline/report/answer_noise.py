@@ -96,6 +96,12 @@ def said_drowned(measurements: Measurements) -> list[str]:
     ]
 
 
+#: What is said of pairs where nothing in the release asked about them.
+NEVER_PAIRS = (
+    "selection=oneway, or a list of single columns, measures none at any privacy.epsilon: selection=auto may. "
+)
+
+
 @dataclass(frozen=True)
 class Crowded:
     """A bin of several values that holds nearly all records: its label, its share of them, and its two edges."""
@@ -121,6 +127,7 @@ class Coverage:
         constant: columns with one value that holds CONSTANT of the records or more, and its share.
         crowded: columns with a bin of several values that holds CROWDED of the records or more.
         start: the public table from whose rows the synthetic ones started, or None.
+        pairs_asked: whether the release asked how far pairs are from independence.
     """
 
     columns: int
@@ -131,6 +138,7 @@ class Coverage:
     constant: tuple[tuple[str, float], ...] = ()
     crowded: tuple[Crowded, ...] = ()
     start: str | None = None
+    pairs_asked: bool = True
 
     @property
     def in_words(self) -> str:
@@ -157,8 +165,8 @@ class Coverage:
             shown = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
             lines.append(
                 f"no pair of columns was measured: of how they depend on each other the synthetic table shows {shown}. "
-                "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins, or a list in "
-                "selection.marginals"
+                f"{'' if self.pairs_asked else NEVER_PAIRS}Pairs come with a larger privacy.epsilon, a smaller "
+                "privacy.max_records, coarser bins, or a list in selection.marginals"
             )
         if self.crowded:
             bins = [f"{c.column} ({c.bin}: {c.share:.0%})" for c in self.crowded]
@@ -205,7 +213,8 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
                 crowded.append(_crowded(schema, name, code, share))
         elif share >= CONSTANT and least >= SURELY:
             constant.append((name, share))
-    return Coverage(len(names), every, len(measured_pairs), unmeasured, noisy, tuple(constant), tuple(crowded), start)
+    kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
+    return Coverage(len(names), every, len(measured_pairs), unmeasured, noisy, *kept, start, asked)
 
 
 def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:

@@ -84,6 +84,10 @@ def test_a_plan_takes_what_fit_takes_and_the_number_of_rows_from_the_frame():
     assert pipeline.plan(None, SCHEMA)["rows"] is None
     with pytest.raises(UserError, match="did you mean 'epsilon'"):
         pipeline.plan(None, SCHEMA, epsilo=2)
+    with pytest.raises(UserError, match="folder=: nothing is kept"):
+        pipeline.plan(None, SCHEMA, folder="out")
+    visits, people = clinic().drop(columns="age"), clinic()[["patient", "age"]].drop_duplicates("patient")
+    assert pipeline.plan(visits, SCHEMA, unit="patient", max_records=2, units=people)["rows"] == ROWS
 
 
 def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
@@ -95,6 +99,9 @@ def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
     assert made.sample(5)["age"].dtype == "Int16" and made.sample(5)["insured"].dtype == bool
     with pytest.raises(UserError, match="no column 'age' in the frame"):
         pipeline.rehearse(clinic().drop(columns="age"), SCHEMA, **settings)
+    visits, people = clinic().drop(columns="age"), clinic()[["patient", "age"]].drop_duplicates("patient")
+    made = pipeline.rehearse(visits, SCHEMA, unit="patient", max_records=2, units=people, **settings)
+    assert list(made.sample(5).columns) == [*visits.columns[1:], "age"] and made.sample(5)["age"].dtype == "Int16"
 
 
 def test_one_row_comes_out_for_each_row_of_conditions_in_their_order(release):

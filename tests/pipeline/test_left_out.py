@@ -117,6 +117,7 @@ def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
     assert line.startswith("nothing was measured of c:")
     (line,) = covered(("a",), ("b",), ("c",)).warnings
     assert line.startswith("no pair of columns was measured")
+    assert "selection=oneway, or a list of single columns, measures none at any privacy.epsilon: selection=auto" in line
 
 
 def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_named():
@@ -199,7 +200,7 @@ def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
     assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
     shown = capsys.readouterr().out
     assert "  columns   3 of 3 measured, " in shown and "no pair of columns was measured" in " ".join(shown.split())
-    assert "  warning   no pair of columns was measured" in shown
+    assert "  warning   no pair of columns was measured" in shown and "selection=oneway" not in shown
     assert decided(read_release(Path("out/release"))[2]).in_words.startswith("0 of 3 measured")
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
     assert "noisy counts of 3 columns, and of no combination of them" in page

@@ -217,6 +217,11 @@ def test_a_condition_chooses_whole_persons_by_their_constants_and_records_by_the
     check_persons(frame)
     with pytest.raises(UserError, match="no value 'x'"):
         release.sample(9, where={"sex": "x"})
+    asked = pd.DataFrame({"sex": ["f", "m", "f", "m", "m", "f"], "town": ["A", "A", "C", "B", "A", "A"]})
+    frame = release.sample(asked, seed=5)  # one row for each: of unequal conditions no person is the same
+    assert frame[["sex", "town"]].to_numpy().tolist() == asked.to_numpy().tolist()
+    assert (frame.groupby("patient")[["sex", "town"]].nunique() == 1).all(axis=None)
+    assert set(frame.patient) == {*range(1, frame.patient.nunique() + 1)} and frame.patient.nunique() >= 4
 
 
 def test_linking_is_a_stage_of_its_own(made: Path) -> None:

@@ -49,6 +49,14 @@ def test_kinds_are_guessed_from_the_data(tmp_path: Path) -> None:
     assert facts["zip"].values == ("00", "01", "02", "03", "04", "05", "06")
 
 
+@pytest.mark.parametrize("few", [["nEiN"], ["nEiN", "Ja"], ["yes", "nEiN"]])
+def test_a_spelling_of_one_person_is_not_quoted(tmp_path: Path, few: list[str]) -> None:
+    many = [] if few[0] == "yes" else ["yes"] * 300
+    text, facts = drafted(csv(tmp_path, "a\n" + "\n".join([*many, *few]) + "\n"))
+    assert "nEiN" not in text and "Ja" not in text
+    assert facts["a"].kind == "flag" and facts["a"].true[0] == "yes" and facts["a"].false[0] == "no"
+
+
 def test_the_draft_says_that_it_looked_and_what_to_check(tmp_path: Path) -> None:
     text, facts = drafted(csv(tmp_path, TABLE))
     assert facts.confirmed_public is False and facts.name == "my table"

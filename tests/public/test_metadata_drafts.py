@@ -185,6 +185,16 @@ def test_what_is_no_metadata_of_one_table_is_refused_in_words(name, text, words,
         made(tmp_path, name, text)
 
 
+def test_a_bound_of_thousands_of_digits_leaves_its_column_out_and_many_conditions_are_read(tmp_path):
+    long = {"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 10**4_000 - 1}}
+    text, facts = made(tmp_path, "long.json", {"fields": [long, {"name": "b", "type": "boolean"}]})
+    assert facts.leave_out == ("a",) and "a whole number" not in text and max(map(len, text.splitlines())) < 200
+    pytest.importorskip("sqlglot")
+    many = " AND ".join(f"a >= {i}" for i in range(700))
+    text, _ = made(tmp_path, "many.sql", f"CREATE TABLE t (a INTEGER, b DATE, CHECK ({many}))")
+    assert "within: [699, " in text
+
+
 def test_the_command_drafts_from_metadata_and_says_that_it_read_no_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("book.xml").write_text(DDI)

@@ -152,7 +152,7 @@ def _flag(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) 
     several = len({folded(t) for t in answers}) >= ANSWER_WORDS or not set(told) & set(rest)
     if odd and (share_of(texts, answers.__contains__) < ANSWERS or len(sides) < 2 or not several):
         return None
-    own = _own_words(list(answers))
+    own = _own_words(list(look.told(index, answers)))
     true = list(dict.fromkeys([*own.get("true", ["yes"]), *(folded(t) for t in crosses)]))
     own |= {"true": true} if crosses else {}
     fields: FieldDict = {"kind": "flag", "spellings": "common", **own}
@@ -172,12 +172,18 @@ def _few(texts: Iterable[str]) -> str:
 
 
 def _own_words(answers: Sequence[str]) -> FieldDict:
-    """The most frequent spelling with an opposite in the table, and that, as a release writes them; else any two."""
+    """The most frequent spelling with an opposite in the table, and that, as a release writes them; else any two.
+
+    Args:
+        answers: spellings that may be told, the most frequent first; of none, yes and no are kept.
+    """
     texts = [t.strip() for t in answers]
     each = list(enumerate(texts))
     pairs = [(a, b, min(i, k), max(i, k)) for i, a in each for k, b in each if (a.lower(), b.lower()) in OPPOSITES]
     if pairs:
         yes, no, *_ = min(pairs, key=lambda p: (p[2], _capitals(p[0]) != _capitals(p[1]), p[3]))
+    elif not texts:
+        return {}
     else:
         own, first = texts[0], texts[0].lower() in YES
         word = next(p[first] for p in OPPOSITES if p[not first] == own.lower())

@@ -171,12 +171,12 @@ def bound(value: object, kind: str, form: str | None, field: str, where: str) ->
     if kind not in DATE_KINDS:
         try:
             number = float(cast(Any, value)) if not isinstance(value, bool) else math.nan
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         whole = kind == "integer"
         if not math.isfinite(number) or (whole and (number != int(number) or abs(number) > 2**53)):
             allowed = "a whole number up to 2^53" if whole else "a finite number"
-            raise UserError(f"{field}: got {value!r}", where=where, fix=allowed)
+            raise UserError(f"{field}: got {repr(value)[:60]}", where=where, fix=allowed)
         return int(number) if whole else number
     moment, day_only = _moment(value, form)
     if moment is None:

@@ -42,6 +42,8 @@ def metadata_draft(path: Path) -> str:
         return draft_of(resolve_name(f"{__package__}.{read}")(text, name, where), path)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=where, fix="check the path") from error
+    except RecursionError as error:
+        raise UserError("too deeply nested", where=where, fix="plainer conditions; those of one column") from error
     except (AttributeError, KeyError, TypeError, ValueError, ParseError) as error:
         why = error if isinstance(error, ValueError | ParseError) else "not as its form says"
         raise UserError(f"not well formed: {why}", where=where, fix="mend the file; UTF-8 text") from error

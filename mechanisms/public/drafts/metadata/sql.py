@@ -91,10 +91,14 @@ def _column(part: Any, types: dict[str, Any]) -> Described:
 
 
 def _conjuncts(rule: Any) -> Iterator[Any]:
-    rule = rule.unnest()
-    sides = (rule.left, rule.right) if isinstance(rule, exp.And) else ()
-    yield from (part for side in sides for part in _conjuncts(side))
-    yield from () if sides else (rule,)
+    """The conditions that AND joins, from left to right: thousands nest as deeply, so a loop walks them."""
+    waiting = [rule]
+    while waiting:
+        rule = waiting.pop().unnest()
+        if isinstance(rule, exp.And):
+            waiting += [rule.right, rule.left]
+        else:
+            yield rule
 
 
 def _takes(column: Described, rule: Any) -> bool:
