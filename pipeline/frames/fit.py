@@ -122,13 +122,16 @@ def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
     Args:
         own: those of the promise that are arguments.
     Raises:
-        UserError: as of the command; a keyword that is nearly one of the arguments.
+        UserError: as of the command, also of an address with a secret; a keyword that is nearly one of the arguments.
     """
     known = vars(Config())
     for name in settings:
         if not {".", "/"} & set(name) and name not in known and (near := did_you_mean(name, [*KEYWORDS, *known])):
             raise UserError("no such keyword", where=f"{name}=", fix=near)
-    return load_config(["data=table", *overrides_of(settings, REFUSED), *overrides_of({"privacy": own})])
+    overrides = [*overrides_of(settings, REFUSED), *overrides_of({"privacy": own})]
+    for override in overrides:
+        check_no_secret(override, override.partition("=")[0])
+    return load_config(["data=table", *overrides])
 
 
 def _write_units(units: Frame, path: Path, schema: Schema, config: Config) -> Kinds:
