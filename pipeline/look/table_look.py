@@ -21,7 +21,6 @@ from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.computing import rows_that_differ
-from mechanisms.public.tables.databases import mixes_rows
 from mechanisms.public.tables.doubts import cut_short
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
@@ -51,9 +50,8 @@ from pipeline.look.reading_look import (
     shapes_of,
 )
 from pipeline.look.unit_look import LossBar, units_look
-from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.scores.table_sources import declared_dialect, local, open_with, query_hints
 from pipeline.settings.config import CheckConfig
-from pipeline.settings.inputs import location
 from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import (
     RECORD,
@@ -69,7 +67,6 @@ from pipeline.units_table import joined, units_table_look
 
 #: Said of columns in `leave_out` that the look did not meet.
 NOT_READ = "in leave_out, and no column of what was read (misspelt, or left out of a frame by fit)"
-MIXED = "rows of this query mix rows of the table: the promise holds only if each row is one person's"
 #: Lost values that are looked at, and that are shown.
 LOOKED_AT, SHOWN = 1000, 3
 
@@ -126,8 +123,9 @@ def check(config: CheckConfig) -> TableLook:
         bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
             look = look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
-        mixed = (MIXED,) if mixes_rows(location(config.data), records) else ()
-        return replace(look, hints=(*look.hints, *mixed, *units_table_look(source, data.units)))
+        return replace(
+            look, hints=(*look.hints, *query_hints(config.data, records), *units_table_look(source, data.units))
+        )
 
 
 def look_at(
