@@ -17,6 +17,7 @@ from mechanisms.public.plain_files import check_plain, read_mapping
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
+from mechanisms.public.schema.column import value_labels
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
@@ -67,7 +68,8 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
     if dialect is None:
         dialect = parse_dialect(release.dialect, where)
-    texts = [t for c in schema.columns for t in (c.name, *c.texts, c.other or "")]
+    values = [t for c in schema.columns for t in (value_labels(c) if c.kind == "flag" else c.texts)]  # as written
+    texts = [*values, *(t for c in schema.columns for t in (c.name, c.other or ""))]
     if schema.to_discover and dialect.encoding != schema.dialect.encoding:
         texts.append(ANY_LETTERS)
     for text in texts:

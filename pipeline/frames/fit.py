@@ -122,7 +122,13 @@ def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
     Args:
         own: those of the promise that are arguments.
     Raises:
+    <<<<<<< HEAD
         UserError: as of the command; a keyword that is nearly one of the arguments, or one of `fit` alone.
+    ||||||| d0c947b8
+        UserError: as of the command; a keyword that is nearly one of the arguments.
+    =======
+        UserError: as of the command, also of an address with a secret; a keyword that is nearly one of the arguments.
+    >>>>>>> a8cc1e556f475441d6a8adafaf5a2e89706e266b
     """
     known = vars(Config())
     for name in settings:
@@ -130,7 +136,10 @@ def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
             raise UserError("nothing is kept or read here that needs it", where=f"{name}=", fix="leave it out")
         if not {".", "/"} & set(name) and name not in known and (near := did_you_mean(name, [*KEYWORDS, *known])):
             raise UserError("no such keyword", where=f"{name}=", fix=near)
-    return load_config(["data=table", *overrides_of(settings, REFUSED), *overrides_of({"privacy": own})])
+    overrides = [*overrides_of(settings, REFUSED), *overrides_of({"privacy": own})]
+    for override in overrides:
+        check_no_secret(override, override.partition("=")[0])
+    return load_config(["data=table", *overrides])
 
 
 def _write_units(units: Frame, path: Path, schema: Schema, config: Config) -> Kinds:

@@ -13,6 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.dialect import PLAIN, Dialect
+from mechanisms.public.tables.databases import mixes_rows
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.fetched import FetchRoom, fetched
 from mechanisms.public.tables.formats import persons_of
@@ -78,6 +79,12 @@ def local(data: DataConfig, limits: LimitsConfig, folder: Path) -> DataConfig:
     """The same settings with files in the place of tables that lie elsewhere; these are fetched into the folder."""
     path = fetched(location(data), room_of(limits, folder))
     return replace(data, path=str(path), units=local_units(data.units, limits, folder), table=None, query=None)
+
+
+def query_hints(data: DataConfig, source: Source) -> tuple[str, ...]:
+    """Of a query whose rows may be made of several persons' rows."""
+    mixed = mixes_rows(location(data), source)
+    return ("rows of this query mix rows of the table: the promise holds only if each row is one person's",) * mixed
 
 
 def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path) -> UnitsConfig:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, choices_fix
-from mechanisms.public.tables.fetched import is_address, parse_address
+from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
@@ -31,7 +31,7 @@ def location(data: DataConfig) -> str:
     """Where the table lies: a path, or an address with what is read there behind a #.
 
     Raises:
-        UserError: no table is given; a table or a query of what is no database, or both.
+        UserError: no table is given; a table or a query of what is no database, or both; a query that is none.
     """
     if not data.path:
         fix = f"data.path=FILE for data={data.name}; or data=demo, which generates its own table"
@@ -41,6 +41,10 @@ def location(data: DataConfig) -> str:
         if len(asked) > 1 or not is_address(data.path) or "#" in data.path:
             fix = "one of both, with data.path=postgresql://… or data.path=sqlite:///FILE"
             raise UserError("says which rows of a database are read", where=where, fix=fix)
+    if data.query and not SELECT.match(data.query):
+        raise UserError(
+            "data.query is no SELECT", where="data.query", fix="SELECT … FROM …; a whole table: data.table=NAME"
+        )
     return "#".join([data.path, *asked.values()])
 
 

@@ -79,7 +79,11 @@ def test_every_command_reads_it_and_a_resumed_run_knows_the_rows(
     assert "sex:" in Path("drafted.yaml").read_text()
     query = "data.query=SELECT age, sex, job FROM grown WHERE age < 60"
     assert command("check", "data.path=sqlite:///town.db", query, "data.schema=town.yaml") == 0
-    assert "rows, 3 columns" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "rows, 3 columns" in said and "mix rows" not in said
+    joined = query.replace("FROM grown WHERE age", "FROM grown JOIN (SELECT 1 AS one) ON one = 1 WHERE age")
+    assert command("check", "data.path=sqlite:///town.db", joined, "data.schema=town.yaml") == 0
+    assert "the promise holds only if each row is one person's" in capsys.readouterr().out
     scored = ["synthetic=sql/release/synthetic.csv", "metrics=[tvd]"]
     assert command("score", f"real={location}", *scored, "output=sql.json") == 0
     assert command("score", "real=town.csv", *scored, "output=file.json") == 0
@@ -121,6 +125,15 @@ REFUSED = [
     ("SELECT date('now') AS d FROM town", "'now'"),
     ("SELECT current_date AS d FROM town", "current_date"),
     ("SELECT datetime() AS d FROM town", "datetime"),
+    ("SELECT DISTINCT ON (sex) * FROM town", "DISTINCT ON"),
+    ("SELECT CURRENT_TIMESTAMP(0) AS d FROM town", "current_timestamp"),
+    ("SELECT * FROM town WHERE age < 'today 08:00'", "'today 08:00'"),
+    ("SELECT TIMESTAMP 'now, else' AS d FROM town", "'now, else'"),
+    ("SELECT unixepoch('subsec') AS d FROM town", "'subsec'"),
+    ("SELECT date('subsec') AS d FROM town", "'subsec'"),
+    ("SELECT strftime('%s', 'NOW ') AS d FROM town", "'NOW '"),
+    ("SELECT txid_current() AS d, pg_backend_pid() AS p FROM town", "pg_backend_pid, txid_current"),
+    ("SELECT pg_postmaster_start_time() AS d FROM town", "pg_postmaster_start_time"),
     ("drawn", "the view drawn: not the same rows every time: random"),
     ("SELECT r FROM drawn", "the view drawn"),
     ("SELECT age FROM town; DROP TABLE town", "another statement, or several"),
@@ -148,6 +161,9 @@ def test_a_query_that_may_give_other_rows_another_day_is_refused(
     [
         (["data.path=postgresql://me:hidden@db/clinic", "data.table=t"], "PGPASSWORD"),
         (["data.path=postgresql:///clinic?password=hidden", "data.table=t"], "PGPASSWORD"),
+        (["data.path=postgresql://me:hidden/clinic", "data.table=t"], "the port is no number"),
+        (["data.path=sqlite:///town.db", "data.query=DELETE FROM hidden"], "data.query is no SELECT"),
+        (["data.path=town.db"], "a SQLite file\n  fix: sqlite:///town.db"),
         (["data.path=https://example.org/t.csv?X-Amz-Signature=hidden"], "data.path=FILE"),
         (["data.path=sqlite:///town.db"], "data.table=NAME"),
         (["data.path=sqlite:///none.db", "data.table=t"], "no such file"),
@@ -167,8 +183,38 @@ def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(
     assert not Path("none/release").exists()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"postgresql://me:{word}@h/db" for word in ("p/w", "p#w", "p?w", "p w", "p@w", "#select", "12/x")),
+        *("s3://ABC:d/e@bucket/t.csv", "https://TOKEN@h/t.csv", "data.units.path='https://TOKEN@h/t.csv'"),
+        *(
+            f"https://h/t.csv?a=1&{name}=x"
+            for name in ("pw", "PWD", "passphrase", "code", "auth_code", "jwt", "bearer")
+        ),
+        *(
+            f"s3://b/t.csv?{n}=x"
+            for n in ("session", "sessionid", "X-Goog-Signature", "Policy", "credential", "apikey")
+        ),
+        *("https://h/t.csv;token=x", "https://h/t.csv?a=1;token=x", "https://h/t.csv#access_token=x"),
+        *("postgresql:///db?%70assword=x", "jdbc:postgresql://u:p@h/db", "sqlite:///f.db?key=x#t"),
+    ],
+)
+def test_an_address_with_a_secret_is_refused_wherever_it_stands(text: str) -> None:
+    with pytest.raises(UserError, match="is not taken"):
+        check_no_secret(text)
+    with pytest.raises(UserError, match="is not taken") as error:
+        pipeline.plan(None, "town.yaml", **{"statement.publisher": text})
+    assert error.value.where == "statement.publisher"
+
+
 def test_what_only_looks_like_a_secret_is_none() -> None:
-    for text in ("data.query=select 'a:b@c' from t", "postgresql://me@db:5432/x#t", "postgresql:///x?passfile=/p#t"):
+    for text in (
+        *("data.query=select 'a:b@c' from t", "postgresql://me@db:5432/x#t", "postgresql:///x?passfile=/p#t"),
+        *("postgresql://db:5432/x#SELECT * FROM t WHERE mail LIKE '%@x'", "sqlite:////a:b/u@x.db#t"),
+        *("postgresql:///x?target_session_attrs=any#t", "https://h/t.csv?zipcode=1", "https://x.org: or me@x.org"),
+        *('{"master": "spark://h:7077", "mail": "a@b"}', "https://h/@me/t.csv"),
+    ):
         check_no_secret(text)
 
 
@@ -176,6 +222,11 @@ class _Table(BaseHTTPRequestHandler):
     content = b"age,sex,job\n1,f,baker\n"
 
     def do_GET(self) -> None:
+        if "away" in self.path:
+            self.send_response(302)
+            self.send_header("Location", self.path.partition("?to=")[2])
+            self.end_headers()
+            return
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.content) + (10 if "short" in self.path else 0)))
         self.end_headers()
@@ -202,7 +253,11 @@ def test_a_file_behind_an_address_comes_whole_or_not_at_all(web: str, tmp_path: 
         copy(f"{web}/short.csv", tmp_path)
     with pytest.raises(UserError, match="cannot be fetched from 127"):
         copy("http://127.0.0.1:9/town.csv", tmp_path)
+    for other in ("http://example.invalid/town.csv", "https://example.invalid/town.csv"):
+        with pytest.raises(UserError, match="the server sends elsewhere"):
+            copy(f"{web}/away.csv?to={other}", tmp_path)
     assert [p.name for p in tmp_path.rglob("*.csv")] == ["town.csv"]
+    assert copy(f"{web}/away.csv?to={web}/town.csv", tmp_path).read_bytes() == _Table.content
     assert {"s3", "gs", "https"} <= {*places.STORES}
 
 
@@ -268,9 +323,33 @@ def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here: Path, tmp
     assert command("check", f"data.path={path}", "data.schema=town.yaml") == 1
 
 
+@pytest.mark.parametrize(
+    "encoding", ["iso2022_jp", "ISO-2022-KR", "hz", "utf-7", "unicode_escape", "raw_unicode_escape", "idna", "rot13"]
+)
+def test_an_encoding_in_which_a_cell_changes_other_rows_is_refused(encoding: str) -> None:
+    """In hz a tilde at the end of a line joins the next one; an escape is a line of another id."""
+    with pytest.raises(UserError, match=r"one cell may change how other rows are read.*\n.*iconv") as error:
+        Dialect(encoding=encoding).checked("data.")
+    assert error.value.where == "data.encoding"
+    for taken in ("UTF8", "cp1250", "ISO-8859-2", "latin1", "koi8_r", "mac_roman", "GBK", "big5", "sjis", "euc-jp"):
+        assert Dialect(encoding=taken).checked("").encoding == taken
+
+
 def dialect_schema(**fields: object) -> Schema:
     columns = {"ward": {"kind": "categorical", "values": ["a;b", "Łódź"]}, "n": {"kind": "integer", "min": 0, "max": 9}}
     return parse_schema({"columns": columns, **fields}, where="town")
+
+
+def test_spellings_that_a_release_never_writes_need_no_letters() -> None:
+    flag = {"kind": "flag", "true": ["tak"], "false": ["nie"], "spellings": "common"}
+    schema = parse_schema({"columns": {"ill": flag}, "dialect": {"encoding": "cp1250"}}, where="town")
+    assert "não" in schema.columns[0].texts
+    assert as_released(ReleaseConfig(), schema).encoding == "cp1250"
+    schema = parse_schema(
+        {"columns": {"ill": {**flag, "false": ["não"]}}, "dialect": {"encoding": "cp1250"}}, where="t"
+    )
+    with pytest.raises(UserError, match="has no letter for 'não'"):
+        as_released(ReleaseConfig(), schema)
 
 
 def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,11 @@ from mechanisms.public.errors import UserError, did_you_mean
 IN_CELLS = set(".+-:/ ")
 FIELDS = ("delimiter", "encoding")
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1")
+#: Encodings in which a letter's bytes say all: no cell changes how later bytes are read, none makes a line of its own.
+STATELESS = re.compile(
+    r"ascii|utf-8(-sig)?|utf-(16|32)(-[lb]e)?|cp\d+|latin-?1|iso8859-\d+|koi8-\w|mac-\w+"
+    r"|gb18030|gbk|gb2312|big5(hkscs)?|shift_jis(x0213|_2004)?|euc_(jp|jis_2004|jisx0213|kr)"
+)
 
 
 @dataclass(frozen=True)
@@ -31,18 +37,21 @@ class Dialect:
         """Itself.
 
         Raises:
-            UserError: a delimiter that cannot be one; an unknown encoding.
+            UserError: a delimiter that cannot be one; an unknown encoding, or one in which cells change other rows.
         """
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n\0':
             fix = "one character, for example ';' or '\\t'"
             raise UserError(f"got {self.delimiter!r}", where=f"{where}delimiter", fix=fix)
         try:
-            text = "a".encode(self.encoding).decode(self.encoding) == "a"  # base64 and its like make no text
-        except (LookupError, ValueError, TypeError, AttributeError):
-            text = False
-        if not text:
-            fix = did_you_mean(self.encoding, ENCODINGS) or f"one of {', '.join(ENCODINGS)}, or another of Python's"
-            raise UserError(f"no encoding {self.encoding!r}", where=f"{where}encoding", fix=fix)
+            name = codecs.lookup(self.encoding).name
+        except (LookupError, ValueError):  # a zero byte
+            name = ""
+        if not STATELESS.fullmatch(name):
+            known = f"one of {', '.join(ENCODINGS)}, or another without states or escapes (docs/where-data-lies.md)"
+            near = "" if name else did_you_mean(self.encoding, ENCODINGS)
+            fix = near or f"{known}; or convert the file: iconv -f … -t UTF-8"
+            why = " for tables: one cell may change how other rows are read" if name else ""
+            raise UserError(f"no encoding {self.encoding!r}{why}", where=f"{where}encoding", fix=fix)
         return self
 
     @property

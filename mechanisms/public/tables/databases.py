@@ -16,21 +16,26 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.fetched import Address, FetchRoom
+from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom, is_address
 from mechanisms.public.tables.scan import COPIED, Source, literal
 
 #: Rows that a database hands over at a time.
 ROWS = 1 << 15
-SELECT = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
 #: What depends on the day on which it is asked: names without brackets, and texts that databases take for times.
 CLOCKS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 NOW = {"now", "today", "tomorrow", "yesterday"}
-#: Functions that ask the clock, with fewer arguments than this.
+#: Words that stand beside these in such a text.
+OF_TIMES = {"allballs", "z", "utc", "gmt", "am", "pm", "t"}
+#: Functions that ask the clock or the server's state, with fewer arguments than this.
 ASK_CLOCK = {
-    **dict.fromkeys(("now", "transaction_timestamp", "statement_timestamp", "get_current_timestamp"), 99),
+    **dict.fromkeys(("now", "transaction_timestamp", "statement_timestamp", "get_current_timestamp", *CLOCKS), 99),
+    **dict.fromkeys(("txid_current", "txid_current_snapshot", "pg_current_xact_id", "pg_current_snapshot"), 99),
+    **dict.fromkeys(("pg_backend_pid", "pg_postmaster_start_time", "pg_conf_load_time"), 99),
     **dict.fromkeys(("date", "time", "datetime", "julianday", "unixepoch"), 1),
     **dict.fromkeys(("age", "strftime"), 2),
 }
+#: SQLite's word for now, with parts of seconds, where a time is to stand.
+SUBSECOND = {"subsec", "subsecond"}
 #: SQLite's mark of a function that gives the same for the same.
 STEADY = 0x800
 #: What SQLSTATE says, by how it begins.
@@ -225,19 +230,44 @@ def check_query(query: str, database: Database, source: Source) -> None:
 
 def _unsteady(node: dict[str, Any]) -> str:
     """What in a node of a query makes its rows depend on chance, on the day, or on which other rows there are."""
-    kind, value = str(node.get("type") or ""), node.get("literal")
+    kind = str(node.get("type") or "")
     if kind.startswith("LIMIT"):
         return "LIMIT (one row more pushes another out, which no guarantee covers)"
     if node.get("sample"):
         return "a sample"
     if kind.endswith("_QUERY_NODE"):
         return "it writes"
+    if node.get("distinct_on_targets"):
+        return "DISTINCT ON (one row more pushes another out, which no guarantee covers)"
     named = [str(n).lower() for n in node.get("column_names") or ()]
     if len(named) == 1 and named[0] in CLOCKS:
         return named[0]
-    if isinstance(value, dict) and str(value.get("text")).strip().lower() in NOW:
-        return repr(value["text"])
-    return ""
+    cast = str((node.get("type_expr") or {}).get("type_name") or "").lower().startswith(("date", "time"))
+    name = str(node.get("function_name")).lower()
+    given = [node.get("child")] if cast else [a.get("expression") for a in node.get("arguments") or ()]
+    if cast or name in ASK_CLOCK:
+        time = next((_text(g) for g in given[name == "strftime" :]), None)
+        if set(re.findall("[a-z]+", str(time).lower())) & (NOW | SUBSECOND):
+            return repr(time)
+    words = set(re.findall(r"\w*[^\W\d]\w*", str(_text(node)).lower()))
+    return repr(_text(node)) if words & NOW and words <= NOW | OF_TIMES else ""
+
+
+def _text(node: Any) -> str | None:
+    """A text that is written in the query."""
+    value = node.get("literal") if isinstance(node, dict) else None
+    return str(value["text"]) if isinstance(value, dict) and value.get("kind") == "STRING" else None
+
+
+def mixes_rows(location: str, source: Source) -> bool:
+    """Whether an address ends in a query whose rows may be made of several rows: groups, windows, joins."""
+    query = location.partition("#")[2].strip()
+    if not is_address(location) or not SELECT.match(query):
+        return False
+    return any(
+        node.get("group_expressions") or node.get("class") == "WINDOW" or node.get("type") == "JOIN"
+        for node in _nodes(_parsed(query.rstrip(";"), source, "data.query"))
+    )
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -280,6 +310,8 @@ def _state_words(error: Exception) -> tuple[str, str]:
     if not state and "ERROR:" in str(error) and "terminating connection" not in str(error):
         return "the query fails on one of its rows", "try it in the database's own console; nothing was spent"
     problem, fix = next(w for begin, w in STATES.items() if state.startswith(begin))
+    if said and re.search("invalid|missing|unexpected|parse", said[1]):  # it quotes parts of the address
+        return f"{problem}: the driver cannot read the address", fix
     return (f"{problem}: {said[1][:300]}" if said else problem), fix
 
 

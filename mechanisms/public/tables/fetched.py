@@ -8,15 +8,25 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.extras import need_extra
 from mechanisms.public.files import whole_file
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-#: Names of an address's parameters that hold secrets.
-SECRET = re.compile(r"pass(word|wd)?$|sig|token|secret|credential|key|auth", re.IGNORECASE)
+#: Names of an address's parameters that hold secrets; a `passfile` only says where one lies.
+SECRET = re.compile(
+    r"pass(?!file$)|token|secret|credential|key|auth|sig|jwt|bearer|policy|^session|session(id)?$|(^|[-_.])(pw|pwd|code)$",
+    re.IGNORECASE,
+)
+#: A password, whatever stands in it (with a space in it, it follows no port); a user that may be a token.
+PASSWORD = re.compile(r"[^\s@]*:\S*@|[^\s/?#@]*:(?!\s|\d*([\"',/\s]|$))[^\n\"']*@")
+LONE_USER = re.compile(r"[^\s/?#@]+@")
+PARAMETER = re.compile(r"[?&;#]([^\s?&;#=]+)=")
+SELECT = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
+LOCAL = ("localhost", "127.0.0.1", "::1")
 KEPT = "the settings of a run are kept, and the list of processes shows them; "
 AS_DATABASES = KEPT + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
 AS_FILES = KEPT + "fetch the file yourself, and name it as data.path=FILE"
@@ -90,12 +100,16 @@ def check_no_secret(text: str, where: str = "data.path") -> None:
     Raises:
         UserError: one does; the message does not repeat it.
     """
-    for found in re.finditer(rf"({SCHEME.pattern})[^\s]*", text):
-        scheme, url = found[2].lower(), found[0].partition("#")[0]
-        fix = AS_FILES if scheme in STORES and not STORES[scheme].database else AS_DATABASES
-        named = [key for key, _ in parse_qsl(url.partition("?")[2]) if SECRET.search(key) and key != "passfile"]
-        if re.match(r"[^/?]*//[^/?]*:[^/?@]*@", url) or named:
-            raise UserError("an address with a password or a signature in it is not taken", where=where, fix=fix)
+    for found in SCHEME.finditer(text):
+        scheme, rest = found[1].lower(), text[found.end() :]
+        url, _, behind = rest.partition("#")
+        url = url if SELECT.match(behind) and " " in behind else rest  # a query may hold all of these marks
+        file = scheme in STORES and not STORES[scheme].database
+        named = any(SECRET.search(unquote(key)) for key in PARAMETER.findall(url.partition(" ")[0]))
+        known = scheme != "sqlite" and (PASSWORD.match(url) or (file and LONE_USER.match(url)))
+        if known or named:
+            problem = "an address with a password, a token or a signature in it is not taken"
+            raise UserError(problem, where=where, fix=AS_FILES if file else AS_DATABASES)
 
 
 def parse_address(location: str, where: str) -> Address:
@@ -116,7 +130,10 @@ def parse_address(location: str, where: str) -> Address:
     if place.database and not wanted.strip():
         fix = f"data.table=NAME, or 'data.query=SELECT …'; elsewhere behind a #: {url}#NAME"
         raise UserError("which table of the database?", where=where, fix=fix)
-    if scheme == "http" and urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
+    hosts = re.sub(r"\[[^\]]*\]", "", re.split("[/?#]", location[match.end() :])[0].rpartition("@")[2]).split(",")
+    if not all(re.fullmatch(r"[^:]*(:\d*)?", host) for host in hosts):  # a driver's message would repeat it
+        raise UserError("the port is no number", where=where, fix=f"{scheme}://HOST:PORT/…; {AS_DATABASES}")
+    if scheme == "http" and urlsplit(url).hostname not in LOCAL:
         raise UserError("rows would travel unencrypted", where=where, fix="https://, or fetch the file yourself")
     if place.library:
         need_extra(place.library, where)
@@ -148,13 +165,20 @@ def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") 
 def fetch_web(address: Address, path: Path, _room: FetchRoom) -> None:
     """A file by https, whole: as many bytes as the server said."""
     from http.client import HTTPException
-    from urllib.request import urlopen
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class Followed(HTTPRedirectHandler):
+        """Redirects by the same scheme; without encryption to this machine alone."""
+
+        def redirect_request(self, *given: Any) -> Any:
+            to = urlsplit(given[-1])
+            if to.scheme != address.scheme or (to.scheme == "http" and to.hostname not in LOCAL):
+                raise UserError("the server sends elsewhere", where=address.url, fix="the address that it sends to")
+            return super().redirect_request(*given)
 
     host = urlsplit(address.url).hostname
     try:
-        with urlopen(address.url, timeout=60) as answer, path.open("wb") as file:  # noqa: S310  # http(s) alone is asked
-            if urlsplit(answer.url).scheme != address.scheme:
-                raise UserError("the server sends elsewhere", where=address.url, fix="the address that it sends to")
+        with build_opener(Followed).open(address.url, timeout=60) as answer, path.open("wb") as file:
             shutil.copyfileobj(answer, file, CHUNK)
             size, promised = file.tell(), answer.headers.get("Content-Length")
     except (OSError, HTTPException) as error:

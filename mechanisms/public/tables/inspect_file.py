@@ -14,7 +14,9 @@ from mechanisms.public.schema.dialect import Dialect
 
 DELIMITERS = (",", ";", "\t", "|")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+SQLITE = b"SQLite f"
 FOREIGN = {
+    SQLITE: "a SQLite file",
     b"PK\x03\x04": "a zip archive or a spreadsheet",
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
@@ -49,6 +51,8 @@ def check_file(path: Path) -> None:
     for magic, name in FOREIGN.items():
         if start.startswith(magic):
             fix = "save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
+            if magic == SQLITE:
+                raise UserError("a SQLite file", where=where, fix=f"sqlite:///{path}, with data.table=NAME or a #NAME")
             raise UserError(f"this is {name}, which is not read", where=where, fix=fix)
 
 
