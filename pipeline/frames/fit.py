@@ -122,13 +122,8 @@ def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
     Args:
         own: those of the promise that are arguments.
     Raises:
-    <<<<<<< HEAD
-        UserError: as of the command; a keyword that is nearly one of the arguments, or one of `fit` alone.
-    ||||||| d0c947b8
-        UserError: as of the command; a keyword that is nearly one of the arguments.
-    =======
-        UserError: as of the command, also of an address with a secret; a keyword that is nearly one of the arguments.
-    >>>>>>> a8cc1e556f475441d6a8adafaf5a2e89706e266b
+        UserError: as of the command, also of an address with a secret; a keyword that is nearly one of the arguments, or
+            one of `fit` alone.
     """
     known = vars(Config())
     for name in settings:
