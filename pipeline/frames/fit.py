@@ -122,8 +122,8 @@ def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
     Args:
         own: those of the promise that are arguments.
     Raises:
-        UserError: as of the command, also of an address with a secret; a keyword that is nearly one of the arguments, or
-            one of `fit` alone.
+        UserError: as of the command, also of an address with a secret; a keyword near to an argument, or of `fit`
+            alone.
     """
     known = vars(Config())
     for name in settings:
