@@ -74,7 +74,7 @@ def test_columns_of_the_block_become_concrete_and_c_is_part_of_the_unit(made: Pa
 
 
 def test_records_beyond_c_are_made_up_for_by_the_sizes_of_persons(made: Path) -> None:
-    real, frame = (pd.read_csv(made / p) for p in ("stays.csv", "out/release/synthetic.csv"))
+    real, frame = (pd.read_csv(made / p, keep_default_na=False) for p in ("stays.csv", "out/release/synthetic.csv"))
     counted = real.groupby("patient").size().clip(upper=12)
     assert abs(len(frame) / counted.sum() - 1) < 0.04
     assert abs(frame.patient.nunique() / real.patient.nunique() - 1) < 0.06

@@ -10,6 +10,7 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer, undo
+from mechanisms.public.schema.spellings import spelled_yes_or_no
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import decode_table, write_table
 from mechanisms.public.tables.text_forms import (
@@ -18,7 +19,6 @@ from mechanisms.public.tables.text_forms import (
     date_forms,
     gap_words,
     number_reading,
-    spelled_yes_or_no,
 )
 from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
 
