@@ -112,6 +112,7 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}
 
 
+@pytest.mark.slow
 def test_more_and_fewer_rows_are_whole_persons_too_and_a_seed_gives_them_again(place: Path) -> None:
     for name, rows in (("few", 200), ("many", 9000), ("one", 1)):
         settings = ["from=out/release", f"synthesis.rows={rows}", "synthesis=independent", "synthesis.seed=3"]

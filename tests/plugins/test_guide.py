@@ -159,7 +159,8 @@ def test_what_the_pages_add_to_the_project_is_typed_and_keeps_to_its_rooms(copy_
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", REHEARSED)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", KINDS)
 def test_the_same_as_a_plugin_passes_it_too(tmp_path, page):
     contract_test(page, write_modules(tmp_path), plugin=True)
 

@@ -195,9 +195,14 @@ def weights(table: PrivateTable, name: str) -> np.ndarray:
     return np.bincount(codes, each, minlength=table.coded.domain[name].size).astype(np.int64)
 
 
-@pytest.mark.parametrize("rules", [UNIT.rules, ()])
-@pytest.mark.parametrize("missing", ["drop", "own"])
-@pytest.mark.parametrize("clip", ["weight", "truncate"])
+def slow(ways):
+    return [pytest.param(*way, marks=pytest.mark.slow) for way in ways]
+
+
+WAYS = [(c, m, r) for c in ("weight", "truncate") for m in ("drop", "own") for r in (UNIT.rules, ())]
+
+
+@pytest.mark.parametrize(("clip", "missing", "rules"), [WAYS[0], WAYS[7], *slow(WAYS[1:7])])
 def test_a_person_less_in_both_tables_moves_every_count_by_one_person_at_most(tmp_path, clip, missing, rules) -> None:
     """The neighbour is a person: his records, and his rows in the table of units."""
     rng = np.random.default_rng(11)
