@@ -140,9 +140,4 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
 
 def with_bound(schema: Schema, max_records: int | None) -> Schema:
     """The schema whose unit says how many of its records count; as it is where it declares none, or C is not new."""
-    unit = schema.rules.unit
-    if unit is None or max_records is None or max_records == unit.bound:
-        return schema
-    content = schema.to_fields()
-    content["unit"]["records"] = {"max": unit.max_records, "counted": max_records}
-    return parse_schema(content, where=f"{schema.name}, as discovered")
+    return schema if max_records is None else replace(schema, rules=schema.rules.counting(max_records))
