@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup run test quick slow flaky bench lint types docs audit clean
+.PHONY: help setup run test installed compiled quick slow flaky bench lint types docs audit clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -28,9 +28,18 @@ JAVA := $(shell java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' && 
 	$(if $(JAVA),@touch .venv/spark-ready)
 
 # The tests start a hundred commands: bytecode is kept for these, whatever the shell says.
-test: .venv/ready .venv/spark-ready .venv/docs-ready ## lint, types, documentation and tests (minutes)
+# Numba's loops are compiled once while the rest is installed: each process of the tests would compile them again.
+test: .venv/ready ## lint, types, documentation and tests (minutes)
+	$(MAKE) --jobs=2 --output-sync installed compiled
 	$(MAKE) --jobs=3 --output-sync lint types docs
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+
+installed:
+	$(MAKE) --jobs=1 .venv/spark-ready .venv/docs-ready
+
+compiled: .venv/ready
+	$(BIN)/python -m pipeline run data.schema=demo_callers data.rows=3000 quiet=true hydra.run.dir=build/compiled
+	@rm -rf build/compiled
 
 QUICK := tests/test_architecture.py tests/accounting tests/public tests/selection tests/synthesis
 
