@@ -31,7 +31,7 @@ _read, _files = OmegaConf.load, {}
 
 
 def _read_once(file: Any) -> Any:
-    """In place of `OmegaConf.load`, by which Hydra reads its and our files anew for each command: a text is parsed once."""
+    """In place of `OmegaConf.load`, by which Hydra reads all files anew for each command: a text is parsed once."""
     if isinstance(file, str | os.PathLike):
         return _read(file)
     text = file.read()
