@@ -1,5 +1,7 @@
 """Settings of all tests: no deadlines, since a first call may compile; no waiting for the disk; seeded noise."""
 
+import copy
+import io
 import os
 import random
 import secrets
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
+from omegaconf import OmegaConf
 
 from mechanisms.sensitive import noise
 from pipeline.plugins.plugin_discovery import load_module
@@ -23,6 +26,21 @@ def _left_to_the_system(handle: int) -> None:
 
 
 os.fsync = _left_to_the_system  # each call waits 5 ms, and one run makes 70
+
+_read, _files = OmegaConf.load, {}
+
+
+def _read_once(file: Any) -> Any:
+    """In place of `OmegaConf.load`, by which Hydra reads all files anew for each command: a text is parsed once."""
+    if isinstance(file, str | os.PathLike):
+        return _read(file)
+    text = file.read()
+    if text not in _files:
+        _files[text] = _read(io.StringIO(text))
+    return copy.deepcopy(_files[text])
+
+
+OmegaConf.load = staticmethod(_read_once)  # type: ignore[method-assign, assignment]
 
 # dp_accounting loads absl, whose handler keeps the stream that pytest captures with when it is loaded, and closes it
 # when a command sets up its own logging. It never closes this one.

@@ -24,7 +24,7 @@ from pipeline.sweeps import planned_jobs
 from tests.pipeline.conftest import TOWN, command, people, statement_of, worded
 
 ROOT = Path(__file__).parents[2]
-FAST = [*TOWN, "synthesis=independent", "evaluation.enabled=false"]
+FAST = [*TOWN, "selection=oneway", "synthesis=independent", "evaluation.enabled=false"]
 LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 BASIC = ["budget.ledger=people.json", LIMIT, "budget.accountant=basic"]  # plain sums alone: figures at a glance
 
@@ -212,7 +212,7 @@ def test_each_charge_is_noted_after_it_is_in_the_run_s_own_ledger_and_before_its
         Ledger, "_append", lambda self, r: (see("charge" if "event" in r else "plan"), append(self, r))[1]
     )
     monkeypatch.setattr(MarginalQuestion, "draw", lambda self, *a: (see("draw"), draw(self, *a))[1])
-    assert run("a", "privacy.epsilon=2", "selection=oneway") == 0
+    assert run("a", "privacy.epsilon=2") == 0
     own = marks_of([Path("a/internal/ledger.jsonl")])
     assert seen == [
         ("plan", 0, own[0]),
@@ -228,16 +228,16 @@ def own_ledger_after(root: str, charges: int) -> bytes:
 
 @pytest.mark.parametrize("charges", [0, 1])
 def test_a_run_whose_record_was_cut_draws_nothing_anew_whatever_it_kept(town, capsys, charges):
-    assert run("a", "privacy.epsilon=2", "selection=oneway") == 0
+    assert run("a", "privacy.epsilon=2") == 0
     Path("a/internal/ledger.jsonl").write_bytes(own_ledger_after("a", charges))
     for answer in sorted(Path("a/internal/answers").iterdir())[charges:]:
         answer.unlink()
     tidied("a", "release")
-    assert run("a", "privacy.epsilon=2", "selection=oneway", "resume=true") == 1
+    assert run("a", "privacy.epsilon=2", "resume=true") == 1
     assert "is gone, or older, or was cut" in capsys.readouterr().err
     assert not Path("a/release").exists() and epsilons() == [2]
     Path("a/internal/manifest.json").unlink()  # whoever starts anew in the same folder pays anew
-    assert run("a", "privacy.epsilon=2", "selection=oneway") == 1
+    assert run("a", "privacy.epsilon=2") == 1
     assert "more than the ledger has left" in capsys.readouterr().err
 
 
@@ -256,7 +256,7 @@ def stopped_after_one_draw(monkeypatch: pytest.MonkeyPatch, root: str, *settings
 
 
 def test_a_folder_copied_in_the_middle_draws_on_no_booking_on_which_the_first_one_went_on(town, monkeypatch, capsys):
-    half = ("privacy.epsilon=2", "selection=oneway")
+    half = ("privacy.epsilon=2",)
     stopped_after_one_draw(monkeypatch, "a", *half)
     shutil.copytree("a", "b")
     shutil.copytree("a", "c")
@@ -270,7 +270,7 @@ def test_a_folder_copied_in_the_middle_draws_on_no_booking_on_which_the_first_on
 
 
 def test_a_folder_that_moved_in_the_middle_goes_on(town, monkeypatch):
-    half = ("privacy.epsilon=2", "selection=oneway")
+    half = ("privacy.epsilon=2",)
     stopped_after_one_draw(monkeypatch, "a", *half)
     Path("a").rename("b")
     assert run("b", *half, "resume=true") == 0
@@ -279,7 +279,7 @@ def test_a_folder_that_moved_in_the_middle_goes_on(town, monkeypatch):
 
 def test_of_two_processes_that_draw_on_one_booking_one_ends_before_it_draws(town, monkeypatch, capsys):
     """The folder of a run at work is moved away, a copy of it goes on in its place, and then so does the run."""
-    half = ("privacy.epsilon=2", "selection=oneway")
+    half = ("privacy.epsilon=2",)
     stopped_after_one_draw(monkeypatch, "a", *half)
     charge, draws = Ledger.charge, []
 
@@ -303,7 +303,7 @@ def test_of_two_processes_that_draw_on_one_booking_one_ends_before_it_draws(town
 def test_every_charge_of_discovery_of_tries_and_of_scores_is_noted(town, tries):
     (town / "open.yaml").write_text(SCHEMA.replace("values: [f, m]", "values: discover, other: x"), encoding="utf-8")
     schema = [] if tries else ["data.schema=open.yaml", "privacy.delta=1e-6", "budget.limit={epsilon: 3, delta: 1e-5}"]
-    assert run("a", "privacy.epsilon=2", "selection=oneway", *schema, *tries) == 0
+    assert run("a", "privacy.epsilon=2", *schema, *tries) == 0
     own = sorted(Path("a/internal").glob("tries/*/ledger.jsonl")) or [Path("a/internal/ledger.jsonl")]
     marks = marks_of(own)
     assert book().bookings[0].charged == marks[-1] and marks[-1].charges > 2
@@ -527,7 +527,7 @@ class TestProcesses:
         assert len(list(town.glob("together-*/release"))) == 1
 
     def test_a_kill_around_the_first_charge_costs_no_more_than_its_answer(self, town):
-        found = self.worker("killed-charging", *FAST, "selection=oneway", *BASIC[1:], "privacy.epsilon=0.5")
+        found = self.worker("killed-charging", *FAST, *BASIC[1:], "privacy.epsilon=0.5")
         assert isinstance(found, dict)
         for moment, each in found.items():
             assert each == [-signal.SIGKILL, 1, True, 0, 0, 1, True], moment
@@ -537,7 +537,7 @@ class TestProcesses:
 
     @pytest.mark.slow
     def test_a_kill_at_any_moment_of_a_run_loses_no_booking_and_books_none_twice(self, town):
-        found = self.worker("killed", *FAST, *BASIC[1:], "privacy.epsilon=0.3")
+        found = self.worker("killed", *(s for s in FAST if s != "selection=oneway"), *BASIC[1:], "privacy.epsilon=0.3")
         assert isinstance(found, dict)
         booked_before_charge = []
         for moment, (first, left, charged, again, once, total, released) in found.items():

@@ -58,7 +58,8 @@ def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
     assert drafted["name"] == "clinic" and set(drafted["columns"]) >= {"age", "sex", "ward"}
     assert drafted["confirmed_public"] is False and str(drafted) == drafted.text
     assert "confirmed_public: false" in drafted.text and "#" in drafted.text
-    drafted["unit"]["records"] = {"max": 2}  # a person says how many
+    assert drafted["unit"]["column"] == "patient"
+    drafted = pipeline.draft(clinic(), name="clinic")  # persons are another test's
     made = pipeline.fit(clinic(), drafted, selection="oneway", synthesis="independent", quiet=True)
     assert not made.private
     with pytest.raises(UserError, match="did you mean 'units'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -343,41 +344,54 @@ def test_check_says_which_numbers_would_be_others_the_other_way(declared, cells,
         assert (1234.0,) in numbers and (1.234,) not in numbers
 
 
-@pytest.mark.parametrize("declared", [GERMAN, ENGLISH, {}, {"strip": ["€", "."], "decimal": ","}])
-@pytest.mark.parametrize("cells", [["1,234.50", "702.49"], ["1.234,50", "99,9"], ["$ 1,234.50", "€ 3,50", "$3"]])
-@pytest.mark.parametrize("few", [False, True])
-def test_a_cure_for_numbers_is_one_that_the_schema_takes(declared, cells, few, folder, capsys):
-    cells = {"cost": [*cells * 5, *["7"] * (100 if few else 1)]}
-    fields = {"kind": "float", "min": 0, "max": 10_000, "bins": {"count": 20}, **declared}
-    hints = checked(capsys, cells, {"cost": fields}, "data.max_unplaced=1")["columns"]["cost"]["hints"]
-    for cure in [yaml.safe_load(f"{{strip: {h.partition('strip: ')[2]}}}") for h in hints if "strip: " in h]:
-        parse_schema({"columns": {"cost": {**fields, **cure}}}, where="the cured schema")
+def test_a_cure_for_numbers_is_one_that_the_schema_takes(folder, capsys):
+    ways = [GERMAN, ENGLISH, {}, {"strip": ["€", "."], "decimal": ","}]
+    forms = [["1,234.50", "702.49"], ["1.234,50", "99,9"], ["$ 1,234.50", "€ 3,50", "$3"]]
+    for few in (False, True):
+        rows = 115 if few else 16
+        cells, fields = {}, {}
+        for (i, declared), (k, texts) in itertools.product(enumerate(ways), enumerate(forms)):
+            cells[f"c{i}{k}"] = (texts * 5 + ["7"] * rows)[:rows]
+            fields[f"c{i}{k}"] = {"kind": "float", "min": 0, "max": 10_000, "bins": {"count": 20}, **declared}
+        columns = checked(capsys, cells, fields, "data.max_unplaced=1")["columns"]
+        cures = [(n, h.partition("strip: ")[2]) for n, c in columns.items() for h in c["hints"] if "strip: " in h]
+        for name, cure in cures:
+            whole = {**fields[name], **yaml.safe_load(f"{{strip: {cure}}}")}
+            parse_schema({"columns": {name: whole}}, where="the cured schema")
+        assert cures
 
 
-@pytest.mark.parametrize("declared", [{}, {"decimal": ","}, GERMAN, ENGLISH, {"strip": ["€"]}])
-@pytest.mark.parametrize(
-    ("cells", "lost"),
-    [
+def test_the_cure_for_a_fee_holds_all_that_it_needs_and_is_named_once(folder, capsys):
+    """Every way to declare a fee, over fees of every kind: (cells, how many of them the cure cannot read)."""
+    fees = [
         (["€12.50", "99.90", "€1,234.50"], 0),
         (["€12,50", "99,90", "€1.234,50"], 0),
         (["1,234", "17", "999", "12,500"], 0),
         (["€12.50", "12,75", "99.90"], 1),
         (["28.500", "296,97", "318,28"], 1),
-    ],
-)
-def test_the_cure_for_a_fee_holds_all_that_it_needs_and_is_named_once(declared, cells, lost, folder, capsys):
-    fields = {"kind": "float", "min": 0, "max": 500_000, "bins": {"edges": [0, 100, 500_000]}, **declared}
+    ]
+    ways = [{}, {"decimal": ","}, GERMAN, ENGLISH, {"strip": ["€"]}]
+    rows, cells, fields, unread = 120, {}, {}, {}
+    for (i, declared), (k, (texts, lost)) in itertools.product(enumerate(ways), enumerate(fees)):
+        name = f"c{i}{k}"
+        cells[name], unread[name] = texts * (rows // len(texts)), lost * (rows // len(texts))
+        fields[name] = {"kind": "float", "min": 0, "max": 500_000, "bins": {"edges": [0, 100, 500_000]}, **declared}
 
-    def cures() -> tuple[dict, list[str]]:
-        fee = checked(capsys, {"fee": cells * 40}, {"fee": fields}, "data.max_unplaced=1")["columns"]["fee"]
-        return fee, [h.partition(": ")[2] for h in fee["hints"] if re.search(r" are numbers with [a-z ]+: ", h)]
+    def cures() -> tuple[dict, dict[str, list[str]]]:
+        looks = checked(capsys, cells, fields, "data.max_unplaced=1")["columns"]
+        own = {n: [h for h in c["hints"] if re.search(r" are numbers with [a-z ]+: ", h)] for n, c in looks.items()}
+        return looks, {n: [h.partition(": ")[2] for h in hints] for n, hints in own.items()}
 
     before, named = cures()
-    for cure in named:
-        fields |= yaml.safe_load(f"{{{cure}}}")
+    for name, found in named.items():
+        for cure in found:
+            fields[name] |= yaml.safe_load(f"{{{cure}}}")
     after, again = cures()
-    assert again == [] and after["lost"] in ({before["lost"]} if not named else {40 * lost})
-    assert lost == 0 or declared == GERMAN or any("mend the table" in hint for hint in after["hints"])
+    assert not any(again.values()) and any(named.values())
+    for name, own in after.items():
+        assert own["lost"] in ({before[name]["lost"]} if not named[name] else {unread[name]}), name
+        german = fields[name].items() >= GERMAN.items() and not named[name]
+        assert not unread[name] or german or any("mend the table" in hint for hint in own["hints"]), name
 
 
 def test_what_counts_as_lost_is_what_is_neither_listed_readable_nor_declared_missing(tmp_path):

@@ -35,22 +35,18 @@ def run(name, *further):
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_schema_that_nobody_confirmed_makes_no_private_release(name, codes):
+def test_a_schema_that_nobody_confirmed_makes_no_private_release_until_the_command_line_confirms_it(name, codes):
     assert not load_schema(codes / name).confirmed_public
     assert run(name) == 0
     said = worded(codes / "out/release")
     assert said["private"] is False
     assert any("confirmed_public" in reason for reason in said["reasons_not_private"])
     assert "confirmed by nobody" in said["public_facts"][0]
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_the_command_line_confirms_any_schema_and_the_statement_says_who_did(name, codes):
-    assert run(name, "data.confirmed_public=true") == 0
-    said = worded(codes / "out/release")
+    assert run(name, "data.confirmed_public=true", "hydra.run.dir=confirmed") == 0
+    said = worded(codes / "confirmed/release")
     assert said["private"] is True
     assert "on the command line (data.confirmed_public=true), not in the schema's file" in said["public_facts"][0]
-    assert "confirmed_public: false" in (codes / "out/release/schema.yaml").read_text()  # no person wrote true
+    assert "confirmed_public: false" in (codes / "confirmed/release/schema.yaml").read_text()  # no person wrote true
 
 
 OWN = ["a draft from the table itself", "The data themselves.", "codes.csv", "/elsewhere/Codes.csv", "codes"]
@@ -65,8 +61,7 @@ OWN += [
 OWN += ["own data", "the table codes.csv", "values seen in the rows", "codes.csv, looked through by hand"]
 
 
-@pytest.mark.parametrize("source", OWN)
-@pytest.mark.parametrize("how", ["in the file", "on the command line"])
+@pytest.mark.parametrize(("source", "how"), [(OWN[0], "in the file"), ("/elsewhere/Codes.csv", "on the command line")])
 def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, how, codes, capsys):
     own = FORMS["false.yaml"].replace("columns:", f"source: {source}\ncolumns:")
     (codes / "own.yaml").write_text(own)
@@ -105,6 +100,7 @@ def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     ]
     own += ["min and max of the columns", "town.csv's rows, and the clinic's form", "taken  from\nthe  raw file"]
     assert [s for s in own if not names_the_table(s, *names)] == []
+    assert [s for s in OWN if not names_the_table(s, "codes", "codes.csv")] == []
     others = ["the town's register", "census data", "the data dictionary", "a codebook", "https://x.org/town.csv", ""]
     others += [
         *("each town's register", "the Town-Hall's list", "the published domain of the data"),

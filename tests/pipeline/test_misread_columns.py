@@ -56,52 +56,54 @@ def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_
     assert 'kind: date, format: "%Y%m%d"' in columns["booked"]["hints"][0]
 
 
-@pytest.mark.parametrize(
-    ("form", "width", "said"),
-    [
-        ("%Y%m", 6, 'kind: date, format: "%Y%m"'),
-        ("%d%m%Y", 8, 'kind: date, format: "%d%m%Y"'),
-        ("%m%d%Y", 8, 'kind: date, format: "%m%d%Y"'),
-        ("%y%m%d", 6, 'kind: date, format: "%y%m%d" or "%d%m%y"'),
-        ("%d%m%y", 6, 'kind: date, format: "%d%m%y" or "%y%m%d"'),  # 1 to 31 are days and years
-        ("%Y%m%d%H%M", 12, 'kind: datetime, format: "%Y%m%d%H%M"'),
-        ("%Y%m%d%H%M%S", 14, 'kind: datetime, format: "%Y%m%d%H%M%S"'),
-    ],
-)
-def test_days_and_times_in_digits_of_any_form_are_warned_of(form, width, said, folder, capsys):
+IN_DIGITS = {
+    "%Y%m": (6, 'kind: date, format: "%Y%m"'),
+    "%d%m%Y": (8, 'kind: date, format: "%d%m%Y"'),
+    "%m%d%Y": (8, 'kind: date, format: "%m%d%Y"'),
+    "%y%m%d": (6, 'kind: date, format: "%y%m%d" or "%d%m%y"'),
+    "%d%m%y": (6, 'kind: date, format: "%d%m%y" or "%y%m%d"'),  # 1 to 31 are days and years
+    "%Y%m%d%H%M": (12, 'kind: datetime, format: "%Y%m%d%H%M"'),
+    "%Y%m%d%H%M%S": (14, 'kind: datetime, format: "%Y%m%d%H%M%S"'),
+}
+
+
+def test_days_and_times_in_digits_of_any_form_are_warned_of(folder, capsys):
     """As whole numbers, or codes, releases held months such as 202279 and days such as 38521284."""
-    times = [f"{t:{form}}" for t in pd.date_range("2003-01-31 07:10:05", "2031-11-20", 900)]
-    cells = {"at": times, "pay": [str(10 ** (width - 1) + 7 * i * 10 ** (width - 5)) for i in range(900)]}
-    top = 10**width - 1
-    wide = f"{{kind: integer, min: 0, max: {top}, bins: {{count: 5}}, missing: false}}"
-    kind = f"{{kind: zip, digits: {width}, prefix: 2, missing: false}}" if width < 9 else wide
-    for declared in (kind, wide):
-        columns = checked(capsys, cells, f"columns: {{at: {declared}, pay: {wide}}}")["columns"]
-        assert columns["at"]["status"] == "warning" and columns["at"]["hints"][0].endswith(said), columns["at"]
-        assert columns["pay"]["status"] == "ok"
+    times = pd.date_range("2003-01-31 07:10:05", "2031-11-20", 900)
+    cells, wide, codes, said = {}, {}, {}, {}
+    for i, (form, (width, words)) in enumerate(IN_DIGITS.items()):
+        cells[f"at{i}"], said[f"at{i}"] = [f"{t:{form}}" for t in times], words
+        cells[f"pay{i}"] = [str(10 ** (width - 1) + 7 * k * 10 ** (width - 5)) for k in range(900)]
+        number = {"kind": "integer", "min": 0, "max": 10**width - 1, "bins": {"count": 5}, "missing": False}
+        wide |= {f"at{i}": number, f"pay{i}": number}
+        if width < 9:
+            codes[f"at{i}"] = {"kind": "zip", "digits": width, "prefix": 2, "missing": False}
+    for declared in (wide, wide | codes):
+        columns = checked(capsys, cells, declared)["columns"]
+        for name, look in columns.items():
+            assert look["status"] == ("warning" if name in said else "ok"), (name, look)
+            assert name not in said or look["hints"][0].endswith(said[name]), look
 
 
-@pytest.mark.parametrize(
-    ("usual", "odd", "gap"),
-    [
-        (lambda i: 20_000 + 37 * (i * i % 1000), "9999999", "9999999"),
-        (lambda i: f"{34 + i % 50 / 10:.1f}", "0", "0"),
-        (lambda i: f"{15 + i % 250 / 10:.1f}", "99.9", "99.9"),
-        (lambda i: i % 60, "75", ""),
-        (lambda i: 18 + i % 70, "0", ""),
-        (lambda i: 5 * (i % 12), "100", ""),
-    ],
-)
-def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_about(usual, odd, gap, folder, capsys):
+def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_about(folder, capsys):
     """A mean income of 25,000 was released as 1,159,276, and the column was called ok."""
-    cells = {"x": [odd if i % 10 == 0 else str(usual(i)) for i in range(2000)]}
-    declared = "columns: {x: {kind: float, bins: {edges: [0, 50, 100, 1000, 99999, 10000001]}}}"
-    (column,) = checked(capsys, cells, declared)["columns"].values()
-    assert [h for h in column["hints"] if "a gap?" in h] == (
-        [f'{gap} (200 times): a gap? missing: ["{gap}"]'] if gap else []
-    )
-    rare = {"x": [odd if i % 500 == 0 else str(usual(i)) for i in range(2000)]}
-    assert "a gap?" not in str(checked(capsys, rare, declared)["columns"]), "one of a thousand may be a tail"
+    ends = {
+        "pay": (lambda i: 20_000 + 37 * (i * i % 1000), "9999999", True),
+        "low": (lambda i: f"{34 + i % 50 / 10:.1f}", "0", True),
+        "high": (lambda i: f"{15 + i % 250 / 10:.1f}", "99.9", True),
+        "near": (lambda i: i % 60, "75", False),
+        "age": (lambda i: 18 + i % 70, "0", False),
+        "steps": (lambda i: 5 * (i % 12), "100", False),
+    }
+    field = {"kind": "float", "bins": {"edges": [0, 50, 100, 1000, 99999, 10000001]}}
+    for every in (10, 500):
+        cells = {
+            n: [odd if i % every == 0 else str(usual(i)) for i in range(2000)] for n, (usual, odd, _) in ends.items()
+        }
+        columns = checked(capsys, cells, dict.fromkeys(ends, field))["columns"]
+        for name, (_, odd, gap) in ends.items():
+            asked = [f'{odd} (200 times): a gap? missing: ["{odd}"]'] if gap and every == 10 else []
+            assert [h for h in columns[name]["hints"] if "a gap?" in h] == asked, "one of a thousand may be a tail"
 
 
 def test_numbers_below_zero_as_accounts_write_them_are_told_with_their_cure(folder, capsys):

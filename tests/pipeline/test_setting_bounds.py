@@ -133,13 +133,13 @@ HELD = bounded()
 
 
 def asked() -> list[Held]:
-    """One of them for each name, of a choice whose file of conf/ has the setting."""
+    """One of them for each class of settings, of a choice whose file of conf/ has the setting."""
     first: dict[str, Held] = {}
     for held in (h for h in HELD if h.command):
         group, _, choice = held.command[-1].partition("=") if held.command[-1] in CHOICES else ("", "", "")
         path = CONF / group / f"{choice}.yaml"
         if not group or f"\n{held.setting.name}:" in path.read_text().replace("\n  ", "\n"):
-            first.setdefault(held.name, held)
+            first.setdefault(held.kind.__name__, held)
     return list(first.values())
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import filecmp
 from pathlib import Path
 
+import pytest
+
 from pipeline import api
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import load_config
 from pipeline.stages import run
-from tests.pipeline.conftest import TOWN, town
-
-__all__ = ["town"]  # the fixture
+from tests.pipeline.conftest import TOWN
 
 
 def test_synth_has_the_synthesizer_of_run_by_default() -> None:
@@ -28,6 +28,7 @@ def test_synth_without_overrides_makes_the_table_of_the_run_again(town: Path, tm
     assert not filecmp.cmp(done.table, other, shallow=False)
 
 
+@pytest.mark.slow  # of fewer rows no pair is asked twice
 def test_so_it_does_where_pairs_over_coarser_values_were_asked_twice(tmp_path: Path) -> None:
     """What is read from the release are other objects than what was asked: their answers are summed up all the same."""
     settings = ["data.rows=20000", "privacy.unit=record", "privacy.epsilon=5", "seed=5", "evaluation.enabled=false"]

@@ -30,17 +30,13 @@ def days(form):
     return made(lambda rng, _: form(pd.Timestamp("2023-01-01") + pd.Timedelta(days=rng.randrange(700))))
 
 
-def said(capsys, cells, name):
-    """The words of a draft about a column, and of `check` under it."""
-    text = drafted(cells)[1]
-    guess = text.split(f"\n  {name}:")[0].splitlines()[-1]
-    look = checked(capsys, cells)
-    return guess, " ".join([*look["columns"][name]["hints"], *look["hints"]])
+def guess_of(text, name):
+    """The comment of a draft above a column."""
+    return text.split(f"\n  {name}:")[0].splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("cells", "words"),
-    [
+MAY_MEAN = [
+    *[
         (made(lambda r, _: f"{r.randrange(1, 10)}.{r.randrange(100, 1000)}"), "they may mean 1234 or 1.234"),
         (days(lambda d: f"{d.month}{d.day:02}{d.year}"), "days without a zero in front, as 8292024"),
         (days(lambda d: f"{d.day}{d.month:02}{d.year}"), "days without a zero in front, as 8292024"),
@@ -57,10 +53,15 @@ def said(capsys, cells, name):
             "°C beside °F?",
         ),
     ],
-)
-def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_by_check(cells, words, capsys):
-    guess, look = said(capsys, {"x": cells}, "x")
-    assert words in guess and words in look, (guess, look)
+]
+
+
+def test_numbers_that_may_mean_something_else_are_asked_about_by_the_draft_and_by_check(capsys):
+    table = {f"x{i}": cells for i, (cells, _) in enumerate(MAY_MEAN)}
+    text = drafted(table)[1]
+    looks = checked(capsys, table)["columns"]
+    for name, (_, words) in zip(table, MAY_MEAN, strict=True):
+        assert words in guess_of(text, name) and words in " ".join(looks[name]["hints"]), (name, looks[name])
 
 
 @pytest.mark.parametrize(
@@ -129,16 +130,17 @@ CITIES = "New York|Los Angeles|San Jose|Fort Worth|Las Vegas|San Diego|El Paso|L
 WARDS = ["Intensive Care", "Emergency Room", "General Surgery", "Internal Medicine", "Day Clinic", "Labor Ward"]
 
 
-@pytest.mark.parametrize("write", [str, lambda t: ", ".join(reversed(t.split(" ", 1))), str.upper])
-def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_listed(write, capsys):
+def test_names_of_staff_are_left_out_of_a_draft_and_warned_of_where_they_are_listed(capsys):
     """Nurses with many records each were listed, called ok, and released as they are."""
-    cells = {"who": [write(t) for t in STAFF] * 40, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
+    forms = {"plain": str, "turned": lambda t: ", ".join(reversed(t.split(" ", 1))), "upper": str.upper}
+    written = {name: [write(t) for t in STAFF] for name, write in forms.items()}
+    cells = {**{n: texts * 40 for n, texts in written.items()}, "ward": WARDS * 100, "place": (CITIES * 67)[:N]}
     columns, text = drafted(cells)
-    assert set(columns) == {"ward", "place"} and "Meier" not in text
-    assert "15 of 15 texts may be names of persons" in text and "values: discover" in text
-    declared = f"who: {{kind: categorical, values: {json.dumps([write(t) for t in STAFF])}}}"
-    look = checked(capsys, cells, declared)["columns"]["who"]
-    assert look["status"] == "warning" and "15 of the 15 listed texts hold names" in look["hints"][0]
+    assert set(columns) == {"ward", "place"} and "meier" not in text.lower()
+    assert text.count("15 of 15 texts may be names of persons") == 3 and "values: discover" in text
+    looks = checked(capsys, cells, {n: {"kind": "categorical", "values": t} for n, t in written.items()})["columns"]
+    for look in looks.values():
+        assert look["status"] == "warning" and "15 of the 15 listed texts hold names" in look["hints"][0]
 
 
 @pytest.mark.parametrize(
@@ -207,24 +209,22 @@ def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
 SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
-        *("assignedNurse", "OFFICER", "signed_by", "Case Worker"),
-    ],
-)
-def test_bare_surnames_in_a_column_of_staff_are_left_out_and_warned_of(column, capsys):
-    cells = {column: SURNAMES * 150, "n": [1, 2, 3] * 200}
+OF_STAFF = [
+    *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
+    *("assignedNurse", "OFFICER", "signed_by", "Case Worker"),
+]
+OF_THINGS = ["name", "product_name", "agent_type", "nurses", "station", "paid_by", "Pflegegrad"]
+
+
+def test_bare_surnames_in_a_column_of_staff_are_left_out_and_warned_of_and_columns_of_things_are_listed(capsys):
+    columns = (*OF_STAFF, *OF_THINGS)
+    cells = {c: made(lambda r, _: r.choice(SURNAMES), seed) for seed, c in enumerate(columns)}
     columns, text = drafted(cells)
-    assert column not in columns and "names of persons, by its name" in text and "Meier" not in text
-    declared = {column: {"kind": "categorical", "values": SURNAMES}}
-    assert "4 of the 4 listed texts hold names" in checked(capsys, cells, declared)["columns"][column]["hints"][0]
-
-
-@pytest.mark.parametrize("column", ["name", "product_name", "agent_type", "nurses", "station", "paid_by", "Pflegegrad"])
-def test_columns_of_things_and_answers_about_staff_are_listed(column, capsys):
-    assert drafted({column: SURNAMES * 150})[0][column]["kind"] == "categorical"
+    assert set(columns) == set(OF_THINGS) and {c["kind"] for c in columns.values()} == {"categorical"}
+    assert text.count("names of persons, by its name") == len(OF_STAFF)
+    looks = checked(capsys, cells, {c: {"kind": "categorical", "values": SURNAMES} for c in cells})["columns"]
+    warned = {c for c, look in looks.items() if "4 of the 4 listed texts hold names" in " ".join(look["hints"])}
+    assert warned == set(OF_STAFF)
     cells = {"doctor": ["Yes", "No"] * 300}
     assert drafted(cells)[0]["doctor"]["kind"] == "flag"
     declared = "doctor: {kind: categorical, values: ['Yes', 'No', Unknown]}"
@@ -240,16 +240,18 @@ def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
     assert any("unit 'patient_id': 600 rows hold ids as 4.55E+11" in line for line in look["hints"]), look
 
 
-@pytest.mark.parametrize("word", ["Summe", "Total", "Gesamt", "All", "Grand total:"])
-def test_rows_of_totals_are_asked_about_in_any_column(word, capsys):
-    cells = {
-        "month": made(lambda r, i: word if i == 7 else r.choice(["Jan", "Feb"])),
-        "n": made(lambda r, _: r.randrange(9)),
-    }
+def test_rows_of_totals_are_asked_about_in_any_column(capsys):
+    words = {"a": "Summe", "b": "Total", "c": "Gesamt", "d": "All", "e": "Grand total:"}
+
+    def months(word):
+        return made(lambda r, i: word if i == 7 else r.choice(["Jan", "Feb"]))
+
+    cells = {name: months(word) for name, word in words.items()} | {"n": made(lambda r, _: r.randrange(9))}
     _, text = drafted(cells)
-    assert f"{word!r} (1 times): rows of totals?" in text
     look = checked(capsys, cells, "n: {kind: integer, min: 0, max: 9}")
-    assert [line for line in look["hints"] if line.startswith(f"column 'month': {word!r} (1 times): rows of totals?")]
+    for name, word in words.items():
+        said = f"{word!r} (1 times): rows of totals?"
+        assert said in text and [h for h in look["hints"] if h.startswith(f"column {name!r}: {said}")], name
 
 
 def test_answers_come_back_in_the_words_of_the_table(capsys):

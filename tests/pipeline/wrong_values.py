@@ -27,8 +27,8 @@ BASES = {
     "budget": ["budget", "town.json"],
     "schema": ["schema", "town.csv", "output=draft.yaml"],
 }
-#: Commands that take the settings of a run, of a table, of a release.
-OF_RUNS, OF_RELEASES = ("run", "plan", "sweep", "rehearse"), ("synth", "query", "verify")
+#: Commands that take the settings of a run.
+OF_RUNS = ("run", "plan", "sweep", "rehearse")
 WORDS = [
     *("privacy.accountant", "privacy.unit", "mechanism", "synthesis", "selection", "data", "release.format"),
     *("evaluation.metrics", "experiment"),
@@ -52,25 +52,6 @@ LISTS = {
     "privacy.unit_id_rules": ["x", "[nonsense]"],
     "data.roles": ["{time: nobody}", "{nonsense: age}", "x", "[age]"],
     "plugins": ["[no_such_module]", "x"],
-}
-ASKED = {
-    "marginal": ["[]", "[nobody]", "age", "{a: 1}", "[[age]]"],
-    "where": [
-        "{nobody: 1}",
-        "x",
-        "{age: [90, 10]}",
-        "{age: [500, 600]}",
-        "{sex: neither}",
-        "[age]",
-        "{age: }",
-    ],
-    "estimate": ["mode", "mean", "[mean]", "proportion", "equal_means"],
-    "column": ["nobody", "age"],
-    "by": ["[nobody]", "age", "[age]"],
-    "quantile": ["-1", "2", "x", "nan", "0.9"],
-    "within_bin": ["x"],
-    "unmeasured": ["x"],
-    "bounds": ["maybe", "[1]"],
 }
 NAMES = ["nope.csv", "R", "no/such/folder/x.csv", "/", "town.yaml/x", "Ω\n'x\"y", "${nope}", "x" * 300, "", "~nobody/x"]
 DAMAGES: dict[str, Callable[[random.Random, bytes], bytes]] = {

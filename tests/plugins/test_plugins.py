@@ -271,11 +271,17 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
         ("FORMATS = {'mine': 3}\n", "is no format"),
     ],
 )
-def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, capsys, text, said):
+def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, text, said):
     (shelf / "mine.py").write_text(text)
-    error = refused(capsys, "plan", *TOWN, "plugins=[mine]")
-    assert said in error and len(error.splitlines()) == 2
-    assert command("plan", *TOWN, "selection=oneway") == 0, "nothing of it stays"
+    with pytest.raises(UserError) as error:
+        load_module("mine")
+    assert said in str(error.value) and len(str(error.value).splitlines()) == 2
+
+
+def test_nothing_stays_of_a_module_that_was_refused(shelf, capsys):
+    (shelf / "mine.py").write_text("SAMPLERS = {'mine': print}\n")
+    assert "has no event" in refused(capsys, "plan", *TOWN, "plugins=[mine]")
+    assert command("plan", *TOWN, "selection=oneway") == 0
 
 
 COLLISIONS = {
@@ -323,11 +329,11 @@ COLLISIONS = {
 
 
 @pytest.mark.parametrize("what", COLLISIONS)
-def test_a_name_that_is_taken_is_refused(shelf, capsys, what):
+def test_a_name_that_is_taken_is_refused(shelf, what):
     (shelf / "mine.py").write_text(COLLISIONS[what])
     before = {name: list(r.things) for name, r in REGISTRIES.items()}
-    error = refused(capsys, "plan", *TOWN, "plugins=[mine]")
-    assert "already" in error or "declares it otherwise" in error
+    with pytest.raises(UserError, match=r"already|declares it otherwise"):
+        load_module("mine")
     assert {name: list(r.things) for name, r in REGISTRIES.items()} == before
 
 
