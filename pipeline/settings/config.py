@@ -48,6 +48,7 @@ class DataConfig(BoundedSettings):
     path: str | None = None
     table: str | None = None
     query: str | None = None
+    rows_of_one_unit: bool = False
     units: UnitsConfig = field(default_factory=UnitsConfig)
     schema: str | None = None
     confirmed_public: bool = False

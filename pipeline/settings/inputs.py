@@ -48,6 +48,14 @@ def location(data: DataConfig) -> str:
     return "#".join([data.path, *asked.values()])
 
 
+def asked_query(data: DataConfig) -> str | None:
+    """Whether a run's rows are those of a query: checked, to be of one unit each, or stated by the curator to be."""
+    if data.rows_of_one_unit:
+        return "stated"
+    queries = [data.query or "", *(str(place).partition("#")[2] for place in (data.path, data.units.path))]
+    return "checked" if any(map(SELECT.match, queries)) else None
+
+
 def check_lies(place: str | Path, where: str = "data.path") -> None:
     """A table's files are there; of an address, that it can be asked.
 

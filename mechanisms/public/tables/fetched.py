@@ -51,11 +51,16 @@ class Store:
 
 @dataclass(frozen=True)
 class FetchRoom:
-    """A folder of mode 0700, and the memory and threads that fetching may use there."""
+    """A folder of mode 0700, and the memory and threads that fetching may use there.
+
+    Attributes:
+        own: as of `check_query`: whose alone each row of a query has to be.
+    """
 
     folder: Path
     memory_limit_bytes: int
     threads: int
+    own: str | None = None
 
 
 _HERE, _DATABASES = __name__, "mechanisms.public.tables.databases"
@@ -153,7 +158,8 @@ def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") 
     from mechanisms.public.tables.scan import private_folder  # slow to load
 
     address = parse_address(str(location), where)
-    folder = room.folder / "fetched" / hashlib.blake2b(str(location).encode(), digest_size=8).hexdigest()
+    asked = f"{location} {room.own}".encode()  # a copy that was checked for one unit is not checked for another
+    folder = room.folder / "fetched" / hashlib.blake2b(asked, digest_size=8).hexdigest()
     private_folder(folder)
     path = folder / address.name
     if not path.exists():
