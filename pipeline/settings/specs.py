@@ -21,6 +21,7 @@ from mechanisms.sensitive.engines.engine import EngineSettings
 from pipeline.settings.config import CheckConfig, Config, DataConfig, PrivacyConfig, schema_path
 from pipeline.settings.inputs import generated
 from pipeline.settings.methods import asked_accountant, build_synthesizer, engine_of, selection_of
+from pipeline.settings.read_where import check_read
 from synthesis.contract import Synthesizer
 
 RECORD = "record"
@@ -148,6 +149,7 @@ def build_specs(config: Config) -> Specs:
         UserError: a mistake of the schema; a setting that is none, that cannot be, or that contradicts the schema.
     """
     declared = None if config.data.schema is None else declared_schema(config.data)
+    check_read(config, declared)
     config = settled(config, declared)
     if declared is not None and isinstance(config.privacy.max_records, int):
         declared = replace(declared, rules=declared.rules.counting(config.privacy.max_records))

@@ -282,19 +282,68 @@ def test_what_only_looks_like_a_secret_is_none() -> None:
     for text in (
         *("data.query=select 'a:b@c' from t", "postgresql://me@db:5432/x#t", "postgresql:///x?passfile=/p#t"),
         *("postgresql://db:5432/x#SELECT * FROM t WHERE mail LIKE '%@x'", "sqlite:////a:b/u@x.db#t"),
-        *("postgresql:///x?target_session_attrs=any#t", "https://h/t.csv?zipcode=1", "https://x.org: or me@x.org"),
+        *("postgresql:///x?target_session_attrs=any#t", "https://h/page?zipcode=1", "https://x.org: or me@x.org"),
         *('{"master": "spark://h:7077", "mail": "a@b"}', "https://h/@me/t.csv"),
     ):
         check_no_secret(text)
 
 
+HIDDEN = [
+    *(
+        "postgresql:/me:SECRET@h/db",
+        "postgresql:SECRET@h/db",
+        "postgresql://h/db?access=SECRET",
+        "host=h password=SECRET",
+    ),
+    *(
+        "https://h/t.csv?access=SECRET",
+        "https://h/t.csv?sig=SECRET",
+        "https://h/t.csv?SECRET",
+        "https://h/t.csv#SECRET",
+    ),
+    *(
+        "https://SECRET@h/t.csv",
+        "https://h/t.csv;SECRET",
+        "s3://b/t.csv?anything=SECRET",
+        "jdbc:postgresql://h/db?p=SECRET",
+    ),
+    *(
+        "postgresql://h/db?host=a&options=SECRET",
+        "postgresql://h:SECRET/db",
+        "gs:/b?SECRET",
+        "https://h/%3FSECRET?a=SECRET",
+    ),
+]
+
+
+@pytest.mark.parametrize("address", HIDDEN)
+def test_no_setting_log_or_release_keeps_a_secret_of_an_address(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As PRIVACY.md says: it is refused where it may hold one, and is not repeated."""
+    monkeypatch.chdir(write_town(tmp_path))
+    table = [] if "/t.csv" in address else ["data.table=t"]
+    for units in ([f"data.path={address}", *table], ["data.path=town.csv", f"data.units.path={address}"]):
+        unit = ["privacy.unit=person", "privacy.max_records=3"] * (units[0] == "data.path=town.csv")
+        assert command("run", *PLAIN_TOWN, *units, *unit, "hydra.run.dir=none") == 1
+        assert command("check", *units, *unit, "data.schema=town.yaml") == 1
+    assert command("run", "-m", *PLAIN_TOWN, f"data.path={address}", *table, "privacy.epsilon=1,2") == 1
+    assert command("schema", address, "output=draft.yaml") == 1
+    assert command("score", f"real={address}", "synthetic=town.csv") == 1
+    with pytest.raises(UserError) as error:
+        pipeline.fit(address, "town.yaml", folder="none", quiet=True, **({"data.table": "t"} if table else {}))
+    said = capfd.readouterr()
+    assert "SECRET" not in said.out + said.err + str(error.value)
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and b"SECRET" in p.read_bytes()]
+
+
 class _Table(BaseHTTPRequestHandler):
-    content = b"age,sex,job\n1,f,baker\n"
+    content, to = b"age,sex,job\n1,f,baker\n", ""
 
     def do_GET(self) -> None:
         if "away" in self.path:
             self.send_response(302)
-            self.send_header("Location", self.path.partition("?to=")[2])
+            self.send_header("Location", type(self).to)
             self.end_headers()
             return
         self.send_response(200)
@@ -324,10 +373,12 @@ def test_a_file_behind_an_address_comes_whole_or_not_at_all(web: str, tmp_path: 
     with pytest.raises(UserError, match="cannot be fetched from 127"):
         copy("http://127.0.0.1:9/town.csv", tmp_path)
     for other in ("http://example.invalid/town.csv", "https://example.invalid/town.csv"):
+        _Table.to = other
         with pytest.raises(UserError, match="the server sends elsewhere"):
-            copy(f"{web}/away.csv?to={other}", tmp_path)
+            copy(f"{web}/away.csv", tmp_path)
     assert [p.name for p in tmp_path.rglob("*.csv")] == ["town.csv"]
-    assert copy(f"{web}/away.csv?to={web}/town.csv", tmp_path).read_bytes() == _Table.content
+    _Table.to = f"{web}/town.csv"
+    assert copy(f"{web}/away.csv", tmp_path).read_bytes() == _Table.content
     assert {"s3", "gs", "https"} <= {*places.STORES}
 
 
