@@ -99,6 +99,7 @@ def draft(table: str, config: DraftConfig) -> str:
     check_read(replace(config, table=table))
     if is_metadata(table):
         asked = {"cluster": config.cluster, "units": config.units.files, "privacy.unit": config.privacy.unit != GUESS}
+        asked |= {"delimiter": config.delimiter is not None, "encoding": config.encoding is not None}
         for where in [name for name, value in asked.items() if value]:
             raise UserError(
                 "a draft from metadata looks at no rows", where=where, fix="leave it out, or give the table"

@@ -65,7 +65,9 @@ def beside(table: Path) -> Dialect | None:
 
 def declared_dialect(given: DataConfig | ScoreConfig | DraftConfig, dialect: Dialect = PLAIN) -> Dialect:
     """How a table is written, by the settings, and where they say nothing as the schema has it."""
-    return Dialect(given.delimiter or dialect.delimiter, given.encoding or dialect.encoding)
+    mark, letters = given.delimiter, given.encoding
+    own = Dialect(dialect.delimiter if mark is None else mark, dialect.encoding if letters is None else letters)
+    return own.checked("data." if isinstance(given, DataConfig) else "")
 
 
 def room_of(limits: LimitsConfig, folder: Path, own: str | None = None) -> FetchRoom:

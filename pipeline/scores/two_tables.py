@@ -50,7 +50,7 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     if config.metrics is not None:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
-    written = declared_dialect(config) if config.delimiter or config.encoding else None
+    written = declared_dialect(config) if (config.delimiter, config.encoding) != (None, None) else None
     with opened(given, declared=written, limits=config.limits) as tables:
         declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
         sources = scored_whole(tables, config, declared)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.folders import RunFolder
@@ -92,11 +92,9 @@ def check_roles(config: DataConfig, schema: Schema) -> None:
     Raises:
         UserError: names the role, and the nearest column.
     """
-    names = schema.domain.names
-    for role, column in (config.roles or {}).items() if config.name == OWN else ():
-        if role != "subject" and column not in names:
-            where = f"data.roles.{role}"
-            raise UserError(f"no column {column!r} in the schema", where=where, fix=choices_fix(column, names))
+    roles = {r: c for r, c in (config.roles or {}).items() if config.name == OWN and r != "subject"}
+    wrong = [f"data.roles.{role}" for role, column in roles.items() if column not in schema.domain]
+    known_columns(roles.values(), schema.domain.names, where=", ".join(wrong))
 
 
 def check_ready(config: Config, columns: Collection[str]) -> None:

@@ -243,4 +243,4 @@ def _sqlite_words(error: Exception) -> tuple[str, str]:
     if absent:
         return f"no such {absent} in the database", "the name as the database has it; `sqlite3 FILE .schema` shows all"
     known = {"SQLITE_NOTADB": "this is no SQLite file", "SQLITE_BUSY": "another program is writing this database"}
-    return known.get(code, f"cannot be read ({code})"), "try the query in sqlite3 first; nothing was spent"
+    return known.get(code, "SQLite does not take it"), "try the query in sqlite3; nothing was spent"

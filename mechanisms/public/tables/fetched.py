@@ -120,6 +120,8 @@ def check_no_secret(text: str, where: str = "data.path") -> None:
     Raises:
         UserError: one does; the message does not repeat it.
     """
+    if re.search(rf"(^|=['\"]?){KEYWORDS.pattern}.*\bpassword\s*=", text):
+        raise UserError("an address with a password in it is not taken", where=where, fix=AS_DATABASES)
     for found in SCHEME.finditer(text):
         scheme, rest = found[1].lower(), text[found.end() :]
         url, _, behind = rest.partition("#")
@@ -148,14 +150,14 @@ def parse_address(location: str, where: str) -> Address:
         known = f"{', '.join(f'{s}://' for s in STORES)}; of what else there is, export the table as Parquet"
         raise UserError(f"{scheme}:// is not read", where=where, fix=did_you_mean(scheme, STORES) or known)
     _check_open(scheme, location, where)
+    hosts = re.sub(r"\[[^\]]*\]", "", re.split("[/?#]", location[match.end() :])[0].rpartition("@")[2]).split(",")
+    if not all(re.fullmatch(r"[^:]*(:\d*)?", host) for host in hosts):  # a driver's message would repeat it
+        raise UserError("the port is no number", where=where, fix=f"{scheme}://HOST:PORT/…; {AS_DATABASES}")
     place = STORES[scheme]
     url, _, wanted = location.partition("#")
     if place.database and not wanted.strip():
         fix = f"data.table=NAME, or 'data.query=SELECT …'; elsewhere behind a #: {url}#NAME"
         raise UserError("which table of the database?", where=where, fix=fix)
-    hosts = re.sub(r"\[[^\]]*\]", "", re.split("[/?#]", location[match.end() :])[0].rpartition("@")[2]).split(",")
-    if not all(re.fullmatch(r"[^:]*(:\d*)?", host) for host in hosts):  # a driver's message would repeat it
-        raise UserError("the port is no number", where=where, fix=f"{scheme}://HOST:PORT/…; {AS_DATABASES}")
     if scheme == "http" and urlsplit(url).hostname not in LOCAL:
         raise UserError("rows would travel unencrypted", where=where, fix="https://, or fetch the file yourself")
     if place.library:
@@ -223,6 +225,7 @@ def fetch_web(address: Address, path: Path, _room: FetchRoom) -> None:
     except (OSError, HTTPException) as error:
         fix = "check the address, and whether it can be reached from here"
         why = getattr(error, "reason", None) or type(error).__name__
+        why = getattr(why, "strerror", None) or why
         raise UserError(f"cannot be fetched from {host}: {why}", where=address.url, fix=fix) from error
     if promised is not None and size != int(promised):
         problem = f"the connection broke: {size:,} of {int(promised):,} bytes came"
