@@ -30,7 +30,6 @@ from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design, whole_design
-from pipeline.settings.inputs import check_inputs
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.settings.ready import ready
 from pipeline.stage_bars import Stages
@@ -143,7 +142,6 @@ def run(
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
     load_used(asdict(config))
-    check_inputs(config)  # before a log holds an address
     root = Path(root)
     design = whole_design(config)
     specs = design.specs

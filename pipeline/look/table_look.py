@@ -53,7 +53,6 @@ from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import CheckConfig
 from pipeline.settings.policy import IDS_MEASURED
-from pipeline.settings.read_where import check_read
 from pipeline.settings.specs import (
     RECORD,
     asks_for_records,
@@ -109,7 +108,6 @@ def check(config: CheckConfig) -> TableLook:
     """
     schema = declared_schema(config.data)
     schema = replace(schema, confirmed_public=schema.confirmed_public or config.data.confirmed_public)
-    check_read(config, schema)
     privacy = settled_privacy(config.privacy, config.data, schema.rules.unit)
     bound = None if asks_for_records(privacy) else privacy.max_records or config.data.max_records
     privacy = privacy if privacy.unit == RECORD else replace(privacy, max_records=bound or 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -103,6 +103,11 @@ def _tables(c: Any) -> list[Any]:
     return [c.real, *(c.synthetic if isinstance(c.synthetic, list) else [c.synthetic])]
 
 
+def _part(settings: Any, name: str) -> Any:
+    """None of another command's."""
+    return getattr(settings, name, None)
+
+
 def check_read(config: Any, schema: Schema | None = None) -> None:
     """Something depends on each value that is given.
 
@@ -117,10 +122,7 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
     usual = type(config)()
     for names, when, read in TABLE:
         for name in names:
-            try:
-                given, default = attrgetter(name)(config), attrgetter(name)(usual)
-            except AttributeError:  # another command's
-                continue
+            given, default = (reduce(_part, name.split("."), of) for of in (config, usual))
             if given != default and not read(config, schema):
                 raise UserError(
                     f"got {given!r}, and nothing here reads it", where=name, fix=f"it is read {when}; or leave it out"

@@ -149,7 +149,6 @@ def build_specs(config: Config) -> Specs:
         UserError: a mistake of the schema; a setting that is none, that cannot be, or that contradicts the schema.
     """
     declared = None if config.data.schema is None else declared_schema(config.data)
-    check_read(config, declared)
     config = settled(config, declared)
     if declared is not None and isinstance(config.privacy.max_records, int):
         declared = replace(declared, rules=declared.rules.counting(config.privacy.max_records))
@@ -224,9 +223,11 @@ def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: S
     """A table of units needs ids in the records and the engine that joins both; it is no source of a schema's facts.
 
     Raises:
-        UserError: a record is the unit; another engine; rows that are not read from a table of one's own; a confirmed
+        UserError: a setting that nothing reads; a record is
+            the unit; another engine; rows that are not read from a table of one's own; a confirmed
             schema that names the table of units as its source.
     """
+    check_read(config, schema)
     if not config.data.units.files:
         return
     if unit.column is None:
