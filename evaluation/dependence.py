@@ -106,6 +106,7 @@ def dependence_kept(
     schema: Schema | None = None,
     *,
     sample: CodedTable | None = None,
+    alike: float = 1.0,
     progress: Progress | None = None,
 ) -> Dependence:
     """How much of the dependence of all pairs of columns the synthetic table keeps.
@@ -117,6 +118,7 @@ def dependence_kept(
 
     Args:
         sample: rows of the real table, where it lies elsewhere: for the interval alone.
+        alike: so many real records say as much as one: those of a person may be alike.
     """
     if real.rows == 0 or synthetic.rows == 0:
         return Dependence((), reason="a table without records has no dependence")
@@ -129,7 +131,7 @@ def dependence_kept(
     rows, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None
     if isinstance(rows, CodedTable) and isinstance(drawn, CodedTable) and rows.rows and not rows.weighted:
         ends = None if synthetic.weighted else DependenceEnds(rows, drawn, (real.rows, synthetic.rows))
-    dependences = [_pair(pair, *both, ends) for pair, both in zip(pairs, counts, strict=True)]
+    dependences = [_pair(pair, *both, ends, alike) for pair, both in zip(pairs, counts, strict=True)]
     worst = tuple(sorted((p for p in dependences if p.real > 0), key=lambda p: -p.lost))
     named = [p for p in worst[:NAMED] if p.lost >= LEAST]
     changes = tuple(_change(real, synthetic, schema, p.pair) for p in named)
@@ -137,8 +139,8 @@ def dependence_kept(
     return result if ends is None else replace(result, ends=ends.ends(float(result.score or 0.0)))
 
 
-def _pair(pair: Clique, real: Floats, synthetic: Floats, ends: DependenceEnds | None) -> PairDependence:
-    dependence = PairDependence(pair, *pair_dependence(real, synthetic))
+def _pair(pair: Clique, real: Floats, synthetic: Floats, ends: DependenceEnds | None, alike: float) -> PairDependence:
+    dependence = PairDependence(pair, *pair_dependence(real, synthetic, alike))
     if ends is not None and dependence.real:
         one = _deviations(real)
         ends.add(pair, one.weights * one.values / one.square, dependence.real, dependence.share_kept)
@@ -170,7 +172,7 @@ def _change(real: AnyTable, synthetic: CodedTable, schema: Schema | None, pair: 
     return change((schema[pair[0]], schema[pair[1]]), one, two)
 
 
-def pair_dependence(real: Floats, synthetic: Floats) -> tuple[float, float, float]:
+def pair_dependence(real: Floats, synthetic: Floats, alike: float = 1.0) -> tuple[float, float, float]:
     """The strength of a pair's dependence in both tables, and the part of the real one that is kept.
 
     The part that is kept is ⟨R, S⟩ / ⟨R, R⟩, within [0, 1], of the deviations from independence R and S: all of it, or
@@ -179,10 +181,11 @@ def pair_dependence(real: Floats, synthetic: Floats) -> tuple[float, float, floa
 
     Args:
         real, synthetic: counts of the pair, in records, over the same two columns.
+        alike: as of `dependence_kept`.
     """
     if real.sum() == 0 or synthetic.sum() == 0:
         return 0.0, 0.0, 1.0
-    one, two = _deviations(real), _deviations(synthetic)
+    one, two = _deviations(real, alike), _deviations(synthetic)
     if not one.strength:
         return 0.0, two.strength, 1.0
     share_kept = float((one.weights * one.values * two.values).sum()) / one.square
@@ -199,7 +202,7 @@ class _Deviations:
         square: Σ weights · values², χ² / n, less what sampling adds to it (Bergsma 2013 does so for Cramér's V).
         strength: Pearson's contingency coefficient √(square / (1 + square)) over that of a perfect dependence (Sakoda
             1977): in [0, 1], and of two columns of a normal distribution about their |correlation|; 0 for what
-            sampling explains within three standard deviations.
+            sampling explains within three standard deviations, where `alike` records say as much as one.
     """
 
     values: Floats
@@ -208,21 +211,28 @@ class _Deviations:
     strength: float
 
 
-def _deviations(counts: Floats) -> _Deviations:
+def _deviations(counts: Floats, alike: float = 1.0) -> _Deviations:
     n = float(counts.sum())
     shares = counts / n
     across, up = shares.sum(axis=1), shares.sum(axis=0)
     expected = np.outer(across, up)
     weights, values = 1 / (expected + 1 / n), shares - expected
     by_chance = weights * expected * np.outer(1 - across, 1 - up) / max(n - 1, 1)
-    square = float((weights * values**2).sum() - by_chance.sum())
+    whole = float((weights * values**2).sum())
+    square = whole - float(by_chance.sum())
+    most = alike * float(by_chance.sum() + DEVIATIONS * math.sqrt(2 * float((by_chance**2).sum())))
     strength, codes = 0.0, min(np.count_nonzero(across), np.count_nonzero(up))
-    if codes > 1 and square > DEVIATIONS * math.sqrt(2 * float((by_chance**2).sum())):
+    if codes > 1 and whole > most:
         strength = min(math.sqrt(square / (1 + square) * codes / (codes - 1)), 1.0)
     return _Deviations(values, weights, square, strength)
 
 
 def dependence_of(inputs: Inputs) -> Dependence:
     """The metric `dependence`."""
-    progress = inputs.options.progress
-    return dependence_kept(inputs.all_rows, inputs.synthetic, inputs.schema, sample=inputs.real, progress=progress)
+    options = inputs.options
+    owners = options.unit if options.unit is not None or options.subject is None else options.subject[0]
+    sizes = np.ones(1) if owners is None else np.unique(owners, return_counts=True)[1].astype(float)
+    alike = max(float((sizes**2).sum() / max(sizes.sum(), 1.0)), 1.0)  # as if all records of a person were the same
+    return dependence_kept(
+        inputs.all_rows, inputs.synthetic, inputs.schema, sample=inputs.real, alike=alike, progress=options.progress
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import known_columns
 from mechanisms.public.members import loaded
 from mechanisms.public.settings import BoundedSettings, declared
 
@@ -241,12 +241,5 @@ def check_columns(own: MetricSettings, schema: Schema) -> None:
     """UserError for a column that the schema has not."""
     for each in declared(type(own)):
         value = getattr(own, each.name)
-        for name in value if each.listed else [value] if each.role and value is not None else []:
-            check_column(name, schema, f"evaluation.{each.name}")
-
-
-def check_column(name: str, schema: Schema, where: str) -> None:
-    """UserError for a column that the schema has not."""
-    if name not in schema.domain:
-        fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-        raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
+        names = value if each.listed else [value] if each.role and value is not None else []
+        known_columns(names, schema.domain.names, where=f"evaluation.{each.name}")

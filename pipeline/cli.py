@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.tables.fetched import check_no_secret
+from pipeline import error_messages
 from pipeline.commands.command_table import COMMANDS
 from pipeline.conf_folder import with_own_folder
 from pipeline.error_messages import explained, show_what_can_be_shown
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     except BaseException as error:
         with suppress(OSError):  # it would be flushed again at the end
             sys.stdout.close() if isinstance(error, OSError) and not error.filename else sys.stdout.flush()
-        return _failed(error)
+        return _failed(error, in_json="format=json" in argv)
 
 
 def _main(argv: Sequence[str]) -> int:
@@ -84,11 +85,11 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _failed(error: BaseException) -> int:
+def _failed(error: BaseException, in_json: bool) -> int:
     """Say what went wrong on standard error; the traceback only with HYDRA_FULL_ERROR=1."""
     if isinstance(error, SystemExit):
         return int(error.code or 0) if isinstance(error.code, int | None) else 1
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
-    print(f"error: {explained(error)}", file=sys.stderr)
+    print(error_messages.in_json(error) if in_json else f"error: {explained(error)}", file=sys.stderr)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1

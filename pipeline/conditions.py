@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned
-from pipeline.marginal_files import as_a_column, no_column
+from pipeline.marginal_files import as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights
 from synthesis.contract import RowModel, Synthesizer
 from synthesis.given_rows import GivenRows, Wish, rows_given
@@ -53,9 +53,8 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     """
     if not where:
         return None
+    known_columns(where, schema.domain.names, where="where", of="")
     for name in where:
-        if name not in schema.domain:
-            raise no_column(schema, name, "where")
         if isinstance(where[name], list | tuple) and not len(where[name]):
             raise UserError(f"column {name!r}: an empty list", where="where", fix="values, or [low, high]")
         if sources := next((s.sources for s in schema.rules.computed if s.target == name), None):

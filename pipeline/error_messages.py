@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import sys
 import traceback
 from collections.abc import Iterator
@@ -41,6 +42,14 @@ def explained(error: BaseException) -> str:
         f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
         "HYDRA_FULL_ERROR=1 shows the traceback"
     )
+
+
+def in_json(error: BaseException) -> str:
+    """The same as one line of JSON, for who asked for format=json."""
+    where, what, fix = (getattr(error, name, None) for name in ("where", "what", "fix"))
+    text = explained(error)
+    told = {"error": what or text.partition("\n")[0], "where": where, "fix": fix or text.partition("\n  ")[2] or None}
+    return json.dumps(told, ensure_ascii=False)
 
 
 def unquoted(error: Exception) -> Exception:

@@ -24,6 +24,8 @@ privacy.json in each.
 """
 #: The file that says what may become of a folder: with rows in it, and of a run that reads none.
 SEEN, UNSEEN = "NOT_PRIVATE.txt", "NO_TABLE_READ.txt"
+#: The made-up rows of a rehearsal, in its folder.
+REHEARSAL = "rehearsal.csv"
 #: The setting that names a run's folder.
 WHERE = "hydra.run.dir"
 #: Under a run's internal/: the random name of its booking in a shared budget, there before the booking is.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
@@ -58,24 +59,18 @@ def as_a_column(schema: Schema, name: str) -> bool:
     return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
 
 
-def check_column(schema: Schema, where: str, name: str) -> None:
-    """UserError for a name that is no column of the table, or of which records were not counted as it stands."""
-    if name not in schema.domain:
-        raise no_column(schema, name, where)
-    if as_a_column(schema, name):
-        return
-    fix = "score the synthetic table, or ask about the columns that it is made from"
-    problem = f"{name!r} was not measured as it stands: a rule of the schema made it"
-    if schema.rules.unit is not None and name in schema.rules.unit.constant:
-        fix = "level=persons, with constants and `records` alone; or score the synthetic table"
-        problem = f"{name!r} is constant in a person: counts of persons were measured, not of records"
-    raise UserError(problem, where=where, fix=fix)
-
-
-def no_column(schema: Schema, name: str, where: str) -> UserError:
-    """The table has no such column; with the nearest that it has."""
-    fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-    return UserError(f"no column {name!r}", where=where, fix=fix)
+def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:
+    """UserError for names that are no columns of the table, or of which records were not counted as they stand."""
+    known_columns(names, schema.domain.names, where=where, of="")
+    for name in names:
+        if as_a_column(schema, name):
+            continue
+        fix = "score the synthetic table, or ask about the columns that it is made from"
+        problem = f"{name!r} was not measured as it stands: a rule of the schema made it"
+        if schema.rules.unit is not None and name in schema.rules.unit.constant:
+            fix = "level=persons, with constants and `records` alone; or score the synthetic table"
+            problem = f"{name!r} is constant in a person: counts of persons were measured, not of records"
+        raise UserError(problem, where=where, fix=fix)
 
 
 def attribute_labels(schema: Schema, name: str) -> list[str]:

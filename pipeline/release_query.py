@@ -30,7 +30,7 @@ from pipeline.inference.marginal_estimates import (
     marginal_estimate,
 )
 from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
-from pipeline.marginal_files import attribute_labels, cells_frame, check_column
+from pipeline.marginal_files import attribute_labels, cells_frame, check_columns
 from pipeline.release_folder import read_release
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
@@ -95,7 +95,7 @@ def answer(
     for name in (*marginal, *(where or {})):
         if not isinstance(name, str):
             raise UserError(f"{name!r} is no name of a column", where="marginal", fix="marginal=[a,b]")
-        check_column(schema, "marginal" if marginal else "where", name)
+    check_columns(schema, "marginal" if marginal else "where", (*marginal, *(where or {})))
     if solution is not None and not marginal:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
     clique = schema.measured.canonical(tuple(marginal))

@@ -27,6 +27,7 @@ from pipeline.scores.table_sources import local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.policy import two_tables
+from pipeline.settings.read_where import check_read
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
@@ -55,6 +56,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     Raises:
         UserError: no release there; the folder holds a release already; an impossible setting or condition.
     """
+    check_read(config)
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
     check_said(statement, schema, release)
@@ -94,8 +96,10 @@ def draft(table: str, config: DraftConfig) -> str:
     Args:
         config: `cluster` says how hierarchies are built by clustering (see `cluster_from_settings`).
     """
+    check_read(replace(config, table=table))
     if is_metadata(table):
         asked = {"cluster": config.cluster, "units": config.units.files, "privacy.unit": config.privacy.unit != GUESS}
+        asked |= {"delimiter": config.delimiter is not None, "encoding": config.encoding is not None}
         for where in [name for name, value in asked.items() if value]:
             raise UserError(
                 "a draft from metadata looks at no rows", where=where, fix="leave it out, or give the table"

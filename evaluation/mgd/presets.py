@@ -21,7 +21,7 @@ from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, read_targets, subsets, target
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean, known_columns
 from mechanisms.public.schema.table_schema import Schema
 
 #: Sampled marginals whose min-cost flow would have more nodes are taken in groups of neighbours, or passed over.
@@ -68,8 +68,7 @@ def preset_targets(schema: Schema, spec: PresetSpec) -> Targets:
     if spec.name not in PRESETS:
         fix = did_you_mean(spec.name, PRESETS) or f"one of {', '.join(PRESETS)}"
         raise UserError(f"no preset {spec.name!r}", where="evaluation.preset", fix=fix)
-    for name in spec.attributes:
-        schema.domain.index(name)
+    known_columns(spec.attributes, schema.domain.names, where="evaluation.attributes")
     return PRESETS[spec.name](schema, spec)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, known_columns
 
 Clique = tuple[str, ...]
 
@@ -72,8 +72,7 @@ class Domain:
     def index(self, name: str) -> int:
         """Position of an attribute; raises UserError with a suggestion for an unknown name."""
         if name not in self._index:
-            fix = did_you_mean(name, self.names) or f"one of {', '.join(self.names)}"
-            raise UserError(f"no column {name!r} in the schema", where="marginal", fix=fix)
+            known_columns([name], self.names, where="marginal")
         return self._index[name]
 
     def __getitem__(self, name: str) -> Attribute:
@@ -81,6 +80,9 @@ class Domain:
 
     def canonical(self, names: Iterable[str]) -> Clique:
         """The clique in domain order, without repeats."""
+        names = [*names]
+        if not self._index.keys() >= {*names}:
+            known_columns(names, self.names, where="marginal")
         return tuple(self.names[i] for i in sorted({self.index(n) for n in names}))
 
     def axes(self, clique: Iterable[str]) -> tuple[int, ...]:

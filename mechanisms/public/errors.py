@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
+from typing import Any
 
 #: How a text of another encoding is mended.
 AS_UTF8 = "save the file as UTF-8; of one that Windows wrote: iconv -f cp1252 -t utf-8 FILE > NEW"
@@ -46,6 +47,25 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the closest known word, or an empty text."""
     close = difflib.get_close_matches(word, [str(k) for k in names], n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+def known_columns(
+    names: Iterable[Any], known: Collection[str], *, where: str, of: str = " in the schema", have: str = "one of"
+) -> None:
+    """All of the columns are known.
+
+    Args:
+        of: in what, for messages; `have`: what stands before the list of the known ones.
+    Raises:
+        UserError: names all that are not, each with the nearest known one.
+    """
+    wrong = [n for n in dict.fromkeys(map(str, names)) if n not in known]
+    if not wrong:
+        return
+    near = {n: did_you_mean(n, known) for n in wrong}
+    every, several = f"{have} {', '.join([*known][:40])}", len(wrong) > 1
+    fix = "; ".join([f"{n}: {m}" for n, m in near.items() if m] + [every]) if several else near[wrong[0]] or every
+    raise UserError(f"no column{'s' * several} {', '.join(map(repr, wrong))}{of}", where=where, fix=fix)
 
 
 def choices_fix(word: str, allowed: Iterable[str]) -> str:

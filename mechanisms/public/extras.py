@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from mechanisms.public.errors import UserError
 
-#: Library → the extra that brings it.
+#: Library → the extra of this package that brings it.
 EXTRAS = {
     "matplotlib": "plots",
     "sklearn": "ml",
@@ -26,7 +26,13 @@ def absent_extra(library: str) -> str:
     """
     if not library or find_spec(library) is not None:
         return ""
-    return f"needs the library {library}: pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'"
+    return f"needs the library {library}: {_cure(library)}"
+
+
+def _cure(library: str) -> str:
+    """The library itself: an index may not have this package."""
+    name = {"sklearn": "scikit-learn threadpoolctl"}.get(library, library.replace("_", "-"))
+    return f"pip install {name} (the extra `{EXTRAS[library]}` of this package)"
 
 
 def need_extra(library: str, where: str) -> None:
@@ -39,5 +45,4 @@ def need_extra(library: str, where: str) -> None:
         UserError: it is not; names the extra that brings it.
     """
     if find_spec(library) is None:
-        fix = f"pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'"
-        raise UserError(f"this needs the library {library}, which is not installed", where=where, fix=fix)
+        raise UserError(f"this needs the library {library}, which is not installed", where=where, fix=_cure(library))

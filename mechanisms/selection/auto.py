@@ -18,7 +18,7 @@ from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, side
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
 from mechanisms.public.designs.tree_model import TreeModel, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.queries.merged_cells import coarse_columns, merged_query, solid_groups
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.queries.residual_query import with_residuals
@@ -383,6 +383,7 @@ class AutoSettings(Fixed):
 
     def _important(self, facts: Facts) -> tuple[tuple[str, float], ...]:
         """The important columns with their weight, checked; none where public facts decide what is measured."""
+        known_columns(self.important, facts.schema.domain.names, where="selection.important")
         for name in self.important:
             if name not in facts.joint:
                 fix = f"columns of {', '.join(facts.joint)}"

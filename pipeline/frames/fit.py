@@ -98,7 +98,6 @@ def fit(
         further = columns_beside(config, facts)
         beside = {} if units is None else _write_units(units, other, facts, config)
         if isinstance(frame, Path | str):
-            check_no_secret(str(frame), "frame")
             kinds, config.data.path = {}, str(frame)
         else:
             kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
 from pipeline.frames.object_texts import object_texts
@@ -142,11 +142,12 @@ def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()
     if twice or not names:
         problem = f"columns named twice: {', '.join(map(repr, twice))}" if twice else "no columns"
         raise UserError(problem, where="frame", fix="give each column a name of its own")
-    for name, where in (read_names or {}).items():
-        if name not in names and where is not None:
-            fix = did_you_mean(name, names) or f"the frame has: {', '.join(names[:40])}"
-            fix = "frame.reset_index(): it is the frame's index" if name in index else fix
+    absent = {name: where for name, where in (read_names or {}).items() if name not in names and where is not None}
+    for name, where in absent.items():
+        if name in index:
+            fix = "frame.reset_index(): it is the frame's index"
             raise UserError(f"no column {name!r} in the frame", where=where, fix=fix)
+    known_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
 
 
 def _no_column(name: str) -> UserError:

@@ -79,6 +79,8 @@ class Sampler:
         if not len(asked) or not names:
             fix = "a row of conditions for each row that you want; or a number of rows"
             raise UserError("a frame of conditions with no row, or no column", where="rows", fix=fix)
+        if len(set(names)) < len(names):
+            raise UserError("columns named twice", where="rows", fix="give each column a name of its own")
         if twice := sorted(set(names) & set(where or {})):
             raise UserError(f"{', '.join(map(repr, twice))} stands in the frame too", where="where", fix="one of them")
         places: dict[tuple[Any, ...], list[int]] = defaultdict(list)

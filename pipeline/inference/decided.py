@@ -13,7 +13,7 @@ import numpy as np
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.chance_distance import ABSOLUTE, of_independent, side_error
 from mechanisms.public.designs.deviations import PairCells
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
@@ -94,14 +94,26 @@ def pairs_of_persons(measurements: Measurements, schema: Schema | None) -> tuple
     """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds."""
     if schema is None or schema.rules.unit is None:
         return [], []
+    return asked_of_constants(schema, measurements.domain, [a.clique for a in measurements.persons])
+
+
+def asked_of_constants(schema: Schema, domain: Domain, answered: Sequence[Clique]) -> tuple[list[Clique], list[Clique]]:
+    """The same of the questions about persons with these labels, beside columns of records."""
+    if schema.rules.unit is None:
+        return [], []
     asked, held = by_label(questions_of(schema)), set[frozenset[str]]()
-    for answer in measurements.persons:
-        features = asked[answer.clique].features if answer.clique in asked else ()
+    for label in answered:
+        features = asked[label].features if label in asked else ()
         held.add(frozenset(f.column for f in features if f.kind in {Trait.CONSTANT, Trait.VALUE}))
     constants = [n for n in schema.rules.unit.constant if schema[n].size > 1]
-    every = itertools.combinations([*constants, *varied_columns(measurements.domain)], 2)
+    every = itertools.combinations([*constants, *varied_columns(domain)], 2)
     pairs = [p for p in every if p[0] in constants]
     return [p for p in pairs if frozenset(p) in held], [p for p in pairs if frozenset(p) not in held]
+
+
+def never_asked(schema: Schema) -> list[Clique]:
+    """The pairs with a constant of persons that no question of a run holds."""
+    return asked_of_constants(schema, schema.measured, [*by_label(questions_of(schema))])[1]
 
 
 def decided(measurements: Measurements, schema: Schema | None = None) -> Decided:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError, known_columns, one_of
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.bin_values import BinValues, bin_values
 from pipeline.inference.person_level import LEVELS
-from pipeline.marginal_files import check_column
+from pipeline.marginal_files import check_columns
 from pipeline.release_query import code_weights
 
 #: What may be estimated.
@@ -93,10 +93,13 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     one_of(question.what, KINDS, "estimate")
     one_of(question.within_bin, (WORST, MIDPOINT), "within_bin")
     one_of(question.unmeasured, (REFUSE, BOUNDS), "unmeasured")
-    asked = (("column", question.column), ("other", question.other))
-    for where, name in (*asked, *(("by", n) for n in question.by)):
-        if name is not None:
-            check_column(schema, where, name)
+    asked = {"column": [question.column], "other": [question.other], "by": question.by}
+    named = {where: [name for name in names if name is not None] for where, names in asked.items()}
+    wrong = {where: [n for n in names if n not in schema.domain] for where, names in named.items()}
+    settings = ", ".join(where for where, names in wrong.items() if names)
+    known_columns([n for names in wrong.values() for n in names], schema.domain.names, where=settings, of="")
+    for where, names in named.items():
+        check_columns(schema, where, names)
     if len(set(question.columns)) < len(question.columns):
         raise UserError("a column is named twice", where="by", fix="each column once")
     if question.column is None and question.what != "count":

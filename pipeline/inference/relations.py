@@ -82,7 +82,9 @@ def in_words(relations: Sequence[Relation]) -> str:
         return ""
     named = [f"{' × '.join(r.pair)} {r.share:.0%}{_said(r, first=not i)}" for i, r in enumerate(relations)]
     least = "at least: " if relations[0].least else ""
-    return f"{least}{', '.join(named)} of the records beyond what unrelated columns have"
+    kept = any(r.kept is not None for r in relations)
+    seed = "; what the table keeps of a relation may change with synthesis.seed" * kept
+    return f"{least}{', '.join(named)} of the records beyond what unrelated columns have{seed}"
 
 
 def _said(relation: Relation, *, first: bool) -> str:

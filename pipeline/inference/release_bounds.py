@@ -25,7 +25,7 @@ from pipeline.inference.fewer_cells import said_cells
 from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.relations import in_words, strongest
 from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.marginal_files import as_a_column, check_column
+from pipeline.marginal_files import as_a_column, check_columns
 from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage
 from pipeline.scores.table_sources import open_released
@@ -85,8 +85,7 @@ def table_bounds(
     """`bounds` of a release that is loaded already; `table` is its synthetic table, or the file of that."""
     names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
     if marginal:
-        for name in marginal:
-            check_column(schema, "marginal", name)
+        check_columns(schema, "marginal", marginal)
         asked = [schema.domain.canonical(tuple(marginal))]
         if schema.domain.cells(asked[0]) > MAX_CELLS:
             problem = f"{schema.domain.cells(asked[0]):,} cells"

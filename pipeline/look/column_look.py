@@ -352,7 +352,10 @@ def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[
         share, span = values[place] / present, float(widths[place] / widths.sum())
         if share <= FEW_ROWS and span >= WIDE:
             problem = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
-            how = "its values are drawn evenly; declare more edges there"
+            fine = (
+                "" if column.fine == 0 else "by its fine cells, where a run measures them (selection.fine_cells), else "
+            )
+            how = f"values inside a bin are drawn {fine}evenly; declare more edges there"
             hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
     return hints
 

@@ -19,8 +19,8 @@ from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from pipeline.folder_lock import no_empty_folders
+from pipeline.folders import REHEARSAL as TABLE
 from pipeline.folders import RunFolder, check_free
-from pipeline.report.last_lines import REHEARSAL as TABLE
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs

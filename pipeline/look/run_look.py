@@ -16,7 +16,7 @@ from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.folders import RunFolder
+from pipeline.folders import REHEARSAL, RunFolder
 from pipeline.look.look_words import as_lines
 from pipeline.look.table_look import look_at
 from pipeline.look.unit_look import LossBar
@@ -80,7 +80,8 @@ def look_before_spending(
         warned += more
     for line in warned:
         LOG.warning(line)
-    show.warn_privately([*warned, *unplaced_lines(placed_known)])
+    made_up = "made-up rows: " * (source.path == folder.root / REHEARSAL)
+    show.warn_privately([f"{made_up}{line}" for line in (*warned, *unplaced_lines(placed_known))])
     return losses
 
 

@@ -50,7 +50,7 @@ from pipeline.look.reading_look import (
     shapes_of,
 )
 from pipeline.look.unit_look import LossBar, units_look
-from pipeline.scores.table_sources import declared_dialect, local, open_with, query_hints
+from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import CheckConfig
 from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import (
@@ -116,16 +116,17 @@ def check(config: CheckConfig) -> TableLook:
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         work = Path(folder)
-        data, dialect = local(config.data, config.limits, work), declared_dialect(config.data, schema.dialect)
+        data, dialect = (
+            local(config.data, config.limits, work, privacy.unit),
+            declared_dialect(config.data, schema.dialect),
+        )
         records = open_with(Path(str(data.path)), dialect, config.limits, work)
         check_unit(unit, records.names)
         source = joined(records, data.units, unit, config.limits, dialect)
         bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
             look = look_at(source, schema, unit, bar=bar, workdir=work, progress=report)
-        return replace(
-            look, hints=(*look.hints, *query_hints(config.data, records), *units_table_look(source, data.units))
-        )
+        return replace(look, hints=(*look.hints, *units_table_look(source, data.units)))
 
 
 def look_at(

@@ -21,6 +21,7 @@ from mechanisms.public.tables.losses import said_losses
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, at_most, folded, labelled
+from pipeline.folders import REHEARSAL
 from pipeline.report.numbers_section import as_lines
 from pipeline.statement.format_2 import start_named
 from pipeline.statement.words import words_of
@@ -29,8 +30,6 @@ from pipeline.version import __version__
 if TYPE_CHECKING:
     from pipeline.stages import Run
 
-#: The made-up rows of a rehearsal, in its folder.
-REHEARSAL = "rehearsal.csv"
 #: Lines of the promise; the statement has it whole.
 PROMISE = 2
 #: The order in which accuracies are said.

@@ -20,6 +20,8 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
+from pipeline.inference.decided import named_pairs, never_asked
+from pipeline.release_folder import as_released
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
 from pipeline.settings.build import build_plan, build_schema, build_workload, limit_text
@@ -49,6 +51,7 @@ def planned(config: Config) -> JsonDict:
     workload = build_workload(specs, schema)
     plan = build_plan(specs, workload, schema)
     check_scores(config, schema)
+    as_released(config.release, schema)
     return describe(specs, schema, workload, plan)
 
 
@@ -70,6 +73,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "theory": _theory(config, plan),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": limit_text(specs, schema),
+        "never_asked": [list(c) for c in never_asked(schema)],
         "no_room": [list(c) for c in workload.no_room],
         "model_cells": planned_model_cells(spec, schema, plan),
         "grown_model_cells": grown_model_cells(spec, schema, plan),
@@ -173,6 +177,9 @@ def _spent(facts: JsonDict) -> list[str]:
         lines.append(f"graphical model of the marginals known ahead: {facts['model_cells']:,} cells{grown}")
     if facts["shared_budget"] is not None:
         lines += facts["shared_budget"]["in_words"]
+    if facts["never_asked"]:
+        pairs = named_pairs([tuple(c) for c in facts["never_asked"]])
+        lines.append(f"never asked, and as unrelated (constants of persons beside columns of records): {pairs}")
     for key, why in (
         ("left_out", f"more than {facts['left_out_above']}"),
         ("no_room", "no room in the graphical model"),

@@ -13,7 +13,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.dialect import PLAIN, Dialect
-from mechanisms.public.tables.databases import mixes_rows
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.fetched import FetchRoom, fetched
 from mechanisms.public.tables.formats import persons_of
@@ -66,30 +65,34 @@ def beside(table: Path) -> Dialect | None:
 
 def declared_dialect(given: DataConfig | ScoreConfig | DraftConfig, dialect: Dialect = PLAIN) -> Dialect:
     """How a table is written, by the settings, and where they say nothing as the schema has it."""
-    return Dialect(given.delimiter or dialect.delimiter, given.encoding or dialect.encoding)
+    mark, letters = given.delimiter, given.encoding
+    own = Dialect(dialect.delimiter if mark is None else mark, dialect.encoding if letters is None else letters)
+    return own.checked("data." if isinstance(given, DataConfig) else "")
 
 
-def room_of(limits: LimitsConfig, folder: Path) -> FetchRoom:
+def room_of(limits: LimitsConfig, folder: Path, own: str | None = None) -> FetchRoom:
     """Room for what is fetched, within the limits of the settings."""
     memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
-    return FetchRoom(folder, memory, machine_limits.threads(limits.threads))
+    return FetchRoom(folder, memory, machine_limits.threads(limits.threads), own)
 
 
-def local(data: DataConfig, limits: LimitsConfig, folder: Path) -> DataConfig:
-    """The same settings with files in the place of tables that lie elsewhere; these are fetched into the folder."""
-    path = fetched(location(data), room_of(limits, folder))
-    return replace(data, path=str(path), units=local_units(data.units, limits, folder), table=None, query=None)
+def local(data: DataConfig, limits: LimitsConfig, folder: Path, own: str | None) -> DataConfig:
+    """The same settings with files in the place of tables that lie elsewhere; these are fetched into the folder.
+
+    Args:
+        own: the unit, as `privacy.unit` says it: each row of a query has to be of one; None: that was checked before.
+    """
+    own = None if data.rows_of_one_unit else own
+    path = fetched(location(data), room_of(limits, folder, own))
+    of_units = None if own is None else data.units.id or own
+    return replace(
+        data, path=str(path), units=local_units(data.units, limits, folder, of_units), table=None, query=None
+    )
 
 
-def query_hints(data: DataConfig, source: Source) -> tuple[str, ...]:
-    """Of a query whose rows may be made of several persons' rows."""
-    mixed = mixes_rows(location(data), source)
-    return ("rows of this query mix rows of the table: the promise holds only if each row is one person's",) * mixed
-
-
-def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path) -> UnitsConfig:
-    """The same of a table of units."""
-    path = units.path and str(fetched(units.path, room_of(limits, folder), where="units.path"))
+def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path, own: str | None = None) -> UnitsConfig:
+    """The same of a table of units; `own` as of `room_of`."""
+    path = units.path and str(fetched(units.path, room_of(limits, folder, own), where="units.path"))
     return replace(units, path=path)
 
 

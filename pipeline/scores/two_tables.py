@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from evaluation.metrics import ScoreSpec
 from evaluation.score import Scorecard
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
 from mechanisms.public.progress import Progress
@@ -31,6 +30,7 @@ from pipeline.scores.table_sources import declared_dialect, file_facts, opened
 from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
+from pipeline.settings.read_where import check_read
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.units_table import scored_whole
@@ -44,15 +44,13 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     Raises:
         UserError: a table or the schema is missing or does not fit.
     """
+    check_read(config)
     given = check_tables(config)
     config, own = with_own_schema(config, [given["synthetic"]])
-    if config.evaluation.holdout is not None:
-        fix = "holdout=TABLE with real records that were set aside"
-        raise UserError("only a run can set units aside", where="evaluation.holdout", fix=fix)
     if config.metrics is not None:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
-    written = declared_dialect(config) if config.delimiter or config.encoding else None
+    written = declared_dialect(config) if (config.delimiter, config.encoding) != (None, None) else None
     with opened(given, declared=written, limits=config.limits) as tables:
         declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
         sources = scored_whole(tables, config, declared)

@@ -29,7 +29,6 @@ from synthesis.pgm.junction_tree import fit_cliques
 
 #: The part of the budget, where something is discovered and nobody says how much of it.
 SHARE = 0.1
-SETTING = "privacy.discovery_share"
 
 
 def build_schema(specs: Specs) -> Schema:
@@ -63,18 +62,9 @@ def build_histogram(specs: Specs, schema: Schema) -> PersonQuestion | None:
 
 
 def build_persons(specs: Specs, schema: Schema) -> list[PersonQuestion]:
-    """What is asked about persons, where the schema declares a unit.
-
-    Raises:
-        UserError: a part of the budget for nothing.
-    """
+    """What is asked about persons, where the schema declares a unit."""
     questions, privacy = person_questions(schema), specs.config.privacy
-    if questions:
-        return with_shares(questions, privacy.person_share, privacy.epsilon)
-    if privacy.person_share:
-        fix = "leave it out; or a schema with unit: {column: …}"
-        raise UserError("nothing is asked about persons", where="privacy.person_share", fix=fix)
-    return []
+    return with_shares(questions, privacy.person_share, privacy.epsilon) if questions else []
 
 
 def build_workload(specs: Specs, schema: Schema) -> Workload:
@@ -163,17 +153,12 @@ def build_discovery(specs: Specs, schema: Schema) -> Plan | None:
     """What is charged before all else; None where the schema leaves nothing open.
 
     Raises:
-        UserError: a part of the budget for nothing; tries, of which each would have to discover anew; settings that
-            cannot pay for it.
+        UserError: tries, of which each would have to discover anew; settings that cannot pay for it.
     """
     config, share = specs.config, specs.config.privacy.discovery_share
     sizes = unit_sizes(specs, schema)
     questions = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
     if not questions:
-        if share:
-            fix = "leave it out; or a schema with bounds: discover, bins: discover or values: discover; or "
-            fix += "privacy.max_records=discover"
-            raise UserError(f"got {share}, but the schema leaves nothing to be discovered", where=SETTING, fix=fix)
         return None
     if config.accept and config.accept_tries > 1:
         fix = "accept_tries=1; or the schema of an earlier release, which is concrete"

@@ -230,6 +230,14 @@ def setting_names(node: DictConfig, prefix: str = "") -> list[str]:
     return keys
 
 
+def check_seed(given: Mapping[Any, Any]) -> None:
+    """UserError where `seed` is given, and all that it sets is set otherwise."""
+    seed, groups = given.get("seed"), {"privacy": "noise_seed", "synthesis": "seed"}
+    sets = {f"{group}.{name}": given[group].get(name) for group, name in groups.items() if group in given}
+    if seed is not None and "synthesis" in given and seed not in sets.values():
+        raise UserError(f"got {seed}, and nothing reads it", where="seed", fix=f"leave it out, or {', '.join(sets)}")
+
+
 def check_switches(given: Any, values: Mapping[str, Any], group: str = "") -> None:
     """UserError where a number was taken for true or false."""
     for key, value in values.items():

@@ -29,7 +29,7 @@ from mechanisms.public.units import (
 from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
 from pipeline.plugins.plugin_discovery import load_used
-from pipeline.settings.compose import check_switches, compose_config
+from pipeline.settings.compose import check_seed, check_switches, compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.metric_settings import typed_settings
 from pipeline.settings.own_settings import culprit, form_of
@@ -48,6 +48,7 @@ class DataConfig(BoundedSettings):
     path: str | None = None
     table: str | None = None
     query: str | None = None
+    rows_of_one_unit: bool = False
     units: UnitsConfig = field(default_factory=UnitsConfig)
     schema: str | None = None
     confirmed_public: bool = False
@@ -348,6 +349,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     for key in container.keys() - names - {"source", "hydra", "seed"}:
         fix = did_you_mean(str(key), names) or "see --help"
         raise UserError("no such setting", where=str(key), fix=fix)
+    check_seed(container)
     plain = OmegaConf.create({k: v for k, v in container.items() if k in names})
     if "synthesis" in names:
         plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.folders import RunFolder
@@ -48,6 +48,14 @@ def location(data: DataConfig) -> str:
     return "#".join([data.path, *asked.values()])
 
 
+def asked_query(data: DataConfig) -> str | None:
+    """Whether a run's rows are those of a query: checked, to be of one unit each, or stated by the curator to be."""
+    if data.rows_of_one_unit:
+        return "stated"
+    queries = [data.query or "", *(str(place).partition("#")[2] for place in (data.path, data.units.path))]
+    return "checked" if any(map(SELECT.match, queries)) else None
+
+
 def check_lies(place: str | Path, where: str = "data.path") -> None:
     """A table's files are there; of an address, that it can be asked.
 
@@ -84,11 +92,9 @@ def check_roles(config: DataConfig, schema: Schema) -> None:
     Raises:
         UserError: names the role, and the nearest column.
     """
-    names = schema.domain.names
-    for role, column in (config.roles or {}).items() if config.name == OWN else ():
-        if role != "subject" and column not in names:
-            where = f"data.roles.{role}"
-            raise UserError(f"no column {column!r} in the schema", where=where, fix=choices_fix(column, names))
+    roles = {r: c for r, c in (config.roles or {}).items() if config.name == OWN and r != "subject"}
+    wrong = [f"data.roles.{role}" for role, column in roles.items() if column not in schema.domain]
+    known_columns(roles.values(), schema.domain.names, where=", ".join(wrong))
 
 
 def check_ready(config: Config, columns: Collection[str]) -> None:

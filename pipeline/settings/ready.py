@@ -9,6 +9,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
 from pipeline.release_folder import as_released
+from pipeline.settings.inputs import check_inputs
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.policy import two_tables
@@ -41,6 +42,7 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
         UserError: an impossible setting, a library or a key that is not there, or rows that the disk cannot hold.
     """
     config = specs.config
+    check_inputs(config)  # before a log holds an address
     released_format(config.release.format)
     as_released(config.release, schema)
     two_tables(config.release, schema)

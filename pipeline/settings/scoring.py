@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from evaluation.metric import ROW_FACTS, Options, check_column, check_columns, unmet
+from evaluation.metric import ROW_FACTS, Options, check_columns, unmet
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec, column_roles, declared_settings
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError, known_columns, one_of
 from mechanisms.public.extras import absent_extra, need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
@@ -122,7 +122,7 @@ def build_options(
         UserError: a column that the schema has not; a number out of range; whatever a metric cannot do.
     """
     for role in roles.keys() - {"subject"}:
-        check_column(roles[role], schema, f"evaluation.{role}")
+        known_columns([roles[role]], schema.domain.names, where=f"evaluation.{role}")
     unit = schema.rules.unit
     persons = {} if unit is None else {"fixed": [*unit.constant], "most_records": unit.max_records}
     settings = (
@@ -208,9 +208,10 @@ def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
     """
     where, fix = "evaluation.groups", "a list of columns with few values: 'evaluation.groups=[department]'"
     names = [names] if isinstance(names, str) else names
-    for name in names if isinstance(names, list) else [names]:
-        if not isinstance(name, str) or name not in schema.domain:
-            raise UserError(f"no column {name!r}", where=where, fix=fix)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"got {names!r}", where=where, fix=fix)
+    known_columns(names, schema.domain.names, where=where)
+    for name in names:
         if schema[name].size > MOST_GROUPS:
             problem = f"column {name!r} has {schema[name].size:,} values, and groups of at most {MOST_GROUPS} are shown"
             raise UserError(problem, where=where, fix=fix)
@@ -233,8 +234,7 @@ def check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(n, str) for n in pair):
             raise UserError(f"got {pair!r}", where=where, fix=fix)
-        for name in pair:
-            check_column(name, schema, where)
+        known_columns(pair, schema.domain.names, where=where)
         if pair[0] == pair[1]:
             raise UserError(f"{pair[0]!r} with itself is no pair", where=where, fix=fix)
         if (cells := schema.domain.cells(tuple(pair))) > COUNTED:

@@ -21,6 +21,7 @@ from mechanisms.sensitive.engines.engine import EngineSettings
 from pipeline.settings.config import CheckConfig, Config, DataConfig, PrivacyConfig, schema_path
 from pipeline.settings.inputs import generated
 from pipeline.settings.methods import asked_accountant, build_synthesizer, engine_of, selection_of
+from pipeline.settings.read_where import check_read
 from synthesis.contract import Synthesizer
 
 RECORD = "record"
@@ -222,9 +223,11 @@ def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: S
     """A table of units needs ids in the records and the engine that joins both; it is no source of a schema's facts.
 
     Raises:
-        UserError: a record is the unit; another engine; rows that are not read from a table of one's own; a confirmed
+        UserError: a setting that nothing reads; a record is
+            the unit; another engine; rows that are not read from a table of one's own; a confirmed
             schema that names the table of units as its source.
     """
+    check_read(config, schema)
     if not config.data.units.files:
         return
     if unit.column is None:

@@ -91,6 +91,6 @@ def first_line(error: Exception) -> str:
     if match := re.search("^Value '(.*)' of type '.*' (?:could not be converted to|is not a valid) (.*)$", text):
         value, kind = match[1], match[2].rpartition(" ")[2].lower()
         return f"got {value!r}, not {KINDS[kind]}" if kind in KINDS else f"got {value!r}"
-    if re.search("is not a ListConfig|Error merging override|^Cannot assign", text):
+    if re.search("ListConfig|DictConfig|Error merging override|^Cannot assign", text):
         return "not of the form that this setting has"
     return text

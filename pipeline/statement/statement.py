@@ -20,6 +20,7 @@ from mechanisms.public.schema.sources import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.settings.inputs import asked_query
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.specs import Specs
 from pipeline.statement.publication import FIELDS, WhoPublishes
@@ -48,6 +49,7 @@ class Declared:
         start: the public table whose rows were changed into the synthetic ones, or None.
         synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
+        query: as of `asked_query`.
     """
 
     unit: PrivacyUnit
@@ -59,11 +61,13 @@ class Declared:
     synthetic_rows: int | None = None
     selection_rows: int | None = None
     max_unplaced: float = 1.0
+    query: str | None = None
 
     def facts(self) -> list[JsonDict]:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
         facts += [] if self.start is None else [self.start.fact]
+        facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
         rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
 
@@ -90,6 +94,7 @@ class Declared:
             synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
             selection_rows=facts.get("selection_rows", {}).get("rows"),
             max_unplaced=most,
+            query=facts.get("query", {}).get("rows_of_one_unit"),
         )
 
 
@@ -107,6 +112,7 @@ def declared(specs: Specs, start: Start | None = None) -> Declared:
         synthetic_rows=config.synthesis.rows,
         selection_rows=selection.public_rows,
         max_unplaced=config.data.max_unplaced,
+        query=asked_query(config.data),
     )
 
 

@@ -253,9 +253,10 @@ def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Colum
     private_folder(folder.temporary)
     try:
         dialect = declared_dialect(config.data, schema.dialect)
-        data = local(config.data, config.limits, folder.temporary)
+        specs = build_specs(config)
+        data = local(config.data, config.limits, folder.temporary, specs.config.privacy.unit)
         records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
-        source = joined(records, data.units, build_specs(config).unit, config.limits, dialect)
+        source = joined(records, data.units, specs.unit, config.limits, dialect)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:

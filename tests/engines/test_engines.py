@@ -233,7 +233,7 @@ def test_an_old_java_is_named(town, capsys, monkeypatch, no_spark_yet) -> None:
 
 def test_without_pyspark_the_extra_is_named(town, capsys, monkeypatch) -> None:
     monkeypatch.setattr("mechanisms.public.extras.find_spec", lambda name: None)
-    assert "dp-synthesis-pipeline[spark]" in refused(capsys)
+    assert "pip install pyspark (the extra `spark`" in refused(capsys)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,18 @@
 import importlib.util
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from evaluation.core_metrics import DEPENDENCE
 from evaluation.counts import pairs_looked_at
-from evaluation.dependence import dependence_kept, pair_dependence
+from evaluation.dependence import dependence_kept, dependence_of, pair_dependence
 from evaluation.lost_dependence import change
+from evaluation.metric import Inputs, Options
 from evaluation.products import inner, times
 from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
@@ -240,3 +243,17 @@ def test_products_in_steps_are_those_of_whole_matrices(shape):
     one, two, other = rng.normal(size=(rows, a)), rng.normal(size=(rows, b)), rng.normal(size=(a, b))
     np.testing.assert_allclose(inner(one, two), one.T @ two, atol=1e-9)
     np.testing.assert_allclose(times(one, other), one @ other, atol=1e-9)
+
+
+def test_records_of_one_person_are_no_evidence_of_their_own():
+    """Twenty copies of each of 100 persons' records: what chance makes of 100 persons depends on nothing."""
+    rng = np.random.default_rng(5)
+    drawn = [rng.integers(0, 4, 100), rng.integers(0, 4, 100)]
+    persons, records = table([4, 4], *drawn), table([4, 4], *(np.repeat(codes, 20) for codes in drawn))
+    assert not dependence_kept(persons, persons).pairs
+    assert dependence_kept(records, records).pairs
+    assert not dependence_kept(records, records, alike=20).pairs
+    held = Inputs(DEPENDENCE, records, records, None, Options(unit=np.repeat(np.arange(100), 20)))
+    assert not dependence_of(held).pairs
+    related = table([4, 4], *(np.repeat(drawn[0], 20) for _ in range(2)))
+    assert dependence_of(replace(held, real=related, synthetic=related)).score == 1

@@ -204,7 +204,7 @@ def test_without_its_library_a_metric_says_how_to_get_it(monkeypatch):
         outcome = compute(METRICS[name], real, real, None, Options())
         assert outcome.score is None and outcome.reading is None
         assert outcome.reason.startswith(
-            "not computed: needs the library sklearn: pip install 'dp-synthesis-pipeline[ml]'"
+            "not computed: needs the library sklearn: pip install scikit-learn threadpoolctl (the extra `ml`"
         )
     assert compute(METRICS["tvd"], real, real, None, Options()).score == 0
     assert report_metrics(Options(), ("holdout",)) == ("singling_out", "linkage", "attribute_inference")

@@ -51,7 +51,7 @@ def without(libraries: list[str], *arguments: str, cwd: Path) -> subprocess.Comp
 def test_what_needs_an_absent_library_names_the_extra_before_any_work(library, arguments, tmp_path):
     done = without([library], *arguments, cwd=tmp_path)
     assert done.returncode == 1
-    assert f"pip install 'dp-synthesis-pipeline[{EXTRAS[library]}]'" in done.stderr
+    assert f"(the extra `{EXTRAS[library]}` of this package)" in done.stderr and "pip install " in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.rglob("ledger.jsonl")), "nothing is spent"
 

@@ -244,7 +244,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
     (
         PLAN,
         [
-            ("privacy.discovery_share=0.2", "leaves nothing to be discovered"),
+            ("privacy.discovery_share=0.2", "is left to be discovered"),
             (["data.schema=job.yaml", "selection.marginals=[[street,age]]"], "keeps 'street' out of joint marginals"),
             ("data.schema=shop.yaml", "no column 'shop'"),
             ("data.schema=to.yaml", "mapped 'trade': got"),

@@ -374,7 +374,7 @@ def test_what_is_no_table_is_one_clear_message(tmp_path, frame, said):
 
 @pytest.mark.parametrize(
     ("frame", "said"),
-    [(pd.DataFrame({"sex": ["f"]}), "no column 'age'"), (people(20).assign(sex=[[1]] * 20), "column 'sex'")],
+    [(pd.DataFrame({"sex": ["f"]}), "no columns 'age', 'job'"), (people(20).assign(sex=[[1]] * 20), "column 'sex'")],
 )
 def test_a_frame_that_does_not_fit_the_schema_is_one_clear_message(town, frame, said):
     with pytest.raises(UserError) as refused:

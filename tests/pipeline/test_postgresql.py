@@ -41,7 +41,13 @@ INSERT INTO kinds (n) VALUES (NULL), ('NaN');
 CREATE VIEW drawn AS SELECT *, random() AS r FROM town;
 CREATE TABLE hidden (a int);
 CREATE ROLE reader LOGIN PASSWORD 'PASSWORD';
-GRANT SELECT ON town, large, kinds, drawn TO reader;
+CREATE FUNCTION secretly() RETURNS float8 STABLE LANGUAGE sql AS 'SELECT random()';
+CREATE FUNCTION added(a int, b int) RETURNS int LANGUAGE sql AS 'SELECT a + (100 * random())::int';
+CREATE FUNCTION counted(a int, b int) RETURNS int STABLE LANGUAGE sql AS 'SELECT count(*)::int FROM town';
+CREATE OPERATOR %% (FUNCTION = added, LEFTARG = int, RIGHTARG = int);
+CREATE OPERATOR <-> (FUNCTION = counted, LEFTARG = int, RIGHTARG = int);
+CREATE MATERIALIZED VIEW wards AS SELECT job, avg(age) AS age FROM town GROUP BY job;
+GRANT SELECT ON town, large, kinds, drawn, wards TO reader;
 """
 UUID = "00000000-0000-0000-0000-000000000001"
 
@@ -116,8 +122,8 @@ def town(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def copy(server: Server, wanted: str, folder: Path) -> Path:
-    return fetched(f"{server.address}#{wanted}", FetchRoom(folder, 1 << 29, 2))
+def copy(server: Server, wanted: str, folder: Path, own: str | None = None) -> Path:
+    return fetched(f"{server.address}#{wanted}", FetchRoom(folder, 1 << 29, 2, own))
 
 
 def test_a_role_that_may_only_read_is_enough_and_its_password_is_nowhere(
@@ -157,6 +163,12 @@ def test_kinds_are_read_as_a_csv_file_would_hold_them(server: Server, town: Path
         ("drawn", "the view drawn: not the same rows every time: random"),
         ("SELECT clock_timestamp() AS t FROM town", "clock_timestamp"),
         ("SELECT now() AS t FROM town", "now"),
+        ("SELECT ctid::text AS t FROM town", "ctid"),
+        ("SELECT xmin::text AS t FROM town t", "xmin"),
+        ("SELECT current_user AS t FROM town", "current_user"),
+        ("SELECT current_setting('TimeZone') AS t FROM town", "current_setting"),
+        ("SELECT table_to_xml('town', true, true, '') AS t", "table_to_xml"),
+        ("SELECT age %% 3 AS t FROM town", "the operator %%"),
         ("SELECT CURRENT_TIMESTAMP(0) AS t FROM town", "current_timestamp"),
         ("SELECT * FROM kinds WHERE d < 'today 08:00'::timestamp", "'today 08:00'"),
         ("SELECT DISTINCT ON (sex) * FROM town", "DISTINCT ON"),
@@ -171,6 +183,28 @@ def test_what_cannot_be_read_is_refused_without_a_row(server: Server, town: Path
         copy(server, wanted, town / "work")
     assert words in str(error.value)
     assert not any(job in str(error.value) for job in ("baker", "smith", "clerk"))
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "words"),
+    [
+        ("person", "SELECT person, secretly() AS t FROM town", "secretly, whose text"),
+        ("person", "SELECT person, age <-> 3 AS t FROM town", "the operator <->, whose text"),
+        ("record", "SELECT age, generate_series(1, 3) AS t FROM town", "several rows of one"),
+        ("record", "wards", "the view wards"),
+        ("record", "SELECT string_agg(job, ',') AS t FROM town", "string_agg() over all rows"),
+        ("person", "SELECT job, count(*) AS t FROM town GROUP BY ROLLUP(person, job)", "GROUP BY"),
+        ("record", "SELECT upper(job) AS t, age % 3 AS r FROM town WHERE job ~ 'b' AND job LIKE '%r' OR age = 3", ""),
+        ("person", "SELECT person, min(to_char(age, '999')) AS t FROM town GROUP BY person", ""),
+    ],
+)
+def test_a_row_is_of_one_unit(server: Server, town: Path, own: str, wanted: str, words: str) -> None:
+    if words:
+        with pytest.raises(UserError) as error:
+            copy(server, wanted, town / "work", own)
+        assert words in str(error.value) and "data.rows_of_one_unit=true" in str(error.value)
+    else:
+        assert copy(server, wanted, town / "work", own).is_file()
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

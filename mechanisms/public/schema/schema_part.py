@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import known_columns
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 
@@ -18,10 +18,7 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     Raises:
         UserError: a column that the schema does not have.
     """
-    for name in names:
-        if name not in schema.domain:
-            fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-            raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
+    known_columns(names, schema.domain.names, where=where)
     fields = schema.to_fields()
     gone = set(schema.domain.names) - set(names)
     sources = {step.target: step.reads for step in schema.rules.computed}

@@ -6,7 +6,6 @@ have no order of their own: the same rows make the same file, whatever order the
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,28 +15,36 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom, is_address
+from mechanisms.public.tables.checked_query import DRAWN, MORE, OWN, SEVERAL, check_query
+from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.scan import COPIED, Source, literal
 
 #: Rows that a database hands over at a time.
 ROWS = 1 << 15
-#: What depends on the day on which it is asked: names without brackets, and texts that databases take for times.
-CLOCKS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
-NOW = {"now", "today", "tomorrow", "yesterday"}
-#: Words that stand beside these in such a text.
-OF_TIMES = {"allballs", "z", "utc", "gmt", "am", "pm", "t"}
-#: Functions that ask the clock or the server's state, with fewer arguments than this.
-ASK_CLOCK = {
-    **dict.fromkeys(("now", "transaction_timestamp", "statement_timestamp", "get_current_timestamp", *CLOCKS), 99),
-    **dict.fromkeys(("txid_current", "txid_current_snapshot", "pg_current_xact_id", "pg_current_snapshot"), 99),
-    **dict.fromkeys(("pg_backend_pid", "pg_postmaster_start_time", "pg_conf_load_time"), 99),
-    **dict.fromkeys(("date", "time", "datetime", "julianday", "unixepoch"), 1),
-    **dict.fromkeys(("age", "strftime"), 2),
-}
-#: SQLite's word for now, with parts of seconds, where a time is to stand.
-SUBSECOND = {"subsec", "subsecond"}
 #: SQLite's mark of a function that gives the same for the same.
 STEADY = 0x800
+#: What PostgreSQL itself says of functions, and of operators and casts that it did not bring: these may do anything,
+#: where they are written in a language of rows. Its own that only look up the server's state are as good as drawn.
+NOTEWORTHY = f"""
+WITH known AS (
+    SELECT p.oid, proname::text AS name, prokind, proretset,
+        provolatile = 'v' OR (brought AND provolatile = 's'
+            AND proname ~ '^(pg|current|session|inet|txid|has)_|_to_xml') AS drawn,
+        NOT brought AND lanname NOT IN ('internal', 'c') AS own
+    FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+        CROSS JOIN LATERAL (SELECT pronamespace = 'pg_catalog'::regnamespace AS brought) AS b
+), used AS (
+    SELECT name, prokind = 'a' AS several, proretset AND position(name IN {{text}}) > 0 AS more, drawn, own
+    FROM known WHERE name IN ({{listed}})
+    UNION ALL
+    SELECT 'the operator ' || oprname, false, false, drawn, own FROM pg_operator JOIN known ON known.oid = oprcode
+    WHERE oprnamespace <> 'pg_catalog'::regnamespace AND position(oprname IN {{text}}) > 0
+    UNION ALL
+    SELECT 'a cast by ' || name, false, false, drawn, own FROM pg_cast JOIN known ON known.oid = castfunc
+)
+SELECT name, CASE WHEN drawn THEN '{DRAWN}' WHEN own THEN '{OWN}' WHEN several THEN '{SEVERAL}' ELSE '{MORE}' END
+FROM used WHERE drawn OR own OR several OR more
+"""
 #: What SQLSTATE says, by how it begins.
 STATES = {
     "28": ("the database does not let this role in", "the role and its password: PGUSER, PGPASSWORD, ~/.pgpass"),
@@ -82,6 +89,8 @@ def fetch_postgresql(address: Address, path: Path, room: FetchRoom) -> None:
 class _Sqlite:
     """What is asked of an open database."""
 
+    hidden = frozenset({"rowid", "_rowid_"})
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
@@ -101,11 +110,17 @@ class _Sqlite:
         while rows := cursor.fetchmany(ROWS):
             yield pa.record_batch([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list(names))
 
-    def volatile(self, functions: Collection[str]) -> list[str]:
-        """Those that the database itself says may give another value each time."""
-        listed = ", ".join(map(literal, functions))
-        asked = f"SELECT DISTINCT name FROM pragma_function_list WHERE NOT flags & {STEADY} AND type = 's'"
-        return [name for (name,) in self.connection.execute(f"{asked} AND name IN ({listed})")]
+    def traits(self, functions: Collection[tuple[str, int]], text: str) -> set[tuple[str, str]]:
+        """What is noteworthy of the functions of a query; `min` of one argument is of several rows."""
+        listed = ", ".join(literal(name) for name, _ in functions)
+        asked = f"SELECT name, type, narg, flags & {STEADY} FROM pragma_function_list WHERE name IN ({listed})"
+        found = set()
+        for name, kind, arguments, steady in self.connection.execute(asked).fetchall():
+            if kind == "s" and not steady:
+                found.add((name, DRAWN))
+            elif kind != "s" and (arguments < 0 or (name, arguments) in functions):
+                found.add((name, SEVERAL))
+        return found
 
     def view(self, schema: str, name: str) -> str | None:
         """The query that a view stands for; None for a table."""
@@ -116,6 +131,8 @@ class _Sqlite:
 
 class _Postgres:
     """The same of PostgreSQL."""
+
+    hidden = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -130,16 +147,18 @@ class _Postgres:
             cursor.execute(f"SELECT {cells} FROM (\n{query}\n) AS asked")
             yield from cursor.fetch_record_batch()
 
-    def volatile(self, functions: Collection[str]) -> list[str]:
-        listed = ", ".join(map(literal, functions))
-        return self._first(f"SELECT proname::text FROM pg_proc WHERE provolatile = 'v' AND proname IN ({listed})")
+    def traits(self, functions: Collection[tuple[str, int]], text: str) -> set[tuple[str, str]]:
+        """The same; of an operator or a cast what is known of its function, wherever its sign stands in the text."""
+        listed = ", ".join(literal(name) for name in ("", *{name for name, _ in functions}))
+        with self.connection.cursor() as cursor:
+            cursor.execute(NOTEWORTHY.format(listed=listed, text=literal(text.lower())))
+            return {(str(name), str(trait)) for name, trait in cursor.fetchall()}
 
     def view(self, schema: str, name: str) -> str | None:
         for word in (name, name.lower()):  # a name without quotes is in small letters
             path = ".".join(_named(w) for w in (schema, word) if w)
-            asked = (
-                f"SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid = to_regclass({literal(path)})"
-            )
+            asked = "SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind IN ('v', 'm')"
+            asked += f" AND oid = to_regclass({literal(path)})"
             for view in self._first(asked):
                 return view
         return None
@@ -150,17 +169,17 @@ class _Postgres:
             return [row[0] for row in cursor.fetchall()]
 
 
-Database: TypeAlias = "_Sqlite | _Postgres"
+Opened: TypeAlias = "_Sqlite | _Postgres"
 
 
-def _write(database: Database, address: Address, path: Path, room: FetchRoom) -> None:
+def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> None:
     """The rows as Parquet, in the order of their values: the same rows are the same bytes."""
     import pyarrow as pa
 
     query = _query(address.wanted)
     faults: list[Exception] = []
     source = Source(path, (), (), "", room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
-    check_query(query, database, source)
+    check_query(query, database, source, room.own)
     names = database.names(query)
     if len(set(names)) < len(names) or not names:
         fix = "SELECT … AS NAME gives each a name of its own"
@@ -197,103 +216,6 @@ def _named(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def check_query(query: str, database: Database, source: Source) -> None:
-    """It is one SELECT that gives the same rows whenever it is asked, and whose rows no other row pushes out.
-
-    The views that it reads are held to the same.
-
-    Raises:
-        UserError: names what may not stand in it, and the view where it does.
-    """
-    waiting, seen = [(query, "data.query")], {query}
-    while waiting:
-        text, where = waiting.pop()
-        functions: dict[str, int] = {}
-        for node in _nodes(_parsed(text, source, where)):
-            if reason := _unsteady(node):
-                fix = "WHERE with fixed values chooses rows; what chance or the clock chose: store it in a table"
-                raise UserError(f"not the same rows every time: {reason}", where=where, fix=fix)
-            if isinstance(name := node.get("function_name"), str):
-                functions[name.lower()] = len(node.get("arguments") or ())
-            if node.get("type") == "BASE_TABLE":
-                schema, table = node.get("schema_name") or "", node["table_name"]
-                view = database.view(schema, table)
-                if view is not None and view not in seen:
-                    seen.add(view)
-                    waiting.append((view.rstrip().rstrip(";"), f"the view {table}"))
-        found = database.volatile(functions) if functions else []
-        found += [f for f, n in functions.items() if n < ASK_CLOCK.get(f, 0)]
-        if found:
-            fix = "fixed values in place of what is drawn or depends on the day: day < '2026-11-01'"
-            raise UserError(f"not the same rows every time: {', '.join(sorted(set(found)))}", where=where, fix=fix)
-
-
-def _unsteady(node: dict[str, Any]) -> str:
-    """What in a node of a query makes its rows depend on chance, on the day, or on which other rows there are."""
-    kind = str(node.get("type") or "")
-    if kind.startswith("LIMIT"):
-        return "LIMIT (one row more pushes another out, which no guarantee covers)"
-    if node.get("sample"):
-        return "a sample"
-    if kind.endswith("_QUERY_NODE"):
-        return "it writes"
-    if node.get("distinct_on_targets"):
-        return "DISTINCT ON (one row more pushes another out, which no guarantee covers)"
-    named = [str(n).lower() for n in node.get("column_names") or ()]
-    if len(named) == 1 and named[0] in CLOCKS:
-        return named[0]
-    cast = str((node.get("type_expr") or {}).get("type_name") or "").lower().startswith(("date", "time"))
-    name = str(node.get("function_name")).lower()
-    given = [node.get("child")] if cast else [a.get("expression") for a in node.get("arguments") or ()]
-    if cast or name in ASK_CLOCK:
-        time = next((_text(g) for g in given[name == "strftime" :]), None)
-        if set(re.findall("[a-z]+", str(time).lower())) & (NOW | SUBSECOND):
-            return repr(time)
-    words = set(re.findall(r"\w*[^\W\d]\w*", str(_text(node)).lower()))
-    return repr(_text(node)) if words & NOW and words <= NOW | OF_TIMES else ""
-
-
-def _text(node: Any) -> str | None:
-    """A text that is written in the query."""
-    value = node.get("literal") if isinstance(node, dict) else None
-    return str(value["text"]) if isinstance(value, dict) and value.get("kind") == "STRING" else None
-
-
-def mixes_rows(location: str, source: Source) -> bool:
-    """Whether an address ends in a query whose rows may be made of several rows: groups, windows, joins."""
-    query = location.partition("#")[2].strip()
-    if not is_address(location) or not SELECT.match(query):
-        return False
-    return any(
-        node.get("group_expressions") or node.get("class") == "WINDOW" or node.get("type") == "JOIN"
-        for node in _nodes(_parsed(query.rstrip(";"), source, "data.query"))
-    )
-
-
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every mapping in a parsed query."""
-    waiting = [tree]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            yield part
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-
-
-def _parsed(text: str, source: Source, where: str) -> Any:
-    """The query as the engine's own parser reads it; it knows one SELECT from all else."""
-    with source.connect() as engine:
-        tree = json.loads(engine.execute("SELECT json_serialize_sql(?)", [text]).fetchone()[0])
-    if tree["error"] or len(tree["statements"]) != 1:
-        unread = tree["error"] and tree["error_type"] == "parser"
-        problem = tree["error_message"] if unread else "it is another statement, or several"
-        fix = "one SELECT; of words that only this database knows, make a table in it, and name that: data.table="
-        raise UserError(f"is no query that can be checked: {problem}", where=where, fix=fix)
-    return tree
-
-
 @contextmanager
 def _told(kind: type[Exception], address: Address, words: Callable[[Any], tuple[str, str]]) -> Iterator[None]:
     """The driver's errors in the user's words: its own may quote a row."""
@@ -321,4 +243,4 @@ def _sqlite_words(error: Exception) -> tuple[str, str]:
     if absent:
         return f"no such {absent} in the database", "the name as the database has it; `sqlite3 FILE .schema` shows all"
     known = {"SQLITE_NOTADB": "this is no SQLite file", "SQLITE_BUSY": "another program is writing this database"}
-    return known.get(code, f"cannot be read ({code})"), "try the query in sqlite3 first; nothing was spent"
+    return known.get(code, "SQLite does not take it"), "try the query in sqlite3; nothing was spent"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.schema.bins import double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
@@ -48,6 +49,14 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     """
     types, inner, outer, values = [], [], [], []
     unread = {step.target for step in schema.rules.computed} if fine else set()
+    absent = [c.name for c in schema.columns if c.name not in source.names]
+    unit = schema.rules.unit
+    if absent and unit is not None and {*absent} <= {*unit.constant}:
+        fix = "data.units.path=TABLE, where a table with one row per person holds them; or take them out of the schema"
+        problem = f"no column of constants of persons, {', '.join(map(repr, absent))}, in {source.path.name}"
+        raise UserError(problem, where="schema", fix=fix)
+    if len(absent) > 1 and len(source.names) > 1:  # a single one is perhaps read with another delimiter
+        known_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
     for i, column in enumerate(schema.columns):
         index = source.declared(column.name)
         if column.name in unread:

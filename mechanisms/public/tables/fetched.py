@@ -25,6 +25,14 @@ SECRET = re.compile(
 PASSWORD = re.compile(r"[^\s@]*:\S*@|[^\s/?#@]*:(?!\s|\d*([\"',/\s]|$))[^\n\"']*@")
 LONE_USER = re.compile(r"[^\s/?#@]+@")
 PARAMETER = re.compile(r"[?&;#]([^\s?&;#=]+)=")
+#: Parameters of an address that hold no secret, by the places that know them: no other one is taken.
+LIBPQ = {
+    *("host", "hostaddr", "port", "dbname", "user", "service", "passfile", "connect_timeout", "target_session_attrs"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "application_name"),
+}
+OPEN_PARAMETERS = {"postgresql": LIBPQ, "postgres": LIBPQ, "s3": {"region", "scheme", "endpoint_override"}}
+#: PostgreSQL's other way to write an address.
+KEYWORDS = re.compile(rf"\s*({'|'.join(sorted(LIBPQ | {'password', 'sslpassword'}))})\s*=")
 SELECT = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 KEPT = "the settings of a run are kept, and the list of processes shows them; "
@@ -51,11 +59,16 @@ class Store:
 
 @dataclass(frozen=True)
 class FetchRoom:
-    """A folder of mode 0700, and the memory and threads that fetching may use there."""
+    """A folder of mode 0700, and the memory and threads that fetching may use there.
+
+    Attributes:
+        own: as of `check_query`: whose alone each row of a query has to be.
+    """
 
     folder: Path
     memory_limit_bytes: int
     threads: int
+    own: str | None = None
 
 
 _HERE, _DATABASES = __name__, "mechanisms.public.tables.databases"
@@ -90,8 +103,15 @@ class Address:
 
 
 def is_address(location: str | Path) -> bool:
-    """Whether it names no file of this machine."""
-    return SCHEME.match(str(location)) is not None
+    """Whether it names no file of this machine, or is meant to."""
+    known = "|".join(STORES)
+    return re.match(rf"[A-Za-z][A-Za-z0-9+.-]+:/|({known}|jdbc):|{KEYWORDS.pattern}", str(location)) is not None
+
+
+def at_database(location: str) -> bool:
+    """Whether it names a place of which a table or a query must be named."""
+    store = STORES.get(location.partition("://")[0].lower())
+    return store is not None and store.database
 
 
 def check_no_secret(text: str, where: str = "data.path") -> None:
@@ -100,6 +120,8 @@ def check_no_secret(text: str, where: str = "data.path") -> None:
     Raises:
         UserError: one does; the message does not repeat it.
     """
+    if re.search(rf"(^|=['\"]?){KEYWORDS.pattern}.*\bpassword\s*=", text):
+        raise UserError("an address with a password in it is not taken", where=where, fix=AS_DATABASES)
     for found in SCHEME.finditer(text):
         scheme, rest = found[1].lower(), text[found.end() :]
         url, _, behind = rest.partition("#")
@@ -118,26 +140,44 @@ def parse_address(location: str, where: str) -> Address:
     Raises:
         UserError: an unknown scheme; a password; a database without a table; a driver that is not installed.
     """
-    check_no_secret(location, where)
     match = SCHEME.match(location)
-    assert match is not None
+    if match is None:  # a message would repeat what may be a password
+        fix = f"SCHEME://…, of {', '.join(STORES)}: postgresql://HOST/DATABASE, sqlite:///FILE; {AS_DATABASES}"
+        raise UserError("an address that is not of the form that is read", where=where, fix=fix)
+    check_no_secret(location, where)
     scheme = match[1].lower()
     if scheme not in STORES:
         known = f"{', '.join(f'{s}://' for s in STORES)}; of what else there is, export the table as Parquet"
         raise UserError(f"{scheme}:// is not read", where=where, fix=did_you_mean(scheme, STORES) or known)
+    _check_open(scheme, location, where)
+    hosts = re.sub(r"\[[^\]]*\]", "", re.split("[/?#]", location[match.end() :])[0].rpartition("@")[2]).split(",")
+    if not all(re.fullmatch(r"[^:]*(:\d*)?", host) for host in hosts):  # a driver's message would repeat it
+        raise UserError("the port is no number", where=where, fix=f"{scheme}://HOST:PORT/…; {AS_DATABASES}")
     place = STORES[scheme]
     url, _, wanted = location.partition("#")
     if place.database and not wanted.strip():
         fix = f"data.table=NAME, or 'data.query=SELECT …'; elsewhere behind a #: {url}#NAME"
         raise UserError("which table of the database?", where=where, fix=fix)
-    hosts = re.sub(r"\[[^\]]*\]", "", re.split("[/?#]", location[match.end() :])[0].rpartition("@")[2]).split(",")
-    if not all(re.fullmatch(r"[^:]*(:\d*)?", host) for host in hosts):  # a driver's message would repeat it
-        raise UserError("the port is no number", where=where, fix=f"{scheme}://HOST:PORT/…; {AS_DATABASES}")
     if scheme == "http" and urlsplit(url).hostname not in LOCAL:
         raise UserError("rows would travel unencrypted", where=where, fix="https://, or fetch the file yourself")
     if place.library:
         need_extra(place.library, where)
     return Address(scheme, url if place.database else location, wanted.strip() if place.database else "")
+
+
+def _check_open(scheme: str, location: str, where: str) -> None:
+    """No part of an address may hold a secret, whatever it is called: only known parameters are taken.
+
+    Raises:
+        UserError: names the place, and not what stands there.
+    """
+    url, _, fragment = location.partition("#")
+    file, known = not STORES[scheme].database, OPEN_PARAMETERS.get(scheme, set())
+    given = [part.partition("=")[0] for part in re.split("[?&;]", unquote(url))[1:]]
+    if (scheme != "sqlite" and not {*given} <= known) or (file and fragment):
+        taken = f"of what stands behind a ? only {', '.join(sorted(known))}" if known else "nothing behind a ?, ; or #"
+        problem = f"an address may hold a secret anywhere: {taken} is taken of {scheme}://"
+        raise UserError(problem, where=where, fix=AS_FILES if file else AS_DATABASES)
 
 
 def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") -> Path:
@@ -153,7 +193,8 @@ def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") 
     from mechanisms.public.tables.scan import private_folder  # slow to load
 
     address = parse_address(str(location), where)
-    folder = room.folder / "fetched" / hashlib.blake2b(str(location).encode(), digest_size=8).hexdigest()
+    asked = f"{location} {room.own}".encode()  # a copy that was checked for one unit is not checked for another
+    folder = room.folder / "fetched" / hashlib.blake2b(asked, digest_size=8).hexdigest()
     private_folder(folder)
     path = folder / address.name
     if not path.exists():
@@ -184,6 +225,7 @@ def fetch_web(address: Address, path: Path, _room: FetchRoom) -> None:
     except (OSError, HTTPException) as error:
         fix = "check the address, and whether it can be reached from here"
         why = getattr(error, "reason", None) or type(error).__name__
+        why = getattr(why, "strerror", None) or why
         raise UserError(f"cannot be fetched from {host}: {why}", where=address.url, fix=fix) from error
     if promised is not None and size != int(promised):
         problem = f"the connection broke: {size:,} of {int(promised):,} bytes came"

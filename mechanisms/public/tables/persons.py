@@ -85,7 +85,7 @@ COMMON = re.compile(
     "|single|double|married"
 )
 #: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
-#: this share of those holds a word of places and things, or half of them the same word: Heart Failure, Renal Failure.
+#: this share of those holds a word of places and things, or half of them the same last word: Heart and Renal Failure.
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
 
 
@@ -119,8 +119,9 @@ def may_be_names(column: str, texts: Collection[str]) -> list[str]:
         return []
     if sum(any(map(COMMON.fullmatch, found)) for found in words.values()) >= HARDLY * len(words):
         return []
-    ((_, same),) = Counter(word for found in words.values() for word in {*found}).most_common(1)
-    return [] if 2 * same >= len(words) else list(words)
+    ((shared, same),) = Counter(word for found in words.values() for word in {*found}).most_common(1)
+    first = sum(found[0] == shared for found in words.values())  # Lord Smith, Team Huber; but not Heart Failure
+    return list(words) if 2 * same < len(words) or (first == same and not COMMON.fullmatch(shared)) else []
 
 
 def said_persons(column: str, texts: Collection[str], which: str) -> str:

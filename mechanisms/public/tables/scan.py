@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
@@ -85,8 +85,8 @@ class Source:
                 raise UserError(
                     f"no column {name!r} in {self.path.name}: is the delimiter right?", where=where, fix=fix
                 )
-        fix = did_you_mean(name, self.names) or f"the table has: {', '.join(self.names[:40])}"
-        raise UserError(f"no column {name!r} in {self.path.name}", where=where, fix=fix)
+        known_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
+        raise AssertionError(name)
 
     def declared(self, name: str) -> int:
         """Position of a column of the schema.

@@ -1,0 +1,85 @@
+"""A setting of which nothing depends is refused, by every command that takes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mechanisms.public.errors import UserError
+from pipeline.settings.config import load_config
+from pipeline.settings.read_where import TABLE
+from pipeline.settings.specs import build_specs
+from tests.pipeline.conftest import TOWN, command, write_town
+
+ALONE = {
+    "data.units.id": "x",
+    "data.rows": 5,
+    "data.seed": 1,
+    "data.rows_of_one_unit": "true",
+    "data.max_records": 3,
+    "privacy.clip": "truncate",
+    "privacy.missing_unit": "own",
+    "privacy.missing_unit_values": "[none]",
+    "privacy.unit_id_rules": "[trim]",
+    "privacy.unit_id_share": 0.1,
+    "privacy.person_share": 0.2,
+    "privacy.discovery_share": 0.2,
+    "privacy.max_records_cap": 7,
+    "accept_share": 0.1,
+    "accept_tries": 2,
+}
+#: Of these the town does not say what would read them.
+BESIDE = {"release.dialect": ["release.format=parquet", "release.dialect=plain"]}
+BESIDE["data.delimiter"] = ["data.path=town.parquet", "data.delimiter=;"]
+BESIDE["data.encoding"] = ["data.path=sqlite:///town.db", "data.table=t", "data.encoding=latin-1"]
+BESIDE["seed"] = ["seed=3", "privacy.noise_seed=4", "synthesis.seed=5"]
+OTHERS = {
+    "units.id": ["schema", "town.csv", "units.id=x"],
+    "delimiter": ["schema", "town.parquet", "delimiter=;"],
+    "encoding": ["score", "real=town.parquet", "synthetic=town.parquet", "encoding=latin-1"],
+    "evaluation.holdout": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.holdout=0.2"],
+    "evaluation.enabled": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.enabled=false"],
+}
+READ = [
+    ["privacy.unit=person", "privacy.max_records=3", "privacy.clip=truncate", "privacy.unit_id_rules=[trim]"],
+    ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=7", "privacy.discovery_share=0.2"],
+    ["data.unit=person", "data.max_records=3", "accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_share=0.1"],
+    ["data.delimiter=;", "release.dialect=plain", "seed=3", "synthesis.seed=4"],
+]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_town(tmp_path_factory.mktemp("read"))
+    pd.read_csv(folder / "town.csv").to_parquet(folder / "town.parquet")
+    return folder
+
+
+def test_every_setting_of_the_table_is_tried() -> None:
+    tried = {*ALONE, *BESIDE, *OTHERS} - {"seed"}
+    assert tried == {name for names, _, _ in TABLE for name in names}
+
+
+@pytest.mark.parametrize("name", [*ALONE, *BESIDE])
+def test_what_nothing_reads_is_refused(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here)
+    with pytest.raises(UserError, match=r"nothing .*reads it\n.*leave it out") as error:
+        build_specs(load_config([*TOWN, *BESIDE.get(name, [f"{name}={ALONE.get(name)}"])]))
+    assert error.value.where == name
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_it_is_by_other_commands(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    assert command(*OTHERS[name]) == 1
+    assert f"error: {name}: got" in (said := capsys.readouterr().err) and "nothing here reads it" in said
+
+
+@pytest.mark.parametrize("given", READ, ids=lambda g: g[-1])
+def test_what_is_read_is_taken(given: list[str], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here)
+    build_specs(load_config([*TOWN, *given]))
