@@ -15,7 +15,7 @@ from evaluation.persons.person_figures import (
     person_figures,
     size_buckets,
 )
-from evaluation.persons.violations import violations
+from evaluation.persons.person_scores import violations
 from evaluation.values.subjects import NOBODY
 from tests.evaluation.persons.small_worlds import NUMBERS, anova, apart, histories, steps, table, world
 
