@@ -4,41 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-
-import duckdb
 
 from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses, said_lone
-from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
 from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind
-from pipeline.look.look_words import as_lines
-from pipeline.look.table_look import look_at
-from pipeline.look.unit_look import LossBar
+from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origins_of
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import Config, DataConfig
 from pipeline.settings.inputs import check_ready, generated
-from pipeline.settings.memory import scores_memory_texts
 from pipeline.settings.post_processing import bound_settings, post_processing
-from pipeline.settings.specs import asks_for_records, check_unit
-from pipeline.stage_bars import Stages, unplaced_lines
+from pipeline.settings.specs import check_unit
 from pipeline.statement.start_table import start_in
 from pipeline.units_table import joined
 from pipeline.version import __version__
@@ -142,90 +132,3 @@ def keep_settings(folder: RunFolder, config: Config, hydra_files: Mapping[str, s
     write_whole(folder.internal / "config.json", json.dumps(asdict(config), indent=1), mode=0o600)
     for name, text in hydra_files.items():
         write_whole(folder.internal / "hydra" / name, text, mode=0o600)
-
-
-LOG = logging.getLogger("pipeline")
-#: A run looks at tables of at most so many rows: a look holds the ids of all units in memory.
-MOST_ROWS = 20_000_000
-#: What stands for a look that was not made, or could not be.
-TOO_LARGE = f"more than {MOST_ROWS:,} rows: python -m pipeline check data.path=… data.schema=… looks at them"
-NOT_KEPT = 'console="always" shows the warnings, folder=PATH keeps them in internal/check.txt (both NOT private)'
-FAILED = "the table could not be looked at (run.log says why): python -m pipeline check data.path=… data.schema=…"
-
-
-def look_before_spending(
-    private: PrivateTable,
-    source: Source,
-    schema: Schema,
-    config: Config,
-    folder: RunFolder,
-    show: Stages,
-    *,
-    kept: bool = True,
-) -> tuple[ColumnLoss, ...]:
-    """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
-
-    Another engine than the embedded one looks at losses alone. A look reads columns too that the schema leaves out: one
-    that fails stops no run.
-
-    Guarantee: none; what stands in a log follows from settings alone, a refusal aside.
-    Args:
-        kept: as of `run`.
-
-    Raises:
-        UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
-    """
-    encoding = private.encoding
-    unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
-    listed = {name: n for name, n in encoding.outside.items() if name not in unknown}
-    placed_known = replace(encoding, outside=listed)
-    placed = [str(placed_known), *(f"{n}: its values are discovered" for n in unknown)]
-    LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed))
-    losses = losses_of(encoding, schema)
-    refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
-    show.warn_privately(scores_memory_texts(config, schema, encoding.rows))
-    warned = said_lone(encoding.lone, private.unit.column)
-    if config.engine.kind == "duckdb":
-        try:
-            large = encoding.rows > MOST_ROWS
-            lines, more = ([TOO_LARGE], []) if large else _look(private, source, schema, config, folder)
-        except duckdb.InterruptException:
-            raise
-        except Exception as error:
-            lines, more = not_made(error), []
-        write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
-        where = f"{folder.look} (NOT private)" if kept else NOT_KEPT
-        show.note("" if show.tells else f"what the schema does to the rows: {where}")
-        warned += more
-    for line in warned:
-        LOG.warning(line)
-    show.warn_privately([*warned, *unplaced_lines(placed_known)])
-    return losses
-
-
-def not_made(error: Exception) -> list[str]:
-    """The lines of a look that failed, by whatever fault."""
-    LOG.error("the look at the table failed", exc_info=error)
-    return [FAILED]
-
-
-def _look(
-    private: PrivateTable, source: Source, schema: Schema, config: Config, folder: RunFolder
-) -> tuple[list[str], list[str]]:
-    """The lines of `check`, and its warnings; the jobs of a sweep that share the encoded table share them too."""
-    place = private.kept or folder.temporary / "look"
-    place.mkdir(mode=0o700, exist_ok=True)
-    file = place / f"look-{config.data.max_unplaced}.json"
-    with only_one(place, "look"):
-        if not file.exists():
-            coded = private.as_read(schema)
-            read = None if coded is None else (coded, private.encoding)
-            bar = LossBar(config.data.max_unplaced, not asks_for_records(config.privacy))
-            # in a folder of its own: the place holds the codes that other jobs read
-            with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
-                work = Path(own)
-                look = look_at(source, schema, private.unit, bar=bar, read=read, workdir=work)
-            lines = as_lines(look, source.path.name, schema.name)
-            write_whole(file, json.dumps([list(lines), look.warned]), mode=0o600)
-    lines, warned = json.loads(file.read_text(encoding="utf-8"))
-    return lines, warned

@@ -1,4 +1,4 @@
-"""Writes the demo's table: Parquet or CSV, chunk by chunk in constant memory, whole or not at all."""
+"""Writes the demo's table: Parquet or CSV, chunk by chunk in constant memory, whole or not at all; first its calls are drawn."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
 from pipeline.budget import admission
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import MapSettings, RowSpec, map_settings, rows_of

@@ -1,4 +1,7 @@
-"""`experiment.kind=crc`: NIST's Collaborative Research Cycle: feature sets × ε, SDNist's score, and the submission."""
+"""`experiment.kind=crc`: NIST's Collaborative Research Cycle: feature sets × ε, SDNist's score, and the submission.
+
+The submission is written from releases alone; its form was read off the archive's public entries (release 1.1).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.settings import setting
 from pipeline.budget import admission
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
@@ -45,7 +48,7 @@ class CrcSettings(ExperimentSource):
         epsilons: a release of each set for each.
         metrics: of the scores; roles: role → column, where a set has it.
         rows: of the stand-in; repeats: how often each release is made; floors: whether fresh real records are scored.
-        submission: what the labels and the abstract say of the method; see `crc_submission`.
+        submission: what the labels and the abstract say of the method; see SAYS.
     """
 
     sets: dict[str, list[str]] = field(default_factory=dict)

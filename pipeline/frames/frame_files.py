@@ -1,4 +1,7 @@
-"""Data frames of any library → a Parquet file, which is read like any other table, and the kinds of their columns."""
+"""Data frames of any library → a Parquet file, which is read like any other table, and the kinds of their columns.
+
+Columns of Python objects become texts: no value makes another one's text, or makes a run stop.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,42 +12,31 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import whole_file
-from mechanisms.public.json_values import Json
 from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.formats import persons_of, released_table
-from pipeline.conditions import build_condition
 from pipeline.folders import whole_folder
-from pipeline.frames import frame_kinds
-from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, opened_stream, table_files
+from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form
 from pipeline.frames.kept_kinds import keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
+from pipeline.frames.rows_as_asked import Sampler
 from pipeline.inference.estimate_questions import question
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate_of, table_bounds
-from pipeline.made_rows import RowMaker
-from pipeline.measuring.public_tables import ready_again
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import LimitsConfig, ScoreConfig, SynthesisConfig, typed
-from pipeline.settings.memory import check_rows
-from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.config import ScoreConfig, SynthesisConfig, typed
 from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import loss_in_words, words_of
-from synthesis.contract import RowModel
-from synthesis.numbers.value_shapes import for_synthesis
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,88 +246,3 @@ def _whole(value: Any, name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise UserError(f"got {value!r}", where=name, fix="a whole number of at least 0")
     return int(value)
-
-
-@dataclass(frozen=True, eq=False)
-class Sampler:
-    """What makes new rows of a release; its model is fitted once."""
-
-    schema: Schema
-    measurements: Measurements
-    statement: Mapping[str, Any]
-    kinds: Kinds
-    synthesis: SynthesisConfig
-
-    @cached_property
-    def _model(self) -> RowModel | None:
-        spec = usable_synthesizer(self.synthesis)
-        return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
-
-    def rows(
-        self, rows: int | None, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator
-    ) -> tuple[Any, Json | None]:
-        """An Arrow table of rows that satisfy a condition, as the schema makes them, and what is said of them.
-
-        Raises:
-            UserError: more rows than memory holds; as of `build_condition`.
-        """
-        schema, measurements = self.schema, self.measurements
-        config = SynthesisConfig(self.synthesis.kind, rows, seed, self.synthesis.options)
-        spec, condition = ready_again(config, schema, self.statement), build_condition(schema, where)
-        try:
-            check_rows(schema, measurements, spec, rows, LimitsConfig(), fixed=[c for c, _ in schema.zeros])
-        except UserError as error:
-            raise UserError(error.what, where="rows", fix="fewer rows at a time: each sample is a new draw") from None
-        new = RowMaker(schema, measurements, spec, rng, model=self._model).made(rows, condition)
-        texts = frame_kinds.texts(new.drawn_by, self.kinds)
-        return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given
-
-    def row_for_each(
-        self, conditions: Frame, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator
-    ) -> tuple[Any, Json]:
-        """One row for each row of a frame, with that row's values, in its order; a gap asks for a missing value.
-
-        Rows of unequal conditions are of different units, whose ids go on from one condition to the next.
-
-        Raises:
-            UserError: no column or no row; a column that `where` names too; as of `rows`.
-        """
-        asked = conditions if isinstance(conditions, pd.DataFrame) else opened_stream(conditions, "rows").read_pandas()
-        names = [str(name) for name in asked.columns]
-        if not len(asked) or not names:
-            fix = "a row of conditions for each row that you want; or a number of rows"
-            raise UserError("a frame of conditions with no row, or no column", where="rows", fix=fix)
-        if twice := sorted(set(names) & set(where or {})):
-            raise UserError(f"{', '.join(map(repr, twice))} stands in the frame too", where="where", fix="one of them")
-        places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for place, row in enumerate(asked.astype(object).itertuples(index=False, name=None)):
-            places[tuple(map(_plain, row))].append(place)
-        made, units, effective, said = [], 0, 0.0, ""
-        for values, rows in places.items():
-            wish = {**(where or {}), **dict(zip(names, values, strict=True))}
-            table, facts = self.rows(len(rows), wish, seed, rng)
-            assert facts is not None
-            table, units = _ids_from(table, self.schema.rules.id_column, units)
-            made.append(table)
-            effective, said = effective + facts["effective_rows"], facts["rows"]
-        order = np.argsort(np.concatenate([np.array(rows) for rows in places.values()]))
-        told = {"where": f"{len(places):,} conditions", "rows": said, "effective_rows": round(effective, 1)}
-        return pa.concat_tables(made, promote_options="permissive").take(order), told
-
-
-def _ids_from(table: Any, name: str, last: int) -> tuple[Any, int]:
-    """The rows with numbers of units above the last one that was given, and the last one of these; names stay."""
-    if not name or not pa.types.is_integer(table.schema.field(name).type):
-        return table, last
-    ids = pc.add(table[name], last)
-    return table.set_column(table.schema.get_field_index(name), name, ids), int(pc.max(ids).as_py())
-
-
-def _plain(value: Any) -> Any:
-    """A value of a frame as a condition has it: gaps as None, whole numbers without a point."""
-    if isinstance(value, list | tuple | np.ndarray):
-        raise UserError(f"got {type(value).__name__}", where="rows", fix="one value in each cell; ranges: where={…}")
-    if pd.isna(value):
-        return None
-    value = value.item() if isinstance(value, np.generic) else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -46,7 +46,7 @@ class FirstLook:
 
     def added_to(self, card: Scorecard, real: CodedTable, synthetic: CodedTable) -> Scorecard:
         """The scores with all this, and with the correlations of both tables."""
-        from evaluation.correlation_maps import correlation_maps
+        from evaluation.correlation import correlation_maps
 
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
@@ -67,7 +67,7 @@ def first_look(
         groups: columns, with few values.
         measurements: the noisy answers, where the synthetic table comes from a run: they tell the noise's errors.
     """
-    from evaluation.correlation_maps import RECORDS
+    from evaluation.correlation import RECORDS
 
     errors = None if measurements is None else noise_errors(schema, measurements, QUANTILES)
     numbers = side_by_side(summaries(real, schema), summaries(synthetic, schema), errors)

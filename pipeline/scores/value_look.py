@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.correlation_maps import RECORDS
+from evaluation.correlation import RECORDS
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
+from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.croissant import croissant
@@ -331,3 +333,11 @@ def _advisories(statement: Json, index: Json) -> list[Check]:
         line = f"{finding.advisory.title} (version {version}): {states[finding.affected]}; {finding.why}"
         checks.append(Check(finding.advisory.id, holds, line))
     return checks
+
+
+def show_verdict(release: Path, config: VerifyConfig) -> int:
+    """Print the verdict; its exit code."""
+    verdict = verify(release, key=config.key)
+    facts = {"release": str(release), "sound": verdict.sound, "exit_code": verdict.exit_code, **asdict(verdict)}
+    print(json.dumps(facts, ensure_ascii=False) if config.format == "json" else verdict.as_text())
+    return verdict.exit_code

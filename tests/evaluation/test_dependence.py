@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from evaluation.counts import pairs_looked_at
-from evaluation.dependence import dependence_kept, pair_dependence
-from evaluation.lost_dependence import change
+from evaluation.dependence import change, dependence_kept, pair_dependence
 from evaluation.products import inner, times
 from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline import load_stage
 from pipeline.cli import main
+from pipeline.look import run_look
 from pipeline.statement.digests import file_digests
 from pipeline.statement.words import words_of
 
@@ -50,7 +50,7 @@ def no_look_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def raised(error: Exception) -> list[str]:
         raise error
 
-    monkeypatch.setattr(load_stage, "not_made", raised)
+    monkeypatch.setattr(run_look, "not_made", raised)
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_table import kept_private
-from pipeline import load_stage
 from pipeline.folders import RunFolder
-from pipeline.load_stage import look_before_spending, not_made
+from pipeline.look import run_look
+from pipeline.look.run_look import look_before_spending, not_made
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
 from tests.pipeline.conftest import TOWN, command, people
@@ -25,7 +25,7 @@ QUIET = ["data=table", "data.schema=town.yaml", "evaluation.enabled=false", "syn
 
 def test_a_look_that_cannot_be_made_stops_no_run_and_says_nothing_of_it(town, capsys, monkeypatch):
     """One text that is no UTF-8, in a column that the schema leaves out: no answer depends on it, nor does the run."""
-    monkeypatch.setattr(load_stage, "not_made", not_made)
+    monkeypatch.setattr(run_look, "not_made", not_made)
     table = pa.Table.from_pandas(people(600), preserve_index=False)
     parts = [None, pa.py_buffer(np.arange(601, dtype=np.int32)), pa.py_buffer(b"\xff" + b"x" * 599)]
     odd = pa.Array.from_buffers(pa.string(), 600, parts)

@@ -26,7 +26,7 @@ from pipeline.experiments.written import write_rows
 from pipeline.folders import RunFolder, claimed, logged
 
 if TYPE_CHECKING:
-    from pipeline.budget.planned_release import PlannedRelease
+    from pipeline.budget.admission import PlannedRelease
     from pipeline.settings.config import Config
 
 #: Files of conf/experiment that are no experiment of their own.
