@@ -1,4 +1,4 @@
-"""Correlation difference: how far the dependence of every two columns is kept, column by column; both tables' maps of them."""
+"""Correlation difference: how far the dependence of every two columns is kept; maps of both tables' correlations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outlier coverage: how much of what is rare in the real columns the synthetic ones have too: tails, and rare values."""
+"""Outlier coverage: how much of what is rare in the real columns the synthetic ones have: tails, and rare values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo city: a map of invented places, and the odds of everything that happens there, as look-up tables, and its names."""
+"""The demo city: invented places and names, and the odds of everything that happens there, as look-up tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the demo's table: Parquet or CSV, chunk by chunk in constant memory, whole or not at all; first its calls are drawn."""
+"""Draws the demo's calls and writes them: Parquet or CSV, chunk by chunk in constant memory, whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections that set two tables beside each other: columns, pairs, dependences, distances of records, validity; and their pictures."""
+"""The sections that set two tables beside each other: columns, pairs, pictures, distances of records, validity."""
 
 from __future__ import annotations
 
