@@ -9,13 +9,75 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evaluation.attacks.attack_settings import AttackSettings, InferenceSettings, SinglingOutSettings
 from evaluation.metric import Inputs, Metric, MetricSettings
-from evaluation.persons.person_settings import PersonsSettings
 from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
     from evaluation.accuracy.anita_accuracy import NWay
+
+
+@dataclass(frozen=True)
+class FixedSettings(MetricSettings):
+    """Settings of metrics that know constants of a person.
+
+    Attributes:
+        fixed: columns that enter once.
+    """
+
+    fixed: list[str] = columns(
+        "columns that belong to the subject", example="a list of columns: 'evaluation.fixed=[sex]'"
+    )
+
+
+@dataclass(frozen=True)
+class PersonsSettings(FixedSettings):
+    """Settings.
+
+    Attributes:
+        most_records: of one person.
+    """
+
+    most_records: int | None = setting(None, "a subject with more records than these is a violation", least=1)
+
+
+@dataclass(frozen=True)
+class AttackSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        attacks: how many are tried on training units, and as many on units of the holdout.
+        attack_rows: of each table.
+    """
+
+    attacks: int = setting(1_000, "so many attacks on training units and on units of the holdout, at most", least=1)
+    attack_rows: int = setting(
+        10_000, "at most so many rows of each table know or are attacked, a random sample", least=1
+    )
+
+
+@dataclass(frozen=True)
+class SinglingOutSettings(AttackSettings):
+    """Settings.
+
+    Attributes:
+        condition_columns: of each guess.
+    """
+
+    condition_columns: int = setting(3, "columns of each condition that is to single out a person", least=1)
+
+
+@dataclass(frozen=True)
+class InferenceSettings(AttackSettings):
+    """Settings.
+
+    Attributes:
+        secrets: what is inferred.
+    """
+
+    secrets: list[str] = columns(
+        "the columns that an attacker infers from all others; default: each",
+        example="a list of columns: 'evaluation.secrets=[income]'",
+    )
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.policy import two_tables
 from pipeline.stage_bars import Stages
-from pipeline.statement.condition_words import condition_in_words
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
+from pipeline.statement.words import condition_in_words
 from pipeline.units_table import joined
 
 

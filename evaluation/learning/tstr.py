@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.core_metrics import TstrSettings
-from evaluation.learning.features import features, numbers_in, one_hot, some_rows, unordered
-from evaluation.learning.roc import auc_with_error
+from evaluation.learning.features import auc_with_error, features, numbers_in, one_hot, some_rows, unordered
 from evaluation.metric import Inputs
 from evaluation.products import inner, times
 from evaluation.readings.reading import Ends, Z

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.core_metrics import PersonsSettings
 from evaluation.metric import Inputs, Options
 from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
 from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
-from evaluation.persons.person_settings import PersonsSettings
 from evaluation.readings.reading import Ends
-from evaluation.values.subjects import NOBODY
+from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names

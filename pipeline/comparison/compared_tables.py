@@ -24,9 +24,9 @@ from pipeline.comparison.several_tables import (
     rank,
     with_one_reference,
 )
+from pipeline.report.charts import marks
 from pipeline.report.header_cards import LABELS, STYLES
 from pipeline.report.page import Card, Cell, Gauge, HeadCard, Page, Section, Table, Words
-from pipeline.report.small_charts import marks
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import with_own_schema
 from pipeline.scores.table_sources import shown_name

@@ -47,10 +47,9 @@ from pipeline.experiments.challenge_settings import (
 )
 from pipeline.experiments.experiment_settings import stored
 from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
-from pipeline.experiments.gallery.published import published_of
+from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.opened_table import opened_table
-from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
 from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1_histograms import promise

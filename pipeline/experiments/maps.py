@@ -31,8 +31,15 @@ from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.repeats import mean_beside
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.table1_scores import COMPARED, Scores, printed_order, printed_scores, table1_scorer
-from pipeline.experiments.temporal_map import TemporalMap, map_schema
+from pipeline.experiments.table1_scores import (
+    COMPARED,
+    Scores,
+    TemporalMap,
+    map_schema,
+    printed_order,
+    printed_scores,
+    table1_scorer,
+)
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, PrivacyConfig
 from pipeline.settings.specs import build_specs, settled

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from evaluation.values.value_tables import shown
 from mechanisms.public.json_values import Json
-from pipeline.report.charts import Drawing, Line, Place, bars, heat, lines, place_map
+from pipeline.report.charts import Drawing, Line, Place, bars, cloud, heat, lines, marks, place_map
 from pipeline.report.page import BOTH, Card, Cell, Gauge, Section, Table, number
 from pipeline.report.scale import ChartAxis
-from pipeline.report.small_charts import cloud, marks
 
 #: Columns that a matrix shows; a wider one is cut to those with the largest values.
 MOST = 36

@@ -13,8 +13,7 @@ from evaluation.metric import Options
 from evaluation.metrics import ScoreSpec
 from evaluation.pictures.pictures import pictures
 from evaluation.score import Scorecard, score_tables
-from evaluation.values.subjects import as_units, numbered
-from evaluation.values.value_tables import DAY
+from evaluation.values.value_tables import DAY, as_units, numbered
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress

@@ -23,12 +23,11 @@ from mechanisms.public.tables.codec import Alongside, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
 from pipeline.frames.frame_files import Table
-from pipeline.scores.first_look import first_look
+from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
 from pipeline.scores.table_sources import declared_dialect, file_facts, opened
-from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects

@@ -21,20 +21,18 @@ from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
 from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
-from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.croissant import croissant
+from pipeline.statement.croissant import croissant, registry_record
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, digests_of_tables, named_digests
-from pipeline.statement.registry_record import registry_record
 from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
-from pipeline.statement.words import reasons_in_words, sentence
+from pipeline.statement.words import condition_in_words, reasons_in_words, sentence
 from pipeline.version import __version__
 
 #: What is read before all else.

@@ -12,8 +12,16 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.experiments import maps
 from pipeline.experiments.experiment_settings import map_settings
 from pipeline.experiments.table1_histograms import laplace_plan
-from pipeline.experiments.table1_scores import MARGINALS, PAPER, printed_order, printed_scores, spearman, weighted
-from pipeline.experiments.temporal_map import TemporalMap, map_schema
+from pipeline.experiments.table1_scores import (
+    MARGINALS,
+    PAPER,
+    TemporalMap,
+    map_schema,
+    printed_order,
+    printed_scores,
+    spearman,
+    weighted,
+)
 from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command, statement_of
 
