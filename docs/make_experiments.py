@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pipeline.conf_folder import CONF
 from pipeline.experiments.findings import runs_in_words
-from pipeline.experiments.gallery.all_experiments import names_of_all
-from pipeline.experiments.gallery.summary_page import numbers_of, table_of
+from pipeline.experiments.gallery.all_experiments import names_of_all, numbers_of, table_of
 from pipeline.settings.config import load_config
 from pipeline.version import __version__
 

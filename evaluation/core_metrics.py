@@ -7,11 +7,77 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from evaluation.attacks.attack_settings import AttackSettings, InferenceSettings, SinglingOutSettings
-from evaluation.metric import Metric, MetricSettings
-from evaluation.persons.person_settings import PersonsSettings
+from evaluation.metric import Inputs, Metric, MetricSettings
 from mechanisms.public.settings import columns, setting
+
+if TYPE_CHECKING:
+    from evaluation.accuracy.anita_accuracy import NWay
+
+
+@dataclass(frozen=True)
+class FixedSettings(MetricSettings):
+    """Settings of metrics that know constants of a person.
+
+    Attributes:
+        fixed: columns that enter once.
+    """
+
+    fixed: list[str] = columns(
+        "columns that belong to the subject", example="a list of columns: 'evaluation.fixed=[sex]'"
+    )
+
+
+@dataclass(frozen=True)
+class PersonsSettings(FixedSettings):
+    """Settings.
+
+    Attributes:
+        most_records: of one person.
+    """
+
+    most_records: int | None = setting(None, "a subject with more records than these is a violation", least=1)
+
+
+@dataclass(frozen=True)
+class AttackSettings(MetricSettings):
+    """Settings.
+
+    Attributes:
+        attacks: how many are tried on training units, and as many on units of the holdout.
+        attack_rows: of each table.
+    """
+
+    attacks: int = setting(1_000, "so many attacks on training units and on units of the holdout, at most", least=1)
+    attack_rows: int = setting(
+        10_000, "at most so many rows of each table know or are attacked, a random sample", least=1
+    )
+
+
+@dataclass(frozen=True)
+class SinglingOutSettings(AttackSettings):
+    """Settings.
+
+    Attributes:
+        condition_columns: of each guess.
+    """
+
+    condition_columns: int = setting(3, "columns of each condition that is to single out a person", least=1)
+
+
+@dataclass(frozen=True)
+class InferenceSettings(AttackSettings):
+    """Settings.
+
+    Attributes:
+        secrets: what is inferred.
+    """
+
+    secrets: list[str] = columns(
+        "the columns that an attacker infers from all others; default: each",
+        example="a list of columns: 'evaluation.secrets=[income]'",
+    )
 
 
 @dataclass(frozen=True)
@@ -189,3 +255,59 @@ PERSONS = Metric(
     referable=False,
     on_values=True,
 )
+
+
+@dataclass(frozen=True)
+class AnitaSettings(MetricSettings):
+    """Settings that ANITA's accuracies share.
+
+    Attributes:
+        buckets: m.
+    """
+
+    buckets: int = setting(10, "ANITA's m: buckets per attribute", least=2)
+
+
+@dataclass(frozen=True)
+class WaysSettings(AnitaSettings):
+    """Settings.
+
+    Attributes:
+        ways: n.
+    """
+
+    ways: int = setting(5, "number of columns of each marginal", least=1)
+
+
+def _accuracy(n: int | None, inputs: Inputs) -> NWay:
+    from evaluation.accuracy.anita_accuracy import affordable_tables, n_way
+
+    ways, m = n or inputs.own(WaysSettings).ways, inputs.own(AnitaSettings).buckets
+    limit = affordable_tables(inputs.real.rows + inputs.synthetic.rows)
+    tables = inputs.bucketed(m) if inputs.real.rows and inputs.synthetic.rows else (inputs.real, inputs.synthetic)
+    return n_way(*tables, ways, m=None, limit=limit, seed=inputs.options.seed)
+
+
+def _entry(n: int | None) -> Metric:
+    columns = f"{n} column{'s'[: n > 1]}" if n else "so many columns"
+    return Metric(
+        name=f"anita_{n or 'n'}way",
+        title=f"ANITA: accuracy of {n}-way tables" if n else "ANITA: accuracy of tables of evaluation.ways columns",
+        goal="high",
+        low=0,
+        high=1,
+        perfect=1,
+        reference="1 − its floor, in the details",
+        source="Platzer 2020, section 2",
+        run=partial(_accuracy, n),
+        score="accuracy",
+        says=f"{{score:.1%}} of the records lie in the same of its own cells, on average over tables of {columns}",
+        settings=AnitaSettings if n else WaysSettings,
+        quick=n in QUICK,
+        on_values=True,
+    )
+
+
+#: Computed without being asked for.
+QUICK = (1, 2, 3)
+ANITA_1WAY, ANITA_2WAY, ANITA_3WAY, ANITA_4WAY, ANITA_NWAY = (_entry(n) for n in (1, 2, 3, 4, None))

@@ -1,4 +1,4 @@
-"""The commands as Python functions."""
+"""The commands as Python functions; `pipeline.__all__` lists what is public."""
 
 from __future__ import annotations
 
@@ -9,57 +9,40 @@ from typing import Any, TypeAlias, overload
 
 import pandas as pd
 
-from evaluation.mgd.aemc import aemc
+from evaluation.mgd.aemc import aemc as aemc
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError
 from mechanisms.public.members import needed
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
 from pipeline.comparison.compared_tables import score_several, tables_by_name
-from pipeline.comparison.several_tables import Comparison
-from pipeline.frames.before_fit import CommandResult, check, draft, plan, rehearse
-from pipeline.frames.fit import fit
+from pipeline.comparison.several_tables import Comparison as Comparison
+from pipeline.frames.before_fit import CommandResult as CommandResult
+from pipeline.frames.before_fit import check as check
+from pipeline.frames.before_fit import draft as draft
+from pipeline.frames.before_fit import plan as plan
+from pipeline.frames.before_fit import rehearse as rehearse
+from pipeline.frames.fit import fit as fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.load_release import load
-from pipeline.frames.release_object import Release
+from pipeline.frames.load_release import load as load
+from pipeline.frames.release_object import Release as Release
 from pipeline.inference import estimate_questions, release_bounds
-from pipeline.mgd_of_tables import deep_dive, mgd
+from pipeline.mgd_of_tables import deep_dive as deep_dive
+from pipeline.mgd_of_tables import mgd as mgd
 from pipeline.release_folder import read_release
-from pipeline.release_query import query
+from pipeline.release_query import query as query
 from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import ScoreConfig, SynthConfig, load_config, typed
+from pipeline.settings.config import ScoreConfig, SynthConfig, typed
+from pipeline.settings.config import load_config as load_config
 from pipeline.settings.inputs import NO_SCHEMA
-from pipeline.stages import Run, run
+from pipeline.stages import Run as Run
+from pipeline.stages import run as run
 from synthesis.consistency.total import estimate_total
 
 #: Several tables, in a list or by name.
 Tables: TypeAlias = "list[Table] | tuple[Table, ...] | Mapping[str, Table]"
-
-__all__ = [
-    "CommandResult",
-    "Comparison",
-    "Release",
-    "Run",
-    "aemc",
-    "bounds",
-    "check",
-    "deep_dive",
-    "draft",
-    "estimate",
-    "fit",
-    "itemsets",
-    "load",
-    "load_config",
-    "mgd",
-    "plan",
-    "query",
-    "rehearse",
-    "run",
-    "score",
-    "synthesize",
-]
 
 
 def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) -> Path:

@@ -14,7 +14,7 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.experiment_list import EXPERIMENTS, described, running
 
 if TYPE_CHECKING:
-    from pipeline.budget.planned_release import PlannedRelease
+    from pipeline.budget.admission import PlannedRelease
     from pipeline.settings.config import Config
 
 

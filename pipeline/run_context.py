@@ -16,7 +16,7 @@ from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.folders import RunFolder
 from pipeline.measuring.acceptance import Taken
 from pipeline.measuring.attempts import Work

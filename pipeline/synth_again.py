@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import numpy as np
 from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import write_whole
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -31,6 +33,7 @@ from pipeline.settings.read_where import check_read
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
+from pipeline.statement.words import condition_in_words
 from pipeline.units_table import joined
 
 
@@ -130,3 +133,31 @@ def _workdir(root: Path) -> Iterator[Path]:
             yield Path(folder)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise UserError(f"cannot write in {root} ({error.strerror})", where="output", fix="another folder") from error
+
+
+def show_draft(table: str, config: DraftConfig) -> int:
+    """Print the draft, or write it."""
+    text = draft(table, config)
+    if config.output:
+        write_whole(Path(config.output), text)
+        todo = "check it, name its source, then set confirmed_public: true"
+        read = "it read no rows" if is_metadata(table) else "it looked at the data"
+        print(f"a draft ({read}; {todo}): {config.output}")
+    else:
+        print(text, end="")
+    return 0
+
+
+def make_table(release: Path, config: SynthConfig) -> int:
+    """Make the table, and print where it lies."""
+    output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
+    table = synthesize(release, config, output)
+    if table.given is None:
+        print(f"a new synthetic table, at no new privacy cost: {table.path}")
+        return 0
+    rows = f"{condition_in_words(table.given['where'])} ({table.given['rows']})"
+    print(f"a table of rows with {rows}, at no new privacy cost: {table.path}")
+    print(
+        f"as good as {table.given['effective_rows']:,g} independent rows; its manifest and statement say what it holds"
+    )
+    return 0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from evaluation.attacks.attack_settings import AttackSettings
+from evaluation.core_metrics import AttackSettings
 from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_settings import InferenceSettings
 from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, sides_of
+from evaluation.core_metrics import InferenceSettings
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import APART, nearest_rows, places

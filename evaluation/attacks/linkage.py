@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
+from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 

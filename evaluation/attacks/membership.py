@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.learning.features import features
-from evaluation.learning.roc import auc_with_error
+from evaluation.core_metrics import AttackSettings
+from evaluation.learning.features import auc_with_error, features
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places

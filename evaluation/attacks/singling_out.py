@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_settings import SinglingOutSettings
 from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
+from evaluation.core_metrics import SinglingOutSettings
 from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.core_metrics import AucSettings
-from evaluation.learning.features import features, some_rows, unordered
-from evaluation.learning.roc import auc_with_error
+from evaluation.learning.features import auc_with_error, features, some_rows, unordered
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from evaluation.drawn_schemas import draw_schemas
 from evaluation.metric import Inputs
 from evaluation.mgd.aemc import flow_nodes
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import AxesOf, grouped
 from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.mgd_metric import MgdSettings
-from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, read_targets, subsets, target
+from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, draw_schemas, read_targets, subsets, target
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean, known_columns
 from mechanisms.public.schema.table_schema import Schema

@@ -1,4 +1,7 @@
-"""Target marginals of MGD: which marginals, at which levels, with which weights (Li et al. 2021a, section 2.3.2)."""
+"""Target marginals of MGD: which marginals, at which levels, with which weights (Li et al. 2021a, section 2.3.2).
+
+Also here: random schemas of three.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema
 
@@ -180,3 +186,14 @@ def _weight(given: Any, where: str) -> Weight:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+#: Marginals that are drawn, and the columns of each (Li et al. 2021b, section 5.1).
+SCHEMAS, WAYS = 300, 3
+
+
+def draw_schemas(names: Sequence[str], *, schemas: int = SCHEMAS, ways: int = WAYS, seed: int = 0) -> list[Clique]:
+    """`schemas` independent draws of `ways` different columns; all columns where there are fewer."""
+    rng = np.random.default_rng(seed)
+    ways = min(ways, len(names))
+    return [tuple(names[i] for i in np.sort(rng.choice(len(names), ways, replace=False))) for _ in range(schemas)]

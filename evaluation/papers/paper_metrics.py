@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evaluation.accuracy.n_way_metrics import AnitaSettings
+from evaluation.core_metrics import AnitaSettings, FixedSettings
 from evaluation.map_columns import MAP, MapColumns, TimeAndPlace
 from evaluation.metric import Metric, MetricSettings
-from evaluation.persons.person_settings import FixedSettings
 from mechanisms.public.settings import column, columns, setting
 
 

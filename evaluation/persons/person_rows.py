@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.values.subjects import NOBODY
+from evaluation.values.value_tables import NOBODY
 
 Codes = NDArray[np.integer]
 Ints = NDArray[np.int64]

@@ -1,4 +1,7 @@
-"""How much of whole persons a synthetic table keeps, between the truth and shuffled owners; NOT private."""
+"""How much of whole persons a synthetic table keeps, between the truth and shuffled owners; NOT private.
+
+With it: what must never occur in whole persons, and a dozen of them to look at.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evaluation.core_metrics import PersonsSettings
 from evaluation.metric import Inputs, Options
 from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
-from evaluation.persons.person_look import drawn_shares, whole_persons
 from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
-from evaluation.persons.person_settings import PersonsSettings
-from evaluation.persons.violations import Violations, violations
 from evaluation.readings.reading import Ends
+from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
@@ -200,3 +203,101 @@ def _labels(inputs: Inputs) -> Callable[[str, int], str]:
     if values is not None:
         return lambda name, code: values[name].label(code)
     return lambda name, code: str(code)
+
+
+@dataclass(frozen=True)
+class Violations:
+    """Those of one table; all are 0 where persons are whole.
+
+    Attributes:
+        nobody: rows without a person.
+        apart: how often a person's rows go on behind rows of others.
+        out_of_order: rows that lie before the one above them, of the same person; None without an order.
+        varying: declared constant → share of the persons in whom it has several values; a gap is none.
+        beyond: persons with more records than they may have; None where no bound is declared.
+    """
+
+    nobody: int
+    apart: int
+    out_of_order: int | None
+    varying: Mapping[str, float]
+    beyond: int | None
+
+    def to_json(self) -> JsonDict:
+        """JSON values."""
+        out: JsonDict = {"nobody": self.nobody, "apart": self.apart, "out_of_order": self.out_of_order}
+        return out | {"varying": dict(self.varying), "beyond": self.beyond}
+
+
+def violations(rows: PersonRows, most: int | None = None) -> Violations:
+    """Those of one table, whose rows are in the order of its file.
+
+    Args:
+        most: records that a person may have; None for no bound.
+    """
+    own, owner = rows.sorted, rows.owner
+    above = owner[1:] == owner[:-1]
+    begins = np.ones(len(owner), bool)
+    begins[1:] = ~above
+    runs = int(np.count_nonzero(begins & (owner != NOBODY)))
+    late = None
+    if rows.order is not None:
+        late = int(np.count_nonzero((rows.order[1:] < rows.order[:-1]) & above & (owner[1:] != NOBODY)))
+    varying = {}
+    for column in (c for c in own.rows.columns if c.fixed):
+        held = column.codes != column.gap if column.gap is not None else np.ones(len(column.codes), bool)
+        person, codes = own.person[held], column.codes[held]
+        changes = person[1:][(person[1:] == person[:-1]) & (codes[1:] != codes[:-1])]
+        varying[column.name] = len(np.unique(changes)) / max(len(own.starts), 1)
+    beyond = None if most is None else int(np.count_nonzero(own.sizes > most))
+    return Violations(int(np.count_nonzero(owner == NOBODY)), runs - len(own.starts), late, varying, beyond)
+
+
+#: Persons that are shown, and of each of them records and columns, at most.
+PEOPLE, RECORDS, SHOWN_COLUMNS = 12, 25, 12
+#: Points of a distribution, at most.
+POINTS = 30
+
+
+def drawn_shares(real: NDArray[np.number], synthetic: NDArray[np.number]) -> JsonDict | None:
+    """The shares of persons by a number from 0 on, of both tables, in at most POINTS groups of equal width.
+
+    Returns:
+        Labels, and a share for each of them; None where a table has no numbers.
+    """
+    if not len(real) or not len(synthetic):
+        return None
+    whole = all(bool(np.all(v == np.rint(v))) for v in (real, synthetic))
+    least, most = (float(f([f(real), f(synthetic)])) for f in (np.min, np.max))
+    width = (most - least + whole) / POINTS or 1.0
+    width = float(np.ceil(width)) if whole else width
+    count = min(int((most - least) / width) + 1, POINTS)
+    groups = [np.minimum(((v - least) / width).astype(np.int64), count - 1) for v in (real, synthetic)]
+    shares = [(np.bincount(g, minlength=count) / len(g)).tolist() for g in groups]
+    starts = [least + i * width for i in range(count)]
+    labels = [f"{s:.4g}" if whole and width == 1 else f"{s:.4g} to {s + width - whole:.4g}" for s in starts]
+    return {"labels": labels, "real": shares[0], "synthetic": shares[1]}
+
+
+def whole_persons(
+    rows: PersonRows, label: Callable[[str, int], str], *, count: int = PEOPLE, seed: int = 0
+) -> JsonDict:
+    """Some whole persons of a synthetic table, from those with few records to those with many.
+
+    Persons are sorted by their number of records, at random where it is the same, and taken at equal steps.
+
+    Args:
+        label: column and code → text.
+    """
+    own = rows.sorted
+    persons = len(own.starts)
+    mixed = np.random.default_rng(seed).permutation(persons)
+    by_size = mixed[np.argsort(own.sizes[mixed], kind="stable")]
+    taken = by_size[[int((i + 0.5) * persons / count) for i in range(count)]] if persons > count else by_size
+    columns = own.rows.columns[:SHOWN_COLUMNS]
+    shown = []
+    for person in taken.tolist():
+        start, size = int(own.starts[person]), int(own.sizes[person])
+        lines = [[label(c.name, int(c.codes[i])) for c in columns] for i in range(start, start + min(size, RECORDS))]
+        shown.append({"records": size, "rows": lines})
+    return {"columns": [c.name for c in columns], "of": len(own.rows.columns), "shown": shown}

@@ -17,8 +17,7 @@ from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
-from pipeline.budget.admission import left_words, spent_words
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease, left_words, spent_words
 from pipeline.folders import not_in_release
 from pipeline.settings.config import BudgetFileConfig
 

@@ -76,7 +76,7 @@ def plan(arguments: Sequence[str]) -> Work:
     """What a run would measure."""
     config = settings.typed(compose_config("config", arguments), settings.Config)
     settings.schema_path(config.data.schema)
-    return later("pipeline.commands.plan_command:show_plan", config)
+    return later("pipeline.report.plan_tables:show_plan", config)
 
 
 def check(arguments: Sequence[str]) -> Work:
@@ -85,7 +85,7 @@ def check(arguments: Sequence[str]) -> Work:
     settings.schema_path(config.data.schema)
     check_lies(location(config.data))
     check_units(config.data.units)
-    return later("pipeline.commands.check_command:show_look", config)
+    return later("pipeline.look.look_words:show_look", config)
 
 
 def rehearse(arguments: Sequence[str]) -> Work:
@@ -101,7 +101,7 @@ def rehearse(arguments: Sequence[str]) -> Work:
     if config.data.path or config.data.units.path:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
         raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
-    return later("pipeline.commands.rehearse_command:rehearse_once", config, Path(composed.hydra.run.dir))
+    return later("pipeline.look.rehearse:rehearse_once", config, Path(composed.hydra.run.dir))
 
 
 def synth(arguments: Sequence[str]) -> Work:
@@ -110,7 +110,7 @@ def synth(arguments: Sequence[str]) -> Work:
         fix = "python -m pipeline run … accept=[…]: only a run may ask the private table"
         raise UserError("a table that is made again from a release is not compared", where="accept", fix=fix)
     config = settings.typed(compose_config("synth", arguments), settings.SynthConfig)
-    return later("pipeline.commands.synth_command:make_table", check_release(config.source), config)
+    return later("pipeline.synth_again:make_table", check_release(config.source), config)
 
 
 def score(arguments: Sequence[str]) -> Work:
@@ -146,7 +146,7 @@ def report(arguments: Sequence[str]) -> Work:
 def query(arguments: Sequence[str]) -> Work:
     """What a release tells: a marginal, a range, an estimate or bounds."""
     config = settings.typed(compose_config("query", arguments), settings.QueryConfig)
-    return later("pipeline.commands.query_command:answer", check_release(config.source), config)
+    return later("pipeline.inference.asked:answer", check_release(config.source), config)
 
 
 def verify(arguments: Sequence[str]) -> Work:
@@ -154,7 +154,7 @@ def verify(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("verify", with_names("verify", arguments)), settings.VerifyConfig)
     if not config.source:
         raise UserError("no release given", where="from", fix="python -m pipeline verify RUN/release")
-    return later("pipeline.commands.verify_command:show_verdict", Path(config.source), config)
+    return later("pipeline.statement.verify:show_verdict", Path(config.source), config)
 
 
 def budget(arguments: Sequence[str]) -> Work:
@@ -175,4 +175,4 @@ def schema(arguments: Sequence[str]) -> Work:
     if config.output:
         check_output(Path(config.output), "output")
     check_units(config.units)
-    return later("pipeline.commands.schema_command:show_draft", check_table(config.table), config)
+    return later("pipeline.synth_again:show_draft", check_table(config.table), config)

@@ -1,21 +1,38 @@
-"""Several synthetic tables, scored one after the other and compared."""
+"""Several synthetic tables, scored one after the other and compared, and their page."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from evaluation.metrics import METRICS
+from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from pipeline.comparison.several_tables import Comparison, rank, with_one_reference
-from pipeline.report.comparison_page import comparison_page
+from pipeline.comparison.several_tables import (
+    HONEST,
+    Comparison,
+    accuracy,
+    epsilon_of,
+    honest_accuracy,
+    promise_of,
+    rank,
+    with_one_reference,
+)
+from pipeline.report.charts import marks
+from pipeline.report.header_cards import LABELS, STYLES
+from pipeline.report.page import Card, Cell, Gauge, HeadCard, Page, Section, Table, Words
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import with_own_schema
 from pipeline.scores.table_sources import shown_name
 from pipeline.settings.config import ScoreConfig
 from pipeline.settings.inputs import NO_SCHEMA
+from pipeline.sweeps.sweep_page import curves, method_colours
 
 #: Tables at most: each is scored by itself.
 MOST = 100
@@ -83,3 +100,119 @@ def tables_by_name(tables: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     if not by_name:
         raise UserError("no table given", where="synthetic", fix="a table, or several: [a, b]")
     return by_name
+
+
+#: Tables that are drawn in a chart, the most accurate ones; all of them stand in the table.
+DRAWN = 20
+
+
+def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
+    """The page of several scored tables.
+
+    Args:
+        paths: of the tables, by name.
+    """
+    frame = compared.frame()
+    sections = [tables_section(compared, frame), ranked_section(frame)]
+    private = frame[frame["epsilon"].notna() & frame["score"].notna() & frame["private"].fillna(False).astype(bool)]
+    if private["epsilon"].nunique() > 1:
+        curve_rows = private.assign(data=compared.real, method="ε per " + private["per"], floor=private["honest"])
+        sections.append(
+            Section("over-epsilon", "Scores over ε", {"cards": curves(curve_rows, method_colours(curve_rows))})
+        )
+    now = datetime.datetime.now(datetime.UTC)
+    real = next(iter(compared.cards.values())).rows["real"]
+    files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
+    files += [(name, paths.get(name, name), card.rows["synthetic"]) for name, card in compared.cards.items()]
+    notices = dict.fromkeys(line for card in compared.cards.values() for line in _first(card))
+    subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
+    table = Table(("table", "file", "rows"), files)
+    title = f"Scores against {compared.real}"
+    cards = _most_accurate(compared)
+    return Page(title, subtitle, sections, cards, files=table, warnings=list(notices), last=_missing(frame))
+
+
+def _most_accurate(compared: Comparison) -> list[HeadCard]:
+    """The first table beside the next one; nothing where no accuracy is known."""
+    shares = [(name, own) for name, card in compared.cards.items() if (own := accuracy(card)) is not None]
+    if not shares:
+        return []
+    (best, own), honest = shares[0], honest_accuracy(next(iter(compared.cards.values())))
+    words = f"accuracy {own:.1%}" + "".join(f"; next: {name}, {share:.1%}" for name, share in shares[1:2])
+    beneath = "" if honest is None else f"{HONEST} would get {honest:.1%}"
+    return [HeadCard("Most accurate", best, words=words, beneath=beneath, gauge=Gauge(own, honest))]
+
+
+def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
+    """The tables with their promises and verdicts, and how every score reads."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, card in compared.cards.items():
+        own, epsilon = accuracy(card), epsilon_of(card)
+        verdict = "" if card.privacy is None else card.privacy.result
+        remark = "" if not epsilon or promise_of(card)["private"] else "NOT private"
+        promised, judged = Words(epsilon, remark), Words(verdict, style=STYLES.get(verdict, ""))
+        honest = honest_accuracy(card)
+        shares = ("" if share is None else f"{share:.1%}" for share in (own, honest))
+        rows.append((name, promised, judged, *shares))
+    shown = [m for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].notna().any()]
+    lines: list[tuple[Cell, ...]] = []
+    for name, card in compared.cards.items():
+        cells: list[Cell] = [name]
+        for metric in shown:
+            outcome = card.outcomes[metric]
+            label = "" if outcome.reading is None else outcome.reading.label
+            value = "" if outcome.score is None else f"{outcome.score:,.4g}"
+            cells.append(Words(value, label, style if (style := LABELS.get(label, "")) == "failed" else ""))
+        lines.append(tuple(cells))
+    head = ("table", "ε", "privacy against a holdout", "accuracy", "a second sample's")
+    parts = {"table": Table(head, rows), "scores": Table(("table", *shown), lines)}
+    return Section("tables", "Tables, the most accurate first", parts)
+
+
+def ranked_section(frame: pd.DataFrame) -> Section:
+    """A chart per metric that some table has a score of, the best score first."""
+    cards, most = [], frame["table"].nunique()
+    for name, group in frame[frame["score"].notna()].groupby("metric", sort=False):
+        metric = str(name)
+        low_is_good = METRICS[metric].goal == "low"
+        best = group.sort_values("score", ascending=low_is_good, kind="stable").head(DRAWN)
+        scored = [
+            (float(own), _number(low), _number(high))
+            for own, low, high in zip(best["score"], best["low"], best["high"], strict=True)
+        ]
+        honest = _number(best["honest"].median())
+        every = [v for three in scored for v in three if v is not None] + ([] if honest is None else [honest])
+        low, high = min(every), max(every)
+        margin = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+        ends = (METRICS[metric].low, METRICS[metric].high)
+        low = low - margin if ends[0] is None else max(low - margin, ends[0])
+        high = high + margin if ends[1] is None else min(high + margin, ends[1])
+        title = METRICS[metric].title
+        chart = marks(
+            list(best["table"]),
+            [values[:1] for values in scored],
+            [("lreal", "")],
+            label=title,
+            ends=(low, high),
+            intervals=[values[1:] for values in scored],
+            level=honest,
+            form=".4g",
+        )
+        better = f"{'lower' if low_is_good else 'higher'} is better"
+        note = better if honest is None else f"{better}; dotted: {HONEST}"
+        cards.append(Card(title, chart, note))
+    return Section("metrics", "Metric by metric", {"cards": cards, "shown": min(most, DRAWN), "tables": most})
+
+
+def _first(card: Scorecard) -> tuple[str, ...]:
+    """What must be read first; what a statement promises stands in the table, and is the first line of a card."""
+    return card.notices[1:] if (card.release or {}).get("private") else card.notices
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _missing(frame: pd.DataFrame) -> str:
+    absent = [str(m) for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].isna().all()]
+    return f"Not computed of any table: {', '.join(absent)}." if absent else ""

@@ -12,10 +12,10 @@ from evaluation.mgd.deep_dive import DETAILS
 from evaluation.score import Scorecard
 from mechanisms.public.files import write_whole
 from mechanisms.public.text_table import lined_up
-from pipeline.comparison.tidy import is_csv, tidy_text
 from pipeline.report import last_lines as report_run
 from pipeline.report.page import number
 from pipeline.scores import two_tables
+from pipeline.scores.kept_scores import is_csv, tidy_text
 from pipeline.settings.config import ScoreConfig
 
 

@@ -27,20 +27,31 @@ from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from pipeline import stages
 from pipeline.budget import admission
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
-from pipeline.experiments.anonymized import scores_of_anonymous
-from pipeline.experiments.challenge_scores import World, scores_of_sample, scores_of_table, values_of
-from pipeline.experiments.challenge_settings import Variant, anonymous_of, schema_at, settings_of_challenge, variants_of
+from pipeline.experiments.challenge_scores import (
+    World,
+    scores_of_anonymous,
+    scores_of_sample,
+    scores_of_table,
+    values_of,
+)
+from pipeline.experiments.challenge_settings import (
+    Variant,
+    anonymous_of,
+    schema_at,
+    settings_of_challenge,
+    stand_in,
+    variants_of,
+    write_coded,
+)
 from pipeline.experiments.experiment_settings import stored
 from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
-from pipeline.experiments.gallery.published import published_of
+from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.opened_table import opened_table
-from pipeline.experiments.printed_scales import beside_printed, compared_scales, in_words
 from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
-from pipeline.experiments.standin import stand_in, write_coded
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder
 from pipeline.scores.table_sources import declared_dialect, open_with

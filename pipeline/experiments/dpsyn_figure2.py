@@ -14,9 +14,8 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import Neighbouring
-from pipeline.budget.planned_release import PlannedRelease
-from pipeline.experiments.gallery.published import Beside, as_json
-from pipeline.experiments.printed_scales import shared_equally
+from pipeline.budget.admission import PlannedRelease
+from pipeline.experiments.gallery.published import Beside, as_json, shared_equally
 from pipeline.experiments.written import save, write_rows
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings

@@ -25,10 +25,10 @@ from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 from pipeline import stages
 from pipeline.budget import admission
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
 from pipeline.experiments.opened_table import OpenTable
-from pipeline.experiments.temporal_map import MAX_CELLS, TemporalMap
+from pipeline.experiments.table1_scores import MAX_CELLS, TemporalMap
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig

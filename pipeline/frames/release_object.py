@@ -34,9 +34,8 @@ from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthesisConfig, typed
-from pipeline.statement.condition_words import condition_in_words, refuse_part
 from pipeline.statement.digests import MANIFEST
-from pipeline.statement.words import loss_in_words, words_of
+from pipeline.statement.words import condition_in_words, loss_in_words, refuse_part, words_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.files import write_whole
+from pipeline.folders import ANSWER, check_output
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
 from pipeline.inference.person_level import check_records
 from pipeline.inference.relations import distances
@@ -89,3 +92,19 @@ def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
         number, cell = cut.count("; ") + 1, answer.attrs.get("cells", "bin")
         answer.attrs["notes"].append(f"the range cuts {number} {cell}{'s' * (number > 1)} ({cut}): {effect}")
     return answer
+
+
+def answer(release: Path, config: QueryConfig) -> int:
+    """Print the answer or write it; what it holds is said on standard error."""
+    answers = asked(release, config)
+    text = as_text(answers, config.format)
+    if config.output:
+        start = text[: text.index("\n") + 1] if config.format == "csv" else ANSWER
+        check_output(Path(config.output), "output", own=[start])  # the same answer, again
+        write_whole(Path(config.output), text)
+        print(f"{len(answers):,} answers, at no privacy cost: {config.output}")
+    else:
+        print(text, end="")
+    for line in answers.attrs["notes"]:
+        print(line, file=sys.stderr)
+    return 0

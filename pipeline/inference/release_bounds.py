@@ -30,9 +30,9 @@ from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
-from pipeline.statement.condition_words import refuse_part
 from pipeline.statement.digests import read_manifest
 from pipeline.statement.format_2 import as_fields
+from pipeline.statement.words import refuse_part
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000

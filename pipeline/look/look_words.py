@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from mechanisms.public.errors import shown
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import percent
-from pipeline.look.table_look import TableLook
+from pipeline.look.table_look import TableLook, check
+from pipeline.settings.config import CheckConfig
 
 
 def as_facts(look: TableLook) -> JsonDict:
@@ -67,3 +70,13 @@ def _lines(look: TableLook, table: str, schema: str) -> list[str]:
         names = ", ".join(repr(loss.column) for loss in look.too_many)
         return [*lines, "", f"{names}: more than {bar} would be lost; run refuses, and spends nothing"]
     return [*lines, "", f"no column loses more than {bar}: run goes on"]
+
+
+def show_look(config: CheckConfig) -> int:
+    """Print the look; exit code 1 where a run would be refused."""
+    look = check(config)
+    if config.format == "json":
+        print(json.dumps(as_facts(look), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(as_lines(look, config.data.table or Path(str(config.data.path)).name, str(config.data.schema))))
+    return 1 if look.too_many else 0

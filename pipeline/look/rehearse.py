@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from mechanisms.public.tables.codec import write_table
 from pipeline.folder_lock import no_empty_folders
 from pipeline.folders import REHEARSAL as TABLE
 from pipeline.folders import RunFolder, check_free
+from pipeline.report.last_lines import rehearsed, run_facts
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
@@ -133,3 +135,14 @@ def _with_units(plain: Path, path: Path, column: str | None, owners: NDArray[np.
                 return
             writer.writerow([*head, column])
             writer.writerows([*row, f"unit-{owner + 1:06}"] for row, owner in zip(rows, owners.tolist(), strict=True))
+
+
+def rehearse_once(config: Config, root: Path) -> int:
+    """Rehearse, and print where to look."""
+    rows, in_json = config.plan.rows or ROWS, config.format == "json"
+    if not (in_json or config.quiet):
+        print(f"a rehearsal on {rows:,} made-up rows: it tries the path, and says nothing about quality", flush=True)
+    done = rehearse(config, root)
+    if in_json or not config.quiet:
+        print(json.dumps(run_facts(done, scored=True)) if in_json else rehearsed(done))
+    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,13 +18,14 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.selection.selections import method_of
+from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import RunFolder
 from pipeline.measuring.discovered import Discovered, ledger_facts
-from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.rounds import measure_plan
-from pipeline.measuring.selection_context import MeasurementContext
+from pipeline.measuring.fitted_models import Fit, build_fit
+from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
 from pipeline.measuring.streamed_rows import DrawChunk, Spread, streamed_rows
 from pipeline.settings import memory
 from pipeline.settings.config import Config
@@ -155,3 +156,18 @@ def _keep_convergence(folder: RunFolder, record: Convergence | FitRecord | None)
     """The synthesizer's record, for the report: it follows from noisy answers alone, but is not part of the release."""
     if record is not None:
         write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
+
+
+def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
+    """Measure what a plan says, in one round or in several.
+
+    Guarantee: the answers and the choices together are (ε, δ)-DP for the plan's unit and neighbouring relation. Between
+        rounds only kept answers and public facts are read, so that an interrupted run goes on with the same choices.
+    Args:
+        fit: a model of what is known so far, for methods that choose.
+    """
+    persons = measure_persons(rounds.table, rounds.ledger, rounds.source, answers_dir=rounds.folder)
+    rounds.folder.mkdir(mode=0o700, exist_ok=True)
+    steps = AdaptiveRun(rounds, rounds.ledger.plan, fit)
+    method_of(steps.plan.method).run(steps)
+    return replace(steps.measurements, persons=persons)

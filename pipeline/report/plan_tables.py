@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -338,3 +339,11 @@ def _row(m: JsonDict) -> list[str]:
         f"{m['stddev']:.6g}",
         share,
     ]
+
+
+def show_plan(config: Config) -> int:
+    """Print the plan, as text or JSON."""
+    facts = planned(config)
+    in_json = "json" in (config.plan.format, config.format)
+    print(json.dumps(facts, indent=1, allow_nan=False) if in_json else as_text(facts, config.plan.details))
+    return 0

@@ -15,13 +15,6 @@ from pipeline.release_folder import read_release
 from pipeline.report.header_cards import files_table, header_cards, in_short, not_computed, subtitle
 from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page, Section, number
-from pipeline.report.persons_section import persons_section
-from pipeline.report.picture_sections import (
-    axes_section,
-    densities_section,
-    map_section,
-    pair_maps_section,
-)
 from pipeline.report.release_sections import (
     bounds_section,
     convergence_section,
@@ -29,13 +22,24 @@ from pipeline.report.release_sections import (
     promise_section,
     units_section,
 )
-from pipeline.report.score_sections import attacks_section, mgd_section, privacy_section, scores_section, sdnist_section
+from pipeline.report.score_sections import (
+    attacks_section,
+    mgd_section,
+    persons_section,
+    privacy_section,
+    scores_section,
+    sdnist_section,
+)
 from pipeline.report.table_sections import (
     accuracy_section,
+    axes_section,
     columns_section,
     correlation_section,
+    densities_section,
     dependence_section,
     distances_section,
+    map_section,
+    pair_maps_section,
     pairs_section,
     validity_section,
 )

@@ -1,8 +1,14 @@
-"""The scores that a run keeps, and the drawings of its report: written, and read again; NOT private."""
+"""The scores that a run keeps, and the drawings of its report: written, and read again; NOT private.
+
+Also here: all figures as one CSV.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +16,6 @@ from evaluation.outcome import plain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
-from pipeline.comparison.tidy import tidy_text
 from pipeline.folders import RunFolder
 
 #: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
@@ -55,3 +60,55 @@ def damaged(path: Path) -> UserError:
     """What a run or a sweep left can no longer be read."""
     fix = "a copy of it from before; or the run again, with resume=true, which spends nothing more"
     return UserError("damaged, or not what a run left there", where=str(path), fix=fix)
+
+
+#: The columns; also how such a file begins.
+HEAD = ("not_private", "table", "part", "of", "figure", "value")
+#: What names an entry of a list, in this order; else its place does.
+NAMES = ("column", "marginal", "attributes", "metric", "name")
+
+
+def is_csv(path: str | None) -> bool:
+    """Whether a file of scores is to be a CSV."""
+    return path is not None and path.lower().endswith(".csv")
+
+
+def tidy_text(scores: Json) -> str:
+    """The CSV of a scores.json, of one table or of several; `of` is a metric, a column or a marginal."""
+    tables = scores.get("tables", {"": scores})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEAD)
+    for table, card in tables.items():
+        for part, content in card.items():
+            if part not in ("format", "not_private"):
+                writer.writerows(("NOT private", table, part, *row) for row in _figures(content))
+    return text.getvalue()
+
+
+def _figures(content: Any) -> Iterator[tuple[str, str, Any]]:
+    """(of, figure, value) of every number, text and truth value below a part."""
+    if not isinstance(content, Mapping | list):
+        yield "", "", content
+        return
+    for name, inner in _entries(content):
+        for figure, value in _flat(inner):
+            yield name, figure, value
+
+
+def _entries(content: Json | list[Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(content, Mapping):
+        yield from ((str(name), inner) for name, inner in content.items())
+        return
+    for place, inner in enumerate(content):
+        named = [inner[n] for n in NAMES if isinstance(inner, Mapping) and inner.get(n) is not None][:1]
+        name = named[0] if named else place
+        yield (" × ".join(map(str, name)) if isinstance(name, list) else str(name)), inner
+
+
+def _flat(content: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(content, Mapping | list):
+        yield "", content
+        return
+    for name, inner in _entries(content):
+        yield from ((f"{name}.{figure}".rstrip("."), value) for figure, value in _flat(inner))

@@ -66,23 +66,21 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         schema,
         {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole},
         look.result(),
-        values=values,
+        spec.options,
         notices=notices,
-        unit=unit,
-        holdout_unit=unit_aside,
-        promise=promise_of(state.statement),
-        private=state.statement is not None and state.statement.private,
     )
+    stated, private_release = promise_of(state.statement), state.statement is not None and state.statement.private
+    tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated, private=private_release)
     if spec.metrics != ON_TOP:
         _add_subjects(context, tables, private, source, released)
-    if tables.subject is not None:
+    if tables.options.subject is not None:
         spec = with_subjects(spec, context.config.evaluation.metrics)
     card = tables.score(spec, progress)
     about = file_facts({"real": file, "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
         about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})
     lost = said_losses(losses_of(private.encoding, schema))
-    drawn = tables.drawings(card, spec, design.places) | {"units": _units(private), "lost": lost, "files": about}
+    drawn = tables.drawings(card, design.places) | {"units": _units(private), "lost": lost, "files": about}
     write_scores(folder, card.to_json(), drawn)
     return card
 
@@ -116,9 +114,9 @@ def _add_subjects(
         return
     absent = [name for name, table in (("real", source), ("synthetic", released)) if column not in table.names]
     if absent:
-        tables.why = {"subject": f"the {absent[0]} table has no column {column!r}"}
-    elif tables.whole is not None:
-        tables.why = {"subject": "a sample of the real rows holds no whole subjects"}
+        tables.lack("subject", f"the {absent[0]} table has no column {column!r}")
+    elif tables.options.whole is not None:
+        tables.lack("subject", "a sample of the real rows holds no whole subjects")
     else:
         real = texts_in(source, column)
         texts = {"real": real if private.aside is None else real[~private.aside]}

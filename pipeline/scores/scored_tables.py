@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.metric import Options
 from evaluation.metrics import ScoreSpec
 from evaluation.pictures.pictures import pictures
 from evaluation.score import Scorecard, score_tables
-from evaluation.values.subjects import as_units, numbered
-from evaluation.values.value_tables import DAY, Values
-from mechanisms.public.coded_table import CodedTable, CountedTable
+from evaluation.values.value_tables import DAY, as_units, numbered
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import together
 from pipeline.scores.first_look import FirstLook
 
-Numbers = NDArray[np.integer]
+#: Fields of `Options`: the privacy unit of each real row, and of each of the holdout, in the same numbers.
+UNITS = ("unit", "holdout_unit")
 
 
 @dataclass(eq=False)
@@ -35,12 +34,7 @@ class ScoredTables:
         tables: real, synthetic and holdout, as codes of the schema.
         look: what the files of both tables show.
         schema: as declared, with a code apart in the columns where a table has values that it has no place for.
-        whole: all real records, where the real table is a sample of them.
-        values: the tables' values, where they are wanted.
-        unit, holdout_unit: the privacy unit of each row of the real table and of the holdout, in the same numbers.
-        subject: a number per real and per synthetic row; order: what a subject's events are sorted by.
-        promise: what the release promises about that unit; private: whether a statement says that it is private.
-        why: why something that a metric may need is not there.
+        options: what was asked for, with what only the rows tell.
         unplaced: per table, how many values of which column the schema does not place, and which.
         notices: what a reader must know first.
         release: what a statement says of the synthetic table, for scores.json.
@@ -51,19 +45,19 @@ class ScoredTables:
     tables: dict[str, CodedTable]
     look: FirstLook
     schema: Schema
-    whole: CountedTable | None = None
-    values: Values | None = None
-    unit: Numbers | None = None
-    holdout_unit: Numbers | None = None
-    subject: tuple[Numbers, Numbers] | None = None
-    order: tuple[NDArray[Any], NDArray[Any]] | None = None
-    promise: AttackPromise | None = None
-    private: bool = False
-    why: Mapping[str, str] = field(default_factory=dict)
+    options: Options
     unplaced: Json = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     release: Json | None = None
     keys: Sequence[Json] = ()
+
+    def add(self, **known: Any) -> None:
+        """What only the rows tell: fields of `Options`."""
+        self.options = replace(self.options, **known)
+
+    def lack(self, need: str, why: str) -> None:
+        """Why something that a metric may need is not there."""
+        self.add(why={**self.options.why, need: why})
 
     def add_subjects(self, subjects: Mapping[str, NDArray[np.object_]], roles: Mapping[str, str]) -> None:
         """The subjects of the rows, whose records stay together, and the order of their events.
@@ -76,19 +70,19 @@ class ScoredTables:
             return
         names = [name for name in ("real", "synthetic", "holdout") if name in subjects]
         numbers = dict(zip(names, numbered(*(subjects[name] for name in names)), strict=True)) if names else {}
-        if {"real", "holdout"} <= numbers.keys() and self.unit is None:
-            self.unit, self.holdout_unit = as_units([numbers["real"], numbers["holdout"]])
+        if {"real", "holdout"} <= numbers.keys() and self.options.unit is None:
+            self.add(**dict(zip(UNITS, as_units([numbers["real"], numbers["holdout"]]), strict=True)))
         absent = [name for name in ("real", "synthetic") if name not in subjects]
         if absent:
-            self.why = {"subject": f"the {absent[0]} table has no column {roles['subject']!r}"}
+            self.lack("subject", f"the {absent[0]} table has no column {roles['subject']!r}")
             return
-        self.subject = (numbers["real"], numbers["synthetic"])
+        self.add(subject=(numbers["real"], numbers["synthetic"]))
         if (order := roles.get("order")) is not None:
-            self.order = (self._places("real", order), self._places("synthetic", order))
+            self.add(order=(self._places("real", order), self._places("synthetic", order)))
 
     def _places(self, table: str, order: str) -> NDArray[np.float64]:
         """Where each row lies in the order: its number, days of a date, NaN for none; else its code."""
-        values = self.values
+        values = self.options.values
         if values is None:
             return np.asarray(self.tables[table].column(order), np.float64)
         column, codes = values[order], values.tables[table].column(order)
@@ -101,37 +95,20 @@ class ScoredTables:
         """The real and the synthetic table."""
         return self.tables["real"], self.tables["synthetic"]
 
-    def options(self, asked: Options) -> Options:
-        """What was asked for, with what only the rows tell."""
-        return replace(
-            asked,
-            values=self.values,
-            holdout=self.tables.get("holdout"),
-            whole=self.whole,
-            unit=self.unit,
-            holdout_unit=self.holdout_unit,
-            subject=self.subject,
-            order=self.order,
-            promise=self.promise,
-            private=self.private,
-            why={**asked.why, **self.why},
-        )
-
     def score(self, spec: ScoreSpec, progress: Progress | None = None) -> Scorecard:
         """The scores that the spec asks for."""
-        asked = replace(spec, options=self.options(spec.options))
-        card = score_tables(*self.both, self.schema, asked, progress=progress)
+        card = score_tables(*self.both, self.schema, replace(spec, options=self.options), progress=progress)
         card = replace(card, unplaced=self.unplaced, notices=self.notices, release=self.release)
         return self.look.added_to(card, *self.both)
 
-    def drawings(self, card: Scorecard, spec: ScoreSpec, places: tuple[str, str] | None) -> JsonDict:
+    def drawings(self, card: Scorecard, places: tuple[str, str] | None) -> JsonDict:
         """What the report draws, under its format's name.
 
         Args:
             card: of these tables.
             places: columns of longitude and latitude.
         """
-        options, look = self.options(spec.options), self.look
+        options, look = self.options, self.look
         numbers = None if look.values is None else (look.names, look.values)
         drawn = pictures(card, self.both, self.schema, options, declared=self.declared, places=places, numbers=numbers)
         for column in drawn.get("densities", ()):
@@ -139,8 +116,11 @@ class ScoredTables:
         return {"format": "figures/1", **drawn}
 
 
-def over_one_schema(schema: Schema, tables: Mapping[str, Any], look: FirstLook, **more: Any) -> ScoredTables:
+def over_one_schema(
+    schema: Schema, tables: Mapping[str, Any], look: FirstLook, options: Options, **more: Any
+) -> ScoredTables:
     """Tables by name, coded with a schema: what it has no place for becomes a code of its own in all of them."""
     joined, coded = together(schema, {name: table for name, table in tables.items() if table is not None})
     whole = coded.pop("whole", None)
-    return ScoredTables(schema, coded, look, joined, whole=whole, **more)
+    options = replace(options, whole=whole, holdout=coded.get("holdout"))
+    return ScoredTables(schema, coded, look, joined, options, **more)

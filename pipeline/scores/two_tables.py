@@ -22,12 +22,11 @@ from mechanisms.public.tables.codec import Alongside, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
 from pipeline.frames.frame_files import Table
-from pipeline.scores.first_look import first_look
+from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
-from pipeline.scores.scored_tables import ScoredTables, over_one_schema
+from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
 from pipeline.scores.table_sources import declared_dialect, file_facts, opened
-from pipeline.scores.value_look import value_look
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.read_where import check_read
@@ -71,7 +70,8 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, look, values=values)
+    tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, look, spec.options)
+    tables.add(values=values)
     tables.unplaced = {name: c.unplaced for name, c in coded.items()}
     tables.notices = (*notices, *values.notices)
     subjects = {name: c.subjects for name, c in coded.items() if c.subjects is not None}
@@ -85,9 +85,8 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    tables = over_one_schema(
-        read.schema, read.tables, look, values=read.values, notices=read.values.notices, keys=read.keys
-    )
+    tables = over_one_schema(read.schema, read.tables, look, spec.options, notices=read.values.notices, keys=read.keys)
+    tables.add(values=read.values)
     return _scored(
         config, sources, tables, read.subjects, spec, known_roles(config.evaluation, None, read.schema), show
     )
@@ -124,7 +123,7 @@ def _scored(
     """
     show.warn_privately(list(tables.notices))
     tables.add_subjects(subjects, roles)
-    if tables.subject is not None:
+    if tables.options.subject is not None:
         spec = with_subjects(spec, config.evaluation.metrics)
     release, stated = release_beside(Path(sources["synthetic"].path))
     tables.notices = (stated, *tables.notices) if stated else tables.notices
@@ -137,7 +136,7 @@ def _scored(
         from pipeline.report.run_page import render_scores  # slow to import
 
         with show.stage("report"):
-            drawn = tables.drawings(card, spec, build_places(config.evaluation, roles, tables.schema))
+            drawn = tables.drawings(card, build_places(config.evaluation, roles, tables.schema))
             schema = config.schema and Path(config.schema).name
             drawn |= {"keys": list(tables.keys)} if tables.keys else {}
             drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
@@ -152,18 +151,18 @@ def _add_release(
 
     Attacks on subjects that are not the statement's unit have no bound: it speaks of something else.
     """
-    tables.release, tables.private = release.to_json(), release.private
+    tables.release = release.to_json()
+    tables.add(private=release.private)
     if release.promise is None:
         return
     column, held = release.of.column, sources.get("holdout")
     if column is None:
-        tables.promise = None if "subject" in roles else release.promise
+        tables.add(promise=None if "subject" in roles else release.promise)
     elif held is not None and roles.get("subject", column) == column:
         units = units_of(release, [sources["real"], held])
         if units is not None:
-            tables.unit, tables.holdout_unit = units
-            tables.promise = release.promise
-    if tables.promise is not None and held is not None:
+            tables.add(**dict(zip(UNITS, units, strict=True)), promise=release.promise)
+    if tables.options.promise is not None and held is not None:
         line = "what ε allows an attack is for a holdout whose units were left out by a coin of their own each"
         tables.notices = (*tables.notices, line)
 

@@ -1,25 +1,34 @@
-"""Specs → the public schema, the marginals and the plan: the one place that knows both the settings and the rooms."""
+"""Specs → the public schema, the marginals and the plan: the one place that knows both the settings and the rooms.
+
+The plan of a selection that decides by its own noisy answers is built here too.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from dataclasses import replace
 
-from mechanisms.accounting.plan import Beside, Plan
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import as_noise
+from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS, RECORDS, SizeQuestion
 from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
 from mechanisms.public.persons.asked_of_persons import with_shares
 from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit
 from mechanisms.public.persons.person_unit import MOST_SIZES
 from mechanisms.public.rules.fine_columns import with_fine_columns
+from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import check_mapped
-from pipeline.measuring.adaptive_plans import build_adaptive
+from mechanisms.selection.base import Schedule, check_mapped
 from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.machine_limits import threads
@@ -186,3 +195,65 @@ def unit_sizes(specs: Specs, schema: Schema) -> SizeQuestion | None:
         fix = "another name for the column"
         raise UserError(f"a column is called {OF_UNITS!r}, as what is discovered", where="privacy.max_records", fix=fix)
     return SizeQuestion(config.privacy.max_records_cap, 1.0 if schema.rules.unit is None else MADE_UP)
+
+
+def build_adaptive(
+    schedule: Schedule,
+    schema: Schema,
+    budget: Budget,
+    *,
+    mechanism: str,
+    beside: Sequence[Beside] = (),
+    discovered: Sequence[PlannedCharge] = (),
+) -> Plan:
+    """Every charge that the rounds may make, calibrated before any row is read.
+
+    Args:
+        schedule: the selection's method, slots and reserve.
+        schema: the first marginal of a mapped column is the one with the column that it follows from.
+        budget: its accountant may be auto, as `mechanism` may.
+        beside, discovered: as of `make_plan`.
+    Raises:
+        UserError: a setting out of range; an accountant that cannot count such rounds.
+    """
+    method, domain = schedule.method, schema.measured
+    rounds = replace(schedule, slots=[_with_source(w, domain, schema.rules.mapped) for w in schedule.slots])
+    reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
+
+    def plan_of(pair: Pair) -> Plan:
+        """The plan under a pair of noise and accountant."""
+        stages = rounds.with_power(power := shares_power(pair, budget.accountant))
+        plan = stages.plan(pair.of(budget), noise=pair.noise, beside=beside, discovered=discovered)
+        return replace(plan, power=power)
+
+    pairs = possible_pairs(mechanism, budget, reserve=schedule.reserve > 0, squares=method.squares)
+    plans = by_pair(pairs, plan_of)
+    noise = [PairNoise(pair, _mean_noise(plan, reserved)) for pair, plan in plans]
+    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
+    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
+
+
+def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
+    clique = reservation.clique and in_pairs(domain, mapped, reservation.clique)
+    return (
+        reservation
+        if clique == reservation.clique
+        else replace(reservation, clique=clique, cells=domain.cells(clique or ()))
+    )
+
+
+def _mean_noise(plan: Plan, reserved: Sequence[int]) -> float:
+    """The mean standard deviation of a cell, in records: what `auto` compares (Li et al. 2021b, section 2.5).
+
+    What a reserve will be spent on is not known yet: it counts as one marginal of mean size for each slot of a
+    marginal, with equal parts.
+
+    Args:
+        reserved: cells of the marginals that the reserve may be spent on.
+    """
+    slots = [(s.reservation.cells, as_noise(s.event).stddev) for s in plan.slots if s.reservation.cells]
+    if plan.reserve is not None:
+        count = max(len(slots), 1)
+        part = plan.reserve_event.stddev / plan.accountant.strength(1 / count)
+        slots += [(max(round(sum(reserved) / max(len(reserved), 1)), 1), part)] * count
+    return mean_stddev([cells for cells, _ in slots], [stddev for _, stddev in slots])

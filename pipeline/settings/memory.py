@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS
-from pipeline.measuring.size_bounds import grown_cells, later_cells, limits_model
+from mechanisms.selection.selections import method_of
 from pipeline.settings.config import Config, LimitsConfig
 from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.methods import engine_of
@@ -194,3 +195,25 @@ def check_disk(specs: Specs, schema: Schema, root: Path) -> None:
             f"{rows:,} synthetic rows need more than {needed / 1e9:,.3g} GB of disk, and {free / 1e9:,.3g} are free"
         )
         raise UserError(problem, where="synthesis.rows", fix="fewer, or a hydra.run.dir on a larger disk")
+
+
+def later_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
+    """Name and most cells of every marginal that is chosen later: those of slots, and those that a reserve may buy."""
+    return method_of(plan.method).later_cells(domain, [s.reservation for s in plan.slots])
+
+
+def limits_model(plan: Plan) -> bool:
+    """Whether a graphical model of limited size is fitted between the rounds."""
+    return method_of(plan.method).max_cells_between is not None
+
+
+def grown_cells(plan: Plan, domain: Domain, limit: int) -> int:
+    """The most cells of a graphical model of all that may be measured; 0 where nothing is chosen later.
+
+    Args:
+        limit: synthesis.max_cells.
+    """
+    if not later_cells(plan, domain):
+        return 0
+    cells = method_of(plan.method).grown_cells([s.reservation for s in plan.slots])
+    return min(limit if cells is None else cells, limit, math.prod(domain.shape(domain.names)))

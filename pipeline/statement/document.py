@@ -12,8 +12,7 @@ from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.units import UNITS, rounded_down, rounded_up
 from pipeline.report.page import few_digits, rendered
-from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.words import all_words
+from pipeline.statement.words import all_words, condition_in_words
 
 
 def render_statement(

@@ -14,11 +14,10 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import CSV, persons_of
-from pipeline.statement.croissant import croissant
+from pipeline.statement.croissant import croissant, registry_record
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import is_older
-from pipeline.statement.registry_record import registry_record
 from pipeline.statement.signing import Signer, write_signature
 from pipeline.version import __version__
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,21 +19,20 @@ from mechanisms.public.release import said_not_ours
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
+from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
-from pipeline.statement.condition_words import condition_in_words
-from pipeline.statement.croissant import croissant
+from pipeline.statement.croissant import croissant, registry_record
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, digests_of_tables, named_digests
-from pipeline.statement.registry_record import registry_record
 from pipeline.statement.restated import restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
-from pipeline.statement.words import reasons_in_words, sentence
+from pipeline.statement.words import condition_in_words, reasons_in_words, sentence
 from pipeline.version import __version__
 
 #: What is read before all else.
@@ -331,3 +331,11 @@ def _advisories(statement: Json, index: Json) -> list[Check]:
         line = f"{finding.advisory.title} (version {version}): {states[finding.affected]}; {finding.why}"
         checks.append(Check(finding.advisory.id, holds, line))
     return checks
+
+
+def show_verdict(release: Path, config: VerifyConfig) -> int:
+    """Print the verdict; its exit code."""
+    verdict = verify(release, key=config.key)
+    facts = {"release": str(release), "sound": verdict.sound, "exit_code": verdict.exit_code, **asdict(verdict)}
+    print(json.dumps(facts, ensure_ascii=False) if config.format == "json" else verdict.as_text())
+    return verdict.exit_code

@@ -27,7 +27,7 @@ from mechanisms.public.tables.losses import ColumnLoss, losses_of, refuse_losses
 from mechanisms.public.tables.scan import private_folder
 from pipeline import experiment_run
 from pipeline.budget import admission
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from evaluation.attacks.attack_settings import AttackSettings
 from evaluation.attacks.attack_tables import rate, risk, sides_of
 from evaluation.attacks.attribute_inference import Inference
 from evaluation.attacks.linkage import linkage
 from evaluation.attacks.membership import ATTACKS, membership, told_apart
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.attacks.singling_out import _conditions, _meets, singling_out
+from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute

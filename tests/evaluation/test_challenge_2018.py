@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.drawn_schemas import draw_schemas
+from evaluation.mgd.targets import draw_schemas
 from evaluation.papers.challenges.density import density
 from evaluation.papers.challenges.gini import gini_index, gini_score
 from evaluation.papers.challenges.range_2018 import answer, draw_query, range_score

@@ -12,8 +12,7 @@ import yaml
 
 from evaluation.core_metrics import DEPENDENCE
 from evaluation.counts import pairs_looked_at
-from evaluation.dependence import dependence_kept, dependence_of, pair_dependence
-from evaluation.lost_dependence import change
+from evaluation.dependence import change, dependence_kept, dependence_of, pair_dependence
 from evaluation.metric import Inputs, Options
 from evaluation.products import inner, times
 from evaluation.tvd import distances

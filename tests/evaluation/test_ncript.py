@@ -9,6 +9,7 @@ import pytest
 from evaluation.cube import count_cubes, cubes_from_arrays
 from evaluation.papers.ncript.combined_loss import ncript, order_kept, prepared, total_loss
 from evaluation.papers.ncript.ncript_rows import (
+    NcriptSpec,
     bias_penalty,
     heavy_hitters,
     jaccard_distance,
@@ -16,7 +17,6 @@ from evaluation.papers.ncript.ncript_rows import (
     violating_types,
 )
 from evaluation.papers.ncript.ncript_series import mean_changes
-from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from evaluation.papers.paper_metrics import NcriptSettings
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain

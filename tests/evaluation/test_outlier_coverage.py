@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pipeline
-from evaluation.coverage.rare_regions import LEAST, TOGETHER, rare_regions
+from evaluation.coverage.outlier_coverage import LEAST, TOGETHER, rare_regions
 
 
 def scored(real, synthetic):

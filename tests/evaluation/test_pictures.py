@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evaluation.pictures.densities import POINTS, densities
 from evaluation.pictures.pair_maps import ASKED, CELLS, chosen_pairs, pair_maps
-from evaluation.pictures.principal_axes import DRAWN, principal_axes
+from evaluation.pictures.pictures import DRAWN, POINTS, densities, principal_axes
 from evaluation.pictures.validity import broken_rules, valid_columns
 from evaluation.values.value_tables import ValueColumn, Values
 from mechanisms.public.coded_table import CodedTable

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from evaluation.accuracy.anita_accuracy import n_way
-from evaluation.correlation import correlation_difference, cramers_v
-from evaluation.correlation_maps import COLUMNS, RECORDS, correlation_maps
+from evaluation.correlation import COLUMNS, RECORDS, correlation_difference, correlation_maps, cramers_v
 from evaluation.learning.tstr import tstr
 from evaluation.references import floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable

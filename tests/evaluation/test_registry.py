@@ -13,7 +13,7 @@ from evaluation.metric import Inputs, Metric, MetricSettings, Options
 from evaluation.metrics import METRICS, declared_settings, find, register
 from evaluation.outcome import compute
 from evaluation.papers.ncript.combined_loss import PreparedRows
-from evaluation.papers.ncript.ncript_spec import NcriptSpec
+from evaluation.papers.ncript.ncript_rows import NcriptSpec
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -13,9 +13,8 @@ from evaluation.accuracy.anita_buckets import apart_edges
 from evaluation.correlation import correlation_difference, cramers_v
 from evaluation.papers.anita.anita_distances import matches
 from evaluation.papers.challenges.gini import gini_score
-from evaluation.values.subjects import NOBODY, numbered
 from evaluation.values.value_kinds import kind_of
-from evaluation.values.value_tables import BUCKETS, bucketed
+from evaluation.values.value_tables import BUCKETS, NOBODY, bucketed, numbered
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.value_dictionaries import dictionaries, raw_expressions
 from pipeline import score

@@ -17,8 +17,8 @@ from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from pipeline.experiments.anonymized import generalized
 from pipeline.experiments.challenge import run
+from pipeline.experiments.challenge_scores import generalized
 from pipeline.experiments.challenge_settings import anonymous_of, settings_of_challenge
 from pipeline.experiments.scores_against import pairs_of
 from pipeline.settings.config import load_config

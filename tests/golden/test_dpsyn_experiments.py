@@ -17,7 +17,7 @@ from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.challenge import smaller
 from pipeline.experiments.challenge_settings import rounds, schema_at, settings_of_challenge, variants_of
 from pipeline.experiments.gallery.all_experiments import names_of_all
-from pipeline.experiments.map_experiment import smaller as smaller_map
+from pipeline.experiments.maps import smaller as smaller_map
 from pipeline.settings import build
 from pipeline.settings.config import Config, load_config
 from pipeline.settings.specs import build_specs

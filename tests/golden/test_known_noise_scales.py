@@ -12,7 +12,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
 from pipeline.experiments.challenge_settings import settings_of_challenge, variants_of
-from pipeline.experiments.printed_scales import compared_scales, in_words
+from pipeline.experiments.gallery.published import compared_scales, in_words
 from pipeline.settings.config import load_config
 
 COIN = Domain((Attribute("side", 2),))

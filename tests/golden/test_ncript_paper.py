@@ -10,13 +10,13 @@ from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript, total_loss
 from evaluation.papers.ncript.ncript_rows import (
+    NcriptSpec,
     bias_penalty,
     heavy_hitters,
     jaccard_distance,
     jsd,
     violating_types,
 )
-from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
 from pipeline.experiments.ncript_figures import (

@@ -10,9 +10,9 @@ import pytest
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.experiments.challenge import run as run_challenge
+from pipeline.experiments.challenge_settings import stand_in, subjects
 from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel
 from pipeline.experiments.maps import ncript_parts, sprint1
-from pipeline.experiments.standin import stand_in, subjects
 from pipeline.folders import claimed
 from pipeline.settings.experiment_list import described
 from tests.pipeline.conftest import TOWN, command, statement_of

@@ -16,7 +16,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.demo import write_demo
-from pipeline.demo.calls import CHUNK
+from pipeline.demo.write_city import CHUNK
 
 ROWS = CHUNK + 30_000  # two chunks
 

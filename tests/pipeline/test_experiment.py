@@ -9,11 +9,19 @@ import pytest
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import load_schema
-from pipeline.experiments import map_experiment
+from pipeline.experiments import maps
 from pipeline.experiments.experiment_settings import map_settings
 from pipeline.experiments.table1_histograms import laplace_plan
-from pipeline.experiments.table1_scores import MARGINALS, PAPER, printed_order, printed_scores, spearman, weighted
-from pipeline.experiments.temporal_map import TemporalMap, map_schema
+from pipeline.experiments.table1_scores import (
+    MARGINALS,
+    PAPER,
+    TemporalMap,
+    map_schema,
+    printed_order,
+    printed_scores,
+    spearman,
+    weighted,
+)
 from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command, statement_of
 
@@ -216,7 +224,7 @@ def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, ca
 
 
 def test_the_small_version_keeps_the_lists_of_the_user():
-    small = map_experiment.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
+    small = maps.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
     assert map_settings(small.experiment).samples == [0.2]
     assert map_settings(small.experiment).laplace == [4, 10]
     assert small.data.rows == 4000

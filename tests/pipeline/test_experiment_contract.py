@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.budget.planned_release import PlannedRelease
+from pipeline.budget.admission import PlannedRelease
 from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.settings.experiment_list import EXPERIMENTS, FILES, described

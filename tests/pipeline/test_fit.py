@@ -21,8 +21,7 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
-from pipeline.frames.frame_files import schema_file, write_frame
-from pipeline.frames.object_texts import object_texts
+from pipeline.frames.frame_files import object_texts, schema_file, write_frame
 from pipeline.stage_bars import NotebookLine, Stages
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people

@@ -8,9 +8,9 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.selection.base import LATER
-from pipeline.measuring.size_bounds import later_cells
 from pipeline.settings import build, memory
 from pipeline.settings.config import load_config
+from pipeline.settings.memory import later_cells
 from pipeline.settings.specs import build_specs
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
 from tests.pipeline.conftest import SCHEMA, TOWN, command

@@ -22,8 +22,8 @@ from mechanisms.selection.base import Facts, Schedule
 from mechanisms.selection.mst import Mst, grown_views
 from mechanisms.selection.questions import capped_noise
 from mechanisms.sensitive.noise import SeededNoise
+from pipeline.measuring.attempts import measure_plan
 from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.pgm_settings import PgmSpec

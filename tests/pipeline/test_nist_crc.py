@@ -11,8 +11,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import SCHEMAS
-from pipeline.experiments.crc_submission import _exact
-from pipeline.experiments.nist_crc import WHERE, parts_of
+from pipeline.experiments.nist_crc import WHERE, _exact, parts_of
 from pipeline.settings.config import load_config
 from tests.pipeline.conftest import command
 

@@ -21,8 +21,7 @@ from pipeline.report.charts import Line, Place, bars, heat, lines, place_map
 from pipeline.report.page import Card, Gauge, Page, Section, Table, chart_style, number, rendered
 from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.table_sections import columns_section
-from pipeline.sweeps.figures import panels
-from pipeline.sweeps.sweep_page import render, table_section
+from pipeline.sweeps.sweep_page import panels, render, table_section
 from tests.pipeline.conftest import command, people
 
 ROOT = Path(__file__).parents[2]

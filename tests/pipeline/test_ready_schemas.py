@@ -11,8 +11,18 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import CONF, SCHEMAS
-from pipeline.demo.city import BOX, LONGEST, PRIORITIES, YEAR
-from pipeline.demo.names import CHANNELS, GROUPS, INCIDENTS, NEIGHBOURHOODS, TYPES, WEEKDAYS
+from pipeline.demo.city import (
+    BOX,
+    CHANNELS,
+    GROUPS,
+    INCIDENTS,
+    LONGEST,
+    NEIGHBOURHOODS,
+    PRIORITIES,
+    TYPES,
+    WEEKDAYS,
+    YEAR,
+)
 from pipeline.settings.config import DataConfig, schema_path
 
 READY = (

@@ -11,8 +11,8 @@ from mechanisms.public.errors import UserError
 from pipeline.conf_folder import CONF
 from pipeline.experiments.challenge_settings import settings_of_challenge, variants_of
 from pipeline.experiments.experiment_settings import MapSettings, rows_of
+from pipeline.experiments.gallery.all_experiments import table_of
 from pipeline.experiments.gallery.published import Beside
-from pipeline.experiments.gallery.summary_page import table_of
 from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.settings.config import load_config

@@ -33,8 +33,8 @@ from mechanisms.selection.papers.privbasis import PrivBasis
 from mechanisms.selection.papers.priview import PriView
 from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
+from pipeline.measuring.attempts import measure_plan
 from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
 from synthesis.pgm.junction_tree import model_cells
 from synthesis.pgm.pgm_settings import PgmSpec

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evaluation.metrics import METRICS
-from evaluation.papers.ncript.ncript_spec import NcriptSpec
+from evaluation.papers.ncript.ncript_rows import NcriptSpec
 from mechanisms.public.errors import UserError
 from mechanisms.public.settings import BoundedSettings, Setting, declared
 from mechanisms.selection.selections import SELECTIONS

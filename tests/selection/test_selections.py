@@ -25,8 +25,8 @@ from mechanisms.selection.base import Facts
 from mechanisms.selection.selections import SELECTIONS, method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.conf_folder import CONF
+from pipeline.measuring.attempts import measure_plan
 from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.rounds import measure_plan
 from pipeline.measuring.selection_context import MeasurementContext
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import selection_of

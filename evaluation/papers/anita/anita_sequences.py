@@ -13,7 +13,7 @@ from evaluation.accuracy.anita_accuracy import NWay, n_way
 from evaluation.metric import Inputs
 from evaluation.papers.paper_metrics import SequencesSettings
 from evaluation.readings.reading import LIMITS, Ends, mean_ends
-from evaluation.values.subjects import NOBODY
+from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from evaluation.accuracy.anita_accuracy import table_distances
-from evaluation.drawn_schemas import SCHEMAS, WAYS, draw_schemas
 from evaluation.metric import Inputs
+from evaluation.mgd.targets import SCHEMAS, WAYS, draw_schemas
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict

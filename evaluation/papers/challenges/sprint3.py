@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_tables
-from evaluation.values.subjects import NOBODY
+from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evaluation.cube import Cubes, map_cubes
 from evaluation.metric import Inputs, Options
 from evaluation.papers.ncript.ncript_rows import (
+    NcriptSpec,
     bias_penalty,
     heavy_hitters,
     jaccard_by_type,
@@ -25,7 +26,6 @@ from evaluation.papers.ncript.ncript_rows import (
     violating_types,
 )
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
-from evaluation.papers.ncript.ncript_spec import NcriptSpec
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.place_map import named
 from mechanisms.public.errors import UserError, did_you_mean

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from evaluation.persons.person_rows import PersonRows, RowColumn
-from evaluation.values.subjects import NOBODY
+from evaluation.values.value_tables import NOBODY
 
 NUMBERS = np.array([0.0, 1.0, 2.5, 4.0, np.nan])
 

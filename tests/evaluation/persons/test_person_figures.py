@@ -15,8 +15,8 @@ from evaluation.persons.person_figures import (
     person_figures,
     size_buckets,
 )
-from evaluation.persons.violations import violations
-from evaluation.values.subjects import NOBODY
+from evaluation.persons.person_scores import violations
+from evaluation.values.value_tables import NOBODY
 from tests.evaluation.persons.small_worlds import NUMBERS, anova, apart, histories, steps, table, world
 
 WORLDS = [world(300, 40, 1), world(300, 200, 2), world(80, 3, 3, nobody=0), world(200, 30, 4, nobody=0.7)]

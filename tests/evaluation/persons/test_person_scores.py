@@ -9,9 +9,8 @@ import pytest
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute
-from evaluation.persons.person_look import drawn_shares, whole_persons
-from evaluation.persons.person_scores import scored_persons
-from evaluation.values.subjects import NOBODY
+from evaluation.persons.person_scores import drawn_shares, scored_persons, whole_persons
+from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from tests.evaluation.persons.small_worlds import histories, table, world
