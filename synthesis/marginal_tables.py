@@ -41,13 +41,12 @@ class MarginalTable:
     consistent_error: NDArray[np.float64]
 
 
-def marginal_tables(measurements: Measurements, *, draws: int = DRAWS, seed: int = 0) -> list[MarginalTable]:
+def marginal_tables(measurements: Measurements, *, draws: int = DRAWS) -> list[MarginalTable]:
     """Every marginal that was measured whole, or whose residual was, once, in the order measured.
 
     Guarantee: post-processing; costs no privacy.
     Args:
-        draws: how often the noise is drawn anew.
-        seed: of these draws; they protect nobody.
+        draws: how often the noise is drawn anew, from a seed of its own.
     """
     whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
     rebuilt = completed(replace(measurements, answers=whole)).answers
@@ -55,7 +54,7 @@ def marginal_tables(measurements: Measurements, *, draws: int = DRAWS, seed: int
         return []
     whole_answers = replace(measurements, answers=whole)
     settled = consistent(whole_answers)
-    errors = _errors(whole_answers, settled, draws, np.random.default_rng(seed))
+    errors = _errors(whole_answers, settled, draws, np.random.default_rng(0))
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in rebuilt):

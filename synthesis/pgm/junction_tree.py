@@ -94,15 +94,11 @@ def junction_tree(
     return _rooted(domain, cover)
 
 
-def model_cells(domain: Domain, cliques: Sequence[Clique], *, tries: int = 0) -> int:
-    """Predicted cells of the junction tree of these cliques: exact integer, nothing is allocated.
-
-    Args:
-        tries: randomised searches beside the plain heuristics.
-    """
+def model_cells(domain: Domain, cliques: Sequence[Clique]) -> int:
+    """Predicted cells of the junction tree of these cliques: exact integer, nothing is allocated."""
     index = {n: domain.index(n) for c in cliques for n in c}
     sizes = domain.shape(domain.names)
-    return sum(cells_of(c, sizes) for c in _cover(tuple(bits_of(c, index) for c in cliques), sizes, tries))
+    return sum(cells_of(c, sizes) for c in _cover(tuple(bits_of(c, index) for c in cliques), sizes, 0))
 
 
 def still_small(

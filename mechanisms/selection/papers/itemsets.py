@@ -14,6 +14,8 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 
 #: The code that means that a row has the item.
+#: The most items in a frequent set.
+LARGEST = 8
 PRESENT = 1
 
 
@@ -55,9 +57,7 @@ def bases(domain: Domain, items: Sequence[str], pairs: Collection[Clique], max_c
     return sorted((domain.canonical(s) for s in maximal_sets), key=lambda c: (len(c), domain.axes(c)))
 
 
-def frequent_itemsets(
-    measurements: Measurements, items: Collection[str], *, least: float, largest: int = 8
-) -> list[Itemset]:
+def frequent_itemsets(measurements: Measurements, items: Collection[str], *, least: float) -> list[Itemset]:
     """The itemsets that at least so many rows have, by noisy answers; post-processing, costs no privacy.
 
     An itemset's count is the sum of the cells of a marginal that holds it, in which all of its items are present; where
@@ -66,7 +66,6 @@ def frequent_itemsets(
     Args:
         items: the binary columns that are items; code 1 means that a row has it.
         least: the threshold, in records.
-        largest: the most items in a set.
     Returns:
         the most frequent first.
     """
@@ -76,7 +75,7 @@ def frequent_itemsets(
             continue
         values = answer.values.reshape(measurements.domain.shape(answer.clique))
         mine = [n for n in answer.clique if n in items]
-        for size in range(1, min(len(mine), largest) + 1):
+        for size in range(1, min(len(mine), LARGEST) + 1):
             for subset in itertools.combinations(mine, size):
                 part = values[tuple(PRESENT if n in subset else slice(None) for n in answer.clique)]
                 estimates.setdefault(subset, []).append((float(part.sum()), part.size * answer.stddev**2))
