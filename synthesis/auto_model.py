@@ -20,8 +20,7 @@ from mechanisms.public.settings import setting
 from synthesis.consistency.agree import Target
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.likely_columns import with_likely_columns
-from synthesis.consistency.nonnegative import norm_sub
-from synthesis.consistency.projection import product, soften, soften_alike
+from synthesis.consistency.projection import norm_sub, product, soften, soften_alike
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import RowModel, Synthesizer, row_bytes

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import gathered
-from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import norm_sub
 from synthesis.consistency.shrinkage import smoothed
 from synthesis.consistency.total import estimate_total
 
