@@ -11,7 +11,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyMarginal, averaged
 from synthesis.consistency.agree import ConsistentTargets, consistent
 from synthesis.consistency.residual_parts import completed
 
@@ -58,16 +58,10 @@ def marginal_tables(measurements: Measurements, *, draws: int = DRAWS) -> list[M
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in rebuilt):
-        mean, error = _averaged([a for a in rebuilt if a.clique == clique])
+        mean, error = averaged([a for a in rebuilt if a.clique == clique])
         values = shapes[clique].values
         tables.append(MarginalTable(clique, mean.reshape(values.shape), error, values, errors[clique]))
     return tables
-
-
-def _averaged(answers: list[NoisyMarginal]) -> tuple[NDArray[np.float64], float]:
-    precision = np.array([a.stddev**-2 for a in answers])
-    mean = sum(p * a.values for p, a in zip(precision, answers, strict=True)) / precision.sum()
-    return np.asarray(mean), float(precision.sum() ** -0.5)
 
 
 def _errors(
