@@ -15,8 +15,8 @@ from mechanisms.public.persons.tally import (
     Codes,
     Entries,
     Ints,
-    Layout,
     Persons,
+    QuestionArrays,
     Sheet,
     entries_room,
     tally,
@@ -37,7 +37,7 @@ class Goals(NamedTuple):
         weights: (cells,) 0 for a cell that nothing is known about.
     """
 
-    layout: Layout
+    layout: QuestionArrays
     codes: Codes
     targets: Floats
     weights: Floats
@@ -88,7 +88,7 @@ class Undo(NamedTuple):
 
 
 @compiled
-def _entries_of(layout: Layout, records: int) -> int:
+def _entries_of(layout: QuestionArrays, records: int) -> int:
     """How many entries a person of so many records has in a tally."""
     questions, entries = layout.questions, 0
     for q in range(len(questions)):
@@ -103,7 +103,7 @@ def _entries_of(layout: Layout, records: int) -> int:
 
 
 @compiled
-def _begins(layout: Layout, starts: Ints) -> Ints:
+def _begins(layout: QuestionArrays, starts: Ints) -> Ints:
     begins = np.zeros(len(starts), np.int64)
     for person in range(len(starts) - 1):
         begins[person + 1] = begins[person] + _entries_of(layout, starts[person + 1] - starts[person])

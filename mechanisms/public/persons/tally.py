@@ -28,7 +28,7 @@ WHOLE = 1 << WEIGHT_BITS
 DISTINCT_ROOM = 64
 
 
-class Layout(NamedTuple):
+class QuestionArrays(NamedTuple):
     """Questions as arrays, for the loops.
 
     Attributes:
@@ -52,7 +52,7 @@ class Sheet:
         constants: those of the constants, of the rows of `Persons.constants`.
     """
 
-    layout: Layout
+    layout: QuestionArrays
     cells: int
     columns: tuple[str, ...]
     constants: tuple[str, ...]
@@ -121,7 +121,7 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
             groups += feature.groups
         first += stride
     as_ints = (np.array(rows, np.int64).reshape(-1, 4), np.array(features, np.int64).reshape(-1, 6))
-    return Sheet(Layout(*as_ints, np.array(groups, np.int64)), first, columns, constants)
+    return Sheet(QuestionArrays(*as_ints, np.array(groups, np.int64)), first, columns, constants)
 
 
 @compiled
@@ -178,7 +178,7 @@ def _mean_cell(persons: Persons, column: int, start: int, stop: int, values: int
 
 
 @compiled
-def _of_person(layout: Layout, f: int, persons: Persons, person: int, seen: Ints) -> int:
+def _of_person(layout: QuestionArrays, f: int, persons: Persons, person: int, seen: Ints) -> int:
     """The cell of a feature of a person."""
     features, groups, members = layout.features, layout.groups, persons.members
     start, stop = persons.starts[person], persons.starts[person + 1]
@@ -197,7 +197,7 @@ def _of_person(layout: Layout, f: int, persons: Persons, person: int, seen: Ints
 
 
 @compiled
-def _of_record(layout: Layout, f: int, persons: Persons, one: int, following: int) -> int:
+def _of_record(layout: QuestionArrays, f: int, persons: Persons, one: int, following: int) -> int:
     """The cell of a feature of a record and the next one."""
     features, groups, codes = layout.features, layout.groups, persons.codes
     kind, column, first, count = features[f, 0], features[f, 1], features[f, 2], features[f, 3]
@@ -211,7 +211,7 @@ def _of_record(layout: Layout, f: int, persons: Persons, one: int, following: in
 
 
 @compiled
-def weigh_person(entries: Entries, layout: Layout, persons: Persons, person: int, low: int, high: int) -> int:
+def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, person: int, low: int, high: int) -> int:
     """Write the entries of a person in the tally, the cell and the weight of each; returns how many were written.
 
     They are numbered in the order of the questions, those of one question in the order of records or steps: persons of
@@ -253,11 +253,11 @@ def weigh_person(entries: Entries, layout: Layout, persons: Persons, person: int
 
 
 @compiled
-def _add_persons(counts: Ints, entries: Entries, layout: Layout, persons: Persons) -> None:
+def _add_persons(counts: Ints, entries: Entries, layout: QuestionArrays, persons: Persons) -> None:
     for person in range(len(persons.starts) - 1):
         start, stop = persons.starts[person], persons.starts[person + 1]
         for q in range(len(layout.questions) if start < stop else 0):
-            one = Layout(layout.questions[q : q + 1], layout.features, layout.groups)
+            one = QuestionArrays(layout.questions[q : q + 1], layout.features, layout.groups)
             for k in range(weigh_person(entries, one, persons, person, start, stop)):
                 counts[entries.cells[k]] += entries.weights[k]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -169,13 +169,3 @@ class EngineSettings(BoundedSettings, ABC):
     def most_scored(self) -> int | None:
         """Of a larger table scores read a sample of this many rows; None: they read every row."""
         return None
-
-
-@dataclass(frozen=True)
-class DuckdbSettings(EngineSettings):
-    """The embedded engine has no settings."""
-
-    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
-        from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine  # loads Arrow
-
-        return nullcontext(DuckdbEngine())

@@ -13,7 +13,7 @@ from mechanisms.sensitive.engines.engine import Engine, EngineSettings
 ENGINES: Members[type[EngineSettings]] = Members(
     "engine",
     {
-        "duckdb": "mechanisms.sensitive.engines.engine:DuckdbSettings",
+        "duckdb": "mechanisms.sensitive.engines.embedded:DuckdbSettings",
         "spark": "mechanisms.sensitive.engines.spark_engine:SparkSettings",
     },
 )
