@@ -109,7 +109,7 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
     if not 0 <= least <= 1:
         raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
     places = ("itemsets", "marginals of the release (`query`)")
-    frequent_itemsets = needed("mechanisms.selection.papers.itemsets:frequent_itemsets", "this answer", *places)
+    frequent_itemsets = needed("mechanisms.selection.papers.privbasis:frequent_itemsets", "this answer", *places)
     schema, _, measurements = read_release(source.folder.release if isinstance(source, Run) else Path(source))
     binary = [c.name for c in schema.columns if c.value_codes == 2]
     items_used = schema.domain.canonical(binary if items is None else items)

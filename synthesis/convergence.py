@@ -63,6 +63,11 @@ class FitRecord:
     gap: float
     reason: str
 
+    @property
+    def loss(self) -> float:
+        """The least one: an estimation ends at the best point that it saw."""
+        return min(self.losses)
+
     def to_json(self) -> JsonDict:
         """JSON values."""
         return {"kind": "loss", **asdict(self), "losses": list(self.losses)}

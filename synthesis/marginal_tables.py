@@ -11,7 +11,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyMarginal, averaged
 from synthesis.consistency.agree import ConsistentTargets, consistent
 from synthesis.consistency.residual_parts import completed
 
@@ -41,13 +41,12 @@ class MarginalTable:
     consistent_error: NDArray[np.float64]
 
 
-def marginal_tables(measurements: Measurements, *, draws: int = DRAWS, seed: int = 0) -> list[MarginalTable]:
+def marginal_tables(measurements: Measurements, *, draws: int = DRAWS) -> list[MarginalTable]:
     """Every marginal that was measured whole, or whose residual was, once, in the order measured.
 
     Guarantee: post-processing; costs no privacy.
     Args:
-        draws: how often the noise is drawn anew.
-        seed: of these draws; they protect nobody.
+        draws: how often the noise is drawn anew, from a seed of its own.
     """
     whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
     rebuilt = completed(replace(measurements, answers=whole)).answers
@@ -55,20 +54,14 @@ def marginal_tables(measurements: Measurements, *, draws: int = DRAWS, seed: int
         return []
     whole_answers = replace(measurements, answers=whole)
     settled = consistent(whole_answers)
-    errors = _errors(whole_answers, settled, draws, np.random.default_rng(seed))
+    errors = _errors(whole_answers, settled, draws, np.random.default_rng(0))
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in rebuilt):
-        mean, error = _averaged([a for a in rebuilt if a.clique == clique])
+        mean, error = averaged([a for a in rebuilt if a.clique == clique])
         values = shapes[clique].values
         tables.append(MarginalTable(clique, mean.reshape(values.shape), error, values, errors[clique]))
     return tables
-
-
-def _averaged(answers: list[NoisyMarginal]) -> tuple[NDArray[np.float64], float]:
-    precision = np.array([a.stddev**-2 for a in answers])
-    mean = sum(p * a.values for p, a in zip(precision, answers, strict=True)) / precision.sum()
-    return np.asarray(mean), float(precision.sum() ** -0.5)
 
 
 def _errors(

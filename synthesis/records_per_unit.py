@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import Schema
-from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import norm_sub
 
 
 def records_shares(histogram: NoisyMarginal) -> tuple[tuple[int, float], ...]:

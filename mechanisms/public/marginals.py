@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ MOST_CELLS = 50_000_000
 
 
 @compiled
-def _extend(keys: NDArray[np.int64], column: NDArray[np.unsignedinteger], size: int) -> None:
+def extend_keys(keys: NDArray[np.signedinteger[Any]], column: NDArray[np.unsignedinteger], size: int) -> None:
+    """Fold one more column into each row's cell number."""
     for i in range(len(column)):
         keys[i] = keys[i] * size + column[i]
 
@@ -117,7 +119,7 @@ def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: Coded
                 continue
             keys[:] = 0
             for place in places:
-                _extend(keys, columns[place], sizes[place])
+                extend_keys(keys, columns[place], sizes[place])
             if weights is None:
                 _tally(out, keys, part.stop - part.start)
             else:

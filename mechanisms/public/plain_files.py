@@ -12,16 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, shown
+from mechanisms.public.json_values import JsonDict
 
-#: What a JSON object holds: as it is read, and as it is made.
-Json: TypeAlias = Mapping[str, Any]
-JsonDict: TypeAlias = dict[str, Any]
 #: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
 LARGEST_TEXT, DEEPEST = 2**28, 64
 #: A file that takes less than its size by this factor on disk is holes: no rows are packed so well by any file system.

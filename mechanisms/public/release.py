@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -48,6 +48,13 @@ class NoisyMarginal:
     def mean_abs(self) -> float:
         """Mean absolute noise of one answer, in records."""
         return NOISE_KINDS[self.noise].mean_abs * self.scale
+
+
+def averaged(answers: Sequence[NoisyMarginal]) -> tuple[NDArray[np.float64], float]:
+    """The mean of answers to one query, weighed by 1/σ², and its standard deviation."""
+    precision = np.array([a.stddev**-2 for a in answers])
+    mean = sum(p * a.values for p, a in zip(precision, answers, strict=True)) / precision.sum()
+    return np.asarray(mean), float(precision.sum() ** -0.5)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ SELECTIONS: Members[type[Selection]] = Members(
         "indif": "mechanisms.selection.papers.indif:IndifSettings",
         "priview": "mechanisms.selection.papers.priview:PriViewSettings",
         "public": "mechanisms.selection.papers.public_table:PublicSettings",
-        "groups": "mechanisms.selection.papers.weak_groups:GroupsSettings",
+        "groups": "mechanisms.selection.papers.indif:GroupsSettings",
         "privbasis": "mechanisms.selection.papers.privbasis:PrivBasisSettings",
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -24,13 +24,7 @@ class Private(Protocol):
     def max_records(self) -> int: ...
 
 
-def exact_marginals(
-    table: Private,
-    cliques: Sequence[Clique],
-    *,
-    batch_cells: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> Iterator[NDArray[np.int64]]:
+def exact_marginals(table: Private, cliques: Sequence[Clique], *, batch_cells: int) -> Iterator[NDArray[np.int64]]:
     """Each clique's counts in units of 2**-WEIGHT_BITS records, flattened in C order, in the order asked.
 
     Args:
@@ -38,10 +32,6 @@ def exact_marginals(
     """
     domain, coded = table.coded.domain, table.coded
     shift = 0 if coded.weighted else WEIGHT_BITS
-    done = 0
     for batch in in_batches(domain, cliques, batch_cells):
         for counts in count_cliques(coded, batch):
             yield counts << shift
-        done += len(batch)
-        if progress is not None:
-            progress(done, len(cliques))

@@ -92,16 +92,7 @@ def check_clipped(table: Private, budget: Budget) -> None:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {budget.max_records}")
 
 
-def measure(
-    table: Private,
-    ledger: Ledger,
-    source: NoiseSource,
-    *,
-    answers_dir: Path,
-    public_total: int | None = None,
-    batch_cells: int = BATCH_CELLS,
-    progress: Progress | None = None,
-) -> Measurements:
+def measure(table: Private, ledger: Ledger, source: NoiseSource, *, answers_dir: Path) -> Measurements:
     """Measure what the ledger's plan says and the folder does not hold yet.
 
     Guarantee: the answers together are (ε, δ)-DP for the plan's unit and neighbouring relation. Every charge is on disk
@@ -109,19 +100,10 @@ def measure(
     Args:
         table: the clipped private table; its C must be the plan's.
         answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
-        public_total: the number of records where it is a public fact.
-        batch_cells: how many cells are counted in one pass.
     """
-    answers = measure_some(
-        table,
-        list(enumerate(ledger.plan.measurements)),
-        ledger,
-        source,
-        answers_dir=answers_dir,
-        batch_cells=batch_cells,
-        progress=progress,
-    )
-    return Measurements(table.coded.domain, tuple(answers), public_total)
+    planned = list(enumerate(ledger.plan.measurements))
+    answers = measure_some(table, planned, ledger, source, answers_dir=answers_dir)
+    return Measurements(table.coded.domain, tuple(answers))
 
 
 def measure_some(

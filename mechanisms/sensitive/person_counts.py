@@ -45,22 +45,6 @@ def person_counts(
     """
     declared = schema.rules.unit
     assert declared is not None, "the schema declares a unit"
-    persons = read_persons(source, schema, unit, plain, key=key, aside=aside)
-    return tally(persons, sheet_of(counted_questions(schema)))
-
-
-def read_persons(
-    source: Source,
-    schema: Schema,
-    unit: PrivacyUnit,
-    plain: CodedTable,
-    *,
-    key: bytes,
-    aside: NDArray[np.bool_] | None = None,
-) -> Persons:
-    """The rows by unit, those of each in its order; arguments as of `person_counts`. NOT private."""
-    declared = schema.rules.unit
-    assert declared is not None, "the schema declares a unit"
     by_name, sheet = {c.name: c for c in schema.columns}, sheet_of(counted_questions(schema))
     owners, values = _owners_and_values(source, unit, [by_name[n] for n in _numbers(declared, by_name)])
     keys = [values[n] if n in values else np.asarray(plain.column(n), np.float64) for n in reversed(declared.order)]
@@ -73,13 +57,8 @@ def read_persons(
     starts = np.append(changes, members.size).astype(np.int64)
     time = declared.times(by_name)
     times = np.full(plain.rows, -1, np.int64) if time is None else times_of(values[time.name], time)
-    return Persons(
-        _stacked(plain, sheet),
-        times,
-        _constants(plain, schema, sheet, members, starts, key),
-        members,
-        starts,
-    )
+    constants = _constants(plain, schema, sheet, members, starts, key)
+    return tally(Persons(_stacked(plain, sheet), times, constants, members, starts), sheet)
 
 
 def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:

@@ -11,8 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.chance_distance import ABSOLUTE, of_independent, side_error
-from mechanisms.public.designs.deviations import PairCells
+from mechanisms.public.designs.deviations import ABSOLUTE, PairCells, of_independent, side_error
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.asked_of_persons import questions_of

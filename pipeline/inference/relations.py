@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.designs.chance_distance import ABSOLUTE, by_chance
-from mechanisms.public.designs.deviations import PairCells
+from mechanisms.public.designs.deviations import ABSOLUTE, PairCells, by_chance
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values, count_cliques

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import hypot, inf
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.chance_distance import side_error
+from mechanisms.public.designs.deviations import side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.release import Measurements, NoisyDistances

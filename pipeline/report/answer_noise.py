@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.designs.chance_distance import ABSOLUTE, side_error
+from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
-from synthesis.consistency.nonnegative import norm_sub
-from synthesis.consistency.projection import between, fit, product, soften
+from synthesis.consistency.projection import between, fit, norm_sub, product, soften
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.impossible import Impossible, Zeros, check_zeros, impossible_cells

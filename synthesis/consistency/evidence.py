@@ -12,7 +12,7 @@ import numpy as np
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
-from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.release import NoisyMarginal, averaged
 from synthesis.consistency.least_squares import least_squares
 from synthesis.pgm.terms import by_query, check_answer
 
@@ -89,14 +89,10 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
 
 
 def _evidence(domain: Domain, clique: Clique, answers: Sequence[NoisyMarginal]) -> Evidence:
-    queries: list[tuple[QueryMatrix, float]] = []
-    values: list[Values] = []
-    for group in by_query(sorted(answers, key=lambda a: not isinstance(a.query, Identity))):  # whole ones first
-        precision = np.array([a.stddev**-2 for a in group])
-        mean = sum(p * a.values for p, a in zip(precision, group, strict=True)) / precision.sum()
-        queries.append((group[0].query, float(precision.sum() ** -0.5)))
-        values.append(np.asarray(mean))
-    return Evidence(clique, domain.shape(clique), tuple(queries), tuple(values))
+    groups = by_query(sorted(answers, key=lambda a: not isinstance(a.query, Identity)))  # whole ones first
+    means = [(group[0].query, *averaged(group)) for group in groups]
+    queries, values = tuple((q, s) for q, _, s in means), tuple(m for _, m, _ in means)
+    return Evidence(clique, domain.shape(clique), queries, values)
 
 
 def joint_least_squares(

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.marginals import extend_keys
 from synthesis.consistency.agree import Target
-from synthesis.gum.gum_kernels import cell_counts, cell_keys, copy_codes, pick_rows, set_codes, shuffle, sort_by_part
+from synthesis.gum.gum_kernels import cell_counts, copy_codes, pick_rows, set_codes, shuffle, sort_by_part
 from synthesis.rounding import systematic
 
 
@@ -35,9 +36,9 @@ class UpdateWork:
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """The rows in each cell of a marginal; `keys` then holds each row's cell."""
-        for place, name in enumerate(clique):
-            axis = self.domain.index(name)
-            cell_keys(self.columns[axis], self.domain.attributes[axis].size, place == 0, self.keys)
+        self.keys[:] = 0
+        for axis in map(self.domain.index, clique):
+            extend_keys(self.keys, self.columns[axis], self.domain.attributes[axis].size)
         counts = np.empty(self.domain.cells(clique), np.int64)
         cell_counts(self.keys, counts)
         return counts

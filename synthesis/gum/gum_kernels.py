@@ -10,17 +10,6 @@ from synthesis.xorshift import following
 
 
 @compiled
-def cell_keys(column: NDArray[np.unsignedinteger], size: int, first: bool, keys: NDArray[np.int32]) -> None:
-    """Fold one more column into each row's cell number."""
-    if first:
-        for i in range(len(keys)):
-            keys[i] = np.int32(column[i])
-    else:
-        for i in range(len(keys)):
-            keys[i] = keys[i] * np.int32(size) + np.int32(column[i])
-
-
-@compiled
 def cell_counts(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
     """How many rows each cell has."""
     counts[:] = 0

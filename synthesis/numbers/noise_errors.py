@@ -38,9 +38,7 @@ class NoiseError:
     quantiles: tuple[float, ...]
 
 
-def noise_errors(
-    schema: Schema, measurements: Measurements, quantiles: Sequence[float] = (), *, draws: int | None = None
-) -> dict[str, NoiseError]:
+def noise_errors(schema: Schema, measurements: Measurements, quantiles: Sequence[float] = ()) -> dict[str, NoiseError]:
     """Column that noise is cleared from → the errors that it gives to its mean and quantiles, by the answers alone.
 
     Parametric bootstrap (Efron & Tibshirani 1993, section 6.5): what the cleared answers say is taken for the table,
@@ -50,7 +48,7 @@ def noise_errors(
     Guarantee: post-processing; costs no privacy.
     """
     errors: dict[str, NoiseError] = {}
-    draws = draws or max(min(DRAWS, ALL_DRAWS // max(len(schema.shaped), 1)), FEWEST_DRAWS)
+    draws = max(min(DRAWS, ALL_DRAWS // max(len(schema.shaped), 1)), FEWEST_DRAWS)
     for name in schema.shaped:
         fine, bins = answers_about(schema, measurements, name)
         if fine is not None or bins is not None:

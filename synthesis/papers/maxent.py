@@ -18,7 +18,7 @@ from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import norm_sub
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec

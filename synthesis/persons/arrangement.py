@@ -8,18 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
-from mechanisms.public.persons.tally import MEAN, OF_PERSON, OF_RECORDS, Ints, Persons, Sheet, tally, weigh_person
+from mechanisms.public.persons.tally import (
+    MEAN,
+    OF_PERSON,
+    OF_RECORDS,
+    Codes,
+    Entries,
+    Ints,
+    Persons,
+    QuestionArrays,
+    Sheet,
+    entries_room,
+    tally,
+    weigh_person,
+)
 
-Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
-#: Undo for the distinct codes of a person.
-DISTINCT_ROOM = 64
 #: A change that lowers the cost by less is none: sums of floats are exact to about so much.
 LEAST = 1e-9
 
 
 class Goals(NamedTuple):
-    """The questions as of a `Sheet`, and per cell the wanted count and how much a squared difference counts.
+    """The questions, and per cell the wanted count and how much a squared difference counts.
 
     Attributes:
         codes: (columns, records).
@@ -27,9 +37,7 @@ class Goals(NamedTuple):
         weights: (cells,) 0 for a cell that nothing is known about.
     """
 
-    questions: Ints
-    features: Ints
-    groups: Ints
+    layout: QuestionArrays
     codes: Codes
     targets: Floats
     weights: Floats
@@ -69,56 +77,50 @@ class Undo(NamedTuple):
     """Entries of a person, and what two persons were before a change.
 
     Attributes:
-        entries, cells, weights: (most entries,) of the person counted last; `seen` room for its distinct codes.
+        entries: of the person counted last.
         old: (3, 2 × most entries) entry, cell and weight before each change.
         old_members: (2, most records).
     """
 
-    entries: Ints
-    cells: Ints
-    weights: Ints
-    seen: Ints
+    entries: Entries
     old: Ints
     old_members: Ints
 
 
 @compiled
-def entries_of(questions: Ints, features: Ints, records: int) -> int:
+def _entries_of(layout: QuestionArrays, records: int) -> int:
     """How many entries a person of so many records has in a tally."""
-    entries = 0
+    questions, entries = layout.questions, 0
     for q in range(len(questions)):
         level, low, number = questions[q, 0], questions[q, 1], questions[q, 2]
         items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
         moving = 0
         for f in range(low, low + number):
-            if features[f, 0] > MEAN:
+            if layout.features[f, 0] > MEAN:
                 moving += 1
         entries += items if moving > 0 else min(items, 1)
     return entries
 
 
 @compiled
-def _entries(questions: Ints, features: Ints, starts: Ints) -> Ints:
+def _begins(layout: QuestionArrays, starts: Ints) -> Ints:
     begins = np.zeros(len(starts), np.int64)
     for person in range(len(starts) - 1):
-        begins[person + 1] = begins[person] + entries_of(questions, features, starts[person + 1] - starts[person])
+        begins[person + 1] = begins[person] + _entries_of(layout, starts[person + 1] - starts[person])
     return begins
 
 
 @compiled
 def _weighed(goals: Goals, links: Links, room: Undo, person: int, low: int, high: int) -> int:
-    return weigh_person(
-        room.entries, room.cells, room.weights, goals.questions, goals.features, goals.groups, goals.codes,
-        links.times, links.constants, links.members, links.starts[person], links.starts[person + 1], person, room.seen,
-        low, high,
-    )  # fmt: skip
+    persons = Persons(goals.codes, links.times, links.constants, links.members, links.starts)
+    return weigh_person(room.entries, goals.layout, persons, person, low, high)
 
 
 @compiled
 def _write_cells(goals: Goals, links: Links, room: Undo) -> None:
     for person in range(len(links.starts) - 1):
         for k in range(_weighed(goals, links, room, person, links.starts[person], links.starts[person + 1])):
-            links.cells[links.begins[person] + room.entries[k]] = room.cells[k]
+            links.cells[links.begins[person] + room.entries.numbers[k]] = room.entries.cells[k]
 
 
 def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tuple[Links, Undo]:
@@ -131,23 +133,15 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tupl
     records, sizes = persons.members.size, np.diff(persons.starts)
     places, holders = np.empty(records, np.int64), np.empty(records, np.int64)
     places[persons.members], holders[tokens] = np.arange(records), np.arange(records)
-    begins = _entries(sheet.questions, sheet.features, persons.starts)
+    begins = _begins(sheet.layout, persons.starts)
     most = int(sizes.max(initial=1))
-    entries = max(len(sheet.questions), 1) * most
+    entries = max(len(sheet.layout.questions), 1) * most
     links = Links(
         persons.members.copy(), persons.starts, np.repeat(np.arange(sizes.size, dtype=np.int32), sizes), places,
         persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
         np.zeros(int(begins[-1]), np.int32), begins, tally(persons, sheet),
     )  # fmt: skip
-    one, two, three = np.zeros((3, entries), np.int64)
-    room = Undo(
-        one,
-        two,
-        three,
-        np.zeros(DISTINCT_ROOM, np.int64),
-        np.zeros((3, 2 * entries), np.int64),
-        np.zeros((2, most), np.int64),
-    )
+    room = Undo(entries_room(entries), np.zeros((3, 2 * entries), np.int64), np.zeros((2, most), np.int64))
     _write_cells(goals, links, room)
     return links, room
 
@@ -229,8 +223,8 @@ def _recounted(
     """
     rise, begin = 0.0, links.begins[person]
     for k in range(_weighed(goals, links, room, person, low - 1, high)):
-        entry = begin + room.entries[k]
-        before, after, weight = links.cells[entry], room.cells[k], room.weights[k]
+        entry = begin + room.entries.numbers[k]
+        before, after, weight = links.cells[entry], room.entries.cells[k], room.entries.weights[k]
         if before == after:
             continue
         rise += goals.weights[before] * weight * (weight - 2.0 * (links.counts[before] - goals.targets[before]))

@@ -12,11 +12,11 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import WHOLE, Ints, Persons, Sheet, by_question, sheet_of, tally
+from mechanisms.public.persons.tally import WHOLE, Codes, Ints, Persons, Sheet, by_question, sheet_of, tally
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
-from synthesis.persons.arrangement import Codes, Goals, Links, Undo, cost_of, links_of
+from synthesis.persons.arrangement import Goals, Links, Undo, cost_of, links_of
 from synthesis.persons.opening import (
     deal,
     drawn_constants,
@@ -222,7 +222,7 @@ def _goals(targets: Sequence[PersonTarget], sheet: Sheet, world: _World, sizes: 
         cells.append(target.wanted * WHOLE)
         weights.append(weight / WHOLE**2)
     codes = world.persons(np.zeros(world.times.size, np.int64), world.times, sheet).codes
-    return Goals(sheet.questions, sheet.features, sheet.groups, codes, np.concatenate(cells), np.concatenate(weights))
+    return Goals(sheet.layout, codes, np.concatenate(cells), np.concatenate(weights))
 
 
 def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.Generator) -> Ints:

@@ -11,11 +11,10 @@ from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
 from mechanisms.public.persons.person_features import Trait, difference_starts, resolution
 from mechanisms.public.persons.person_features import times_of as whole_times
-from mechanisms.public.persons.tally import Ints
+from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.consistency.shrinkage import smoothed
-from synthesis.persons.arrangement import Codes
 from synthesis.persons.person_answers import Asked
 from synthesis.persons.person_targets import PersonTarget
 from synthesis.persons.swaps import below

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
-from mechanisms.public.persons.tally import Ints
-from synthesis.persons.arrangement import Codes, Goals, Links, Undo, keep, settled, swap_slots, swap_times
+from mechanisms.public.persons.tally import Codes, Ints
+from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
 from synthesis.xorshift import following
 
 #: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so

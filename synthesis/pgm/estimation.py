@@ -9,6 +9,7 @@ import numpy as np
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
+from synthesis.convergence import FitRecord
 from synthesis.pgm.kernels import along, stepped
 from synthesis.pgm.loss import FitLoss
 
@@ -51,29 +52,9 @@ class Point:
     gradient: Values
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """Where an estimation ended.
-
-    Attributes:
-        point: the potentials, their marginals and the loss.
-        gap: an upper bound on how far the loss is above that of the best distribution.
-        iterations: steps made; `evaluations` inferences made.
-        reason: why it ended, in words.
-        losses: the loss at each step.
-    """
-
-    point: Point
-    gap: float
-    iterations: int
-    evaluations: int
-    reason: str
-    losses: tuple[float, ...]
-
-
 def at(loss: FitLoss, potentials: Values) -> Point:
     """The loss of a model."""
-    marginals = loss.engine.infer(potentials).marginals
+    marginals = loss.engine.infer(potentials)
     value, gradient = loss.evaluate(marginals)
     return Point(potentials, marginals, value, gradient)
 
@@ -97,7 +78,6 @@ class Watch:
     progress: Progress | None
     best: Point
     losses: list[float] = field(default_factory=list)
-    evaluations: int = 1
 
     def ended(self, point: Point) -> str | None:
         """Take note of a step; why to end here, or None."""
@@ -123,13 +103,15 @@ class Watch:
             return "the loss is proven to be least"
         return None
 
-    def done(self, reason: str) -> FittedModel:
-        """The result, at the best point seen."""
+    def done(self, reason: str) -> tuple[Point, FitRecord]:
+        """The best point seen, and how it was found."""
         gap = duality_gap(self.loss, self.best)
-        return FittedModel(self.best, gap, len(self.losses) - 1, self.evaluations, reason, tuple(self.losses))
+        return self.best, FitRecord(tuple(self.losses), self.loss.floor, gap, reason)
 
 
-def mirror_descent(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None = None) -> FittedModel:
+def mirror_descent(
+    loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None
+) -> tuple[Point, FitRecord]:
     """Mirror descent in the entropy (McKenna et al. 2019) with Nesterov's momentum on the potentials.
 
     A step takes the gradient with respect to the marginals off the potentials. Its length follows the curvature that
@@ -148,7 +130,6 @@ def mirror_descent(loss: FitLoss, start: Values, stopping: Stopping, progress: P
         ahead, point = np.empty_like(start), np.empty_like(start)
         stepped(here.potentials, here.gradient, last, eta, age / (age + 3.0), ahead, point)
         following = at(loss, point)
-        watch.evaluations += 1
         steepness = _steepness(here, following, eta)
         rose = age > 1 and following.loss > max(watch.losses[-WINDOW:])
         if rose or not steepness <= 4.0 or (age <= 1 and following.loss > here.loss):

@@ -19,7 +19,7 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Impossible
-from synthesis.pgm.estimation import FittedModel, Stopping, mirror_descent
+from synthesis.pgm.estimation import Point, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
 from synthesis.pgm.inference import JunctionTreeInference, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
@@ -33,29 +33,6 @@ from synthesis.pgm.terms import sufficient
 OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
 
 
-@dataclass(frozen=True)
-class FitReport:
-    """How an estimation went.
-
-    Attributes:
-        loss: ½ Σ ‖Qμ − y‖² / σ² at the end; `floor` what the truth is expected to have, ½ per answer.
-        gap: an upper bound on how far the loss is above the least possible one.
-        iterations, evaluations, reason: how many steps, how many inferences, and why it ended.
-        cells: of the junction tree; `answers` how many noisy answers were used.
-        losses: the loss at each step.
-    """
-
-    loss: float
-    floor: float
-    gap: float
-    iterations: int
-    evaluations: int
-    reason: str
-    cells: int
-    answers: int
-    losses: tuple[float, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class GraphicalModel:
     """A distribution over all attributes that factorizes over a junction tree, and a total.
@@ -64,26 +41,21 @@ class GraphicalModel:
         engine: the tree, and which cells are possible.
         potentials: logarithms of the factors, one flat array for all nodes.
         total: the number of records.
-        report: how it was estimated.
+        fit: how it came closer to the noisy answers.
     """
 
     engine: JunctionTreeInference
     potentials: Values
     total: float
-    report: FitReport
+    fit: FitRecord
 
     @property
     def domain(self) -> Domain:
         return self.engine.tree.domain
 
-    @property
-    def fit(self) -> FitRecord:
-        """How it came closer to the noisy answers."""
-        return FitRecord(self.report.losses, self.report.floor, self.report.gap, self.report.reason)
-
     @cached_property
     def _marginals(self) -> Values:
-        return self.engine.infer(self.potentials).marginals
+        return self.engine.infer(self.potentials)
 
     def marginal(self, clique: Sequence[str]) -> Values:
         """Records per cell of any marginal, flattened in C order of the clique in domain order; it sums to the total.
@@ -116,7 +88,7 @@ class GraphicalModel:
         except UserError as error:
             fix = "a wider condition: by the measured marginals it cannot be"
             raise UserError("no row satisfies the conditions", where="where", fix=fix) from error
-        return GraphicalModel(engine, flat, self.total * math.exp(share), self.report)
+        return GraphicalModel(engine, flat, self.total * math.exp(share), self.fit)
 
     def answerable(self, clique: Sequence[str], cells: int | None = None) -> bool:
         """Whether `marginal` gives this clique within its memory, or with no table of more cells than these."""
@@ -157,25 +129,13 @@ def fit_model(
     tree = junction_tree(domain, [s.clique for s in statistics], fixed=fixed, max_cells=spec.max_cells)
     engine = JunctionTreeInference(tree, _allowed(tree, impossible))
     total = estimate_total(measurements)
-    count = sum(a.values.size for a in measurements.answers)
-    loss = plan_loss(engine, statistics, total, count)
+    loss = plan_loss(engine, statistics, total, sum(a.values.size for a in measurements.answers))
     first = np.zeros(tree.cells) if start is None else carried(start, tree)
-    fitted = _found(loss, first, spec, progress)
-    report = FitReport(
-        loss=fitted.point.loss,
-        floor=loss.floor,
-        gap=fitted.gap,
-        iterations=fitted.iterations,
-        evaluations=fitted.evaluations,
-        reason=fitted.reason,
-        cells=tree.cells,
-        answers=count,
-        losses=fitted.losses,
-    )
-    return GraphicalModel(engine, fitted.point.potentials, total, report)
+    point, fit = _found(loss, first, spec, progress)
+    return GraphicalModel(engine, point.potentials, total, fit)
 
 
-def _found(loss: FitLoss, start: Values, spec: ModelSettings, progress: Progress | None) -> FittedModel:
+def _found(loss: FitLoss, start: Values, spec: ModelSettings, progress: Progress | None) -> tuple[Point, FitRecord]:
     """The estimation, with the stopping rule of the settings."""
     rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
     if spec.stop == "least":

@@ -9,7 +9,8 @@ import numpy as np
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from synthesis.pgm.estimation import FittedModel, Point, Stopping
+from synthesis.convergence import FitRecord
+from synthesis.pgm.estimation import Point, Stopping
 from synthesis.pgm.loss import FitLoss, LossPart
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.
@@ -19,7 +20,7 @@ LOOK_EVERY = 4
 PATIENCE = 6
 SEED = 0
 
-Optimizer = Callable[[FitLoss, Values, Stopping, Progress | None], FittedModel]
+Optimizer = Callable[[FitLoss, Values, Stopping, Progress | None], tuple[Point, FitRecord]]
 
 
 @dataclass

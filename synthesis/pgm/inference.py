@@ -49,19 +49,6 @@ def _normalized(table: Values) -> Values:
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
-    """What inference found.
-
-    Attributes:
-        marginals: probabilities of every node's cells, one flat array for all nodes.
-        log_z: logarithm of the sum of exp(potentials) over all combinations of all attributes.
-    """
-
-    marginals: Values
-    log_z: float
-
-
-@dataclass(frozen=True, eq=False)
 class JunctionTreeInference:
     """Inference for tables in one flat array: node after node, each in C order of the axes of its clique.
 
@@ -90,7 +77,7 @@ class JunctionTreeInference:
         """A node's table as a matrix: a row per setting of the separator."""
         return table.reshape(math.prod(table.shape[: len(self.tree.separators[node])]), -1)
 
-    def conditionals(self, potentials: Values, out: Values | None = None) -> tuple[Values, float]:
+    def conditionals(self, potentials: Values) -> tuple[Values, float]:
         """The pass towards the roots: probabilities of each node's cells given its separator, and log Z.
 
         Every row of a table is shifted by its largest entry before the exponential, so no size of potentials
@@ -100,9 +87,7 @@ class JunctionTreeInference:
             UserError: no combination is possible.
         """
         tree = self.tree
-        flat = np.array(potentials, copy=True) if out is None else out
-        if out is not None and out is not potentials:
-            np.copyto(out, potentials)
+        flat = np.array(potentials, copy=True)
         if self.allowed is not None:
             flat += self.allowed
         tables, log_z = self.views(flat), 0.0
@@ -119,16 +104,16 @@ class JunctionTreeInference:
             raise UserError("no combination of values is possible", where="schema", fix=fix)
         return flat, log_z
 
-    def infer(self, potentials: Values, out: Values | None = None) -> Beliefs:
-        """Marginal probabilities of all nodes. Cost: one exponential and about ten passes per cell."""
-        flat, log_z = self.conditionals(potentials, out)
+    def infer(self, potentials: Values) -> Values:
+        """Marginal probabilities of all nodes (flat). Cost: one exponential and about ten passes per cell."""
+        flat, _ = self.conditionals(potentials)
         tree, tables = self.tree, self.views(flat)
         sums: dict[tuple[int, Clique], Values] = {}
         for node, parent in enumerate(tree.parents):
             if parent >= 0:
                 side = self._side(tables, parent, tree.separators[node], sums)
                 scale_rows(self.rows(node, tables[node]), side.ravel())
-        return Beliefs(flat, log_z)
+        return flat
 
     def _side(
         self, tables: Sequence[Values], parent: int, separator: Clique, sums: dict[tuple[int, Clique], Values]

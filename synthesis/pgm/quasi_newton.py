@@ -9,7 +9,8 @@ import numpy as np
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from synthesis.pgm.estimation import FAILURES, FittedModel, Point, Stopping, Watch, at
+from synthesis.convergence import FitRecord
+from synthesis.pgm.estimation import FAILURES, Point, Stopping, Watch, at
 from synthesis.pgm.loss import FitLoss
 
 #: Pairs of steps and changes of the gradient that are remembered; three arrays of the model's size each.
@@ -28,7 +29,7 @@ class _Pair:
     product: float
 
 
-def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None = None) -> FittedModel:
+def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None) -> tuple[Point, FitRecord]:
     """L-BFGS (Nocedal 1980) whose first guess of the inverse Hessian is a mirror-descent step.
 
     The gradient with respect to the potentials is the marginals' covariance times the one with respect to the
@@ -51,7 +52,7 @@ def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress |
             pairs.clear()
             step = -eta * here.gradient
             promised = -float(step @ slope)
-        following = _searched(loss, here, step, promised, watch)
+        following = _searched(loss, here, step, promised)
         if following is None and not pairs:
             return watch.done("the loss no longer falls")
         if following is None:
@@ -87,12 +88,11 @@ def _direction(pairs: deque[_Pair], slope: Values, natural: Values, eta: float) 
     return -natural
 
 
-def _searched(loss: FitLoss, here: Point, step: Values, promised: float, watch: Watch) -> Point | None:
+def _searched(loss: FitLoss, here: Point, step: Values, promised: float) -> Point | None:
     """The first of ever shorter steps that lowers the loss enough; None: none does."""
     length = 1.0
     for _ in range(FAILURES):
         following = at(loss, here.potentials + length * step)
-        watch.evaluations += 1
         if following.loss <= here.loss - ENOUGH * length * promised:
             return following
         fall = here.loss - following.loss

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.jit import compiled
-from mechanisms.public.marginals import Values
+from mechanisms.public.marginals import Values, extend_keys
 from mechanisms.public.progress import Progress
 from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.xorshift import following
@@ -18,13 +18,6 @@ from synthesis.xorshift import following
 CHUNK = 1 << 22
 #: The fractional part of the golden ratio: its multiples fill the unit interval evenly.
 GOLDEN = (math.sqrt(5.0) - 1) / 2
-
-
-@compiled
-def extend_keys(keys: NDArray[np.int32], column: NDArray[np.unsignedinteger], size: int) -> None:
-    """Fold one more column into each row's number."""
-    for i in range(len(keys)):
-        keys[i] = keys[i] * np.int32(size) + np.int32(column[i])
 
 
 @compiled

@@ -34,7 +34,7 @@ def a_pair_of_records_counts_as_a_person(original: Any) -> Any:
         owner = np.searchsorted(persons.starts, firsts, side="right") - 1
         pairs = np.stack([persons.members[firsts], persons.members[firsts + 1]], axis=1).ravel()
         starts = np.arange(0, pairs.size + 1, 2)
-        return original(replace(persons, members=pairs, starts=starts, constants=persons.constants[:, owner]), sheet)
+        return original(persons._replace(members=pairs, starts=starts, constants=persons.constants[:, owner]), sheet)
 
     return tally
 
@@ -47,8 +47,8 @@ def a_person_s_weights_rounded_up(original: Any) -> Any:
         total = np.zeros(sheet.cells, np.int64)
         for i in range(persons.starts.size - 1):
             start, stop = persons.starts[i : i + 2]
-            own = replace(persons, members=persons.members[start:stop], starts=np.array([0, stop - start]))
-            counts = original(replace(own, constants=persons.constants[:, i : i + 1]), sheet)
+            own = persons._replace(members=persons.members[start:stop], starts=np.array([0, stop - start]))
+            counts = original(own._replace(constants=persons.constants[:, i : i + 1]), sheet)
             total += counts + 3 * (counts % WHOLE != 0)
         return total
 
@@ -63,7 +63,7 @@ def the_next_record_is_another_person_s(original: Any) -> Any:
         parts = [persons.members[a : b + 1] for a, b in zip(persons.starts, persons.starts[1:], strict=False)]
         starts = np.cumsum([0, *(len(p) for p in parts)])
         members = np.concatenate([*parts, persons.members[:0]])
-        return original(replace(persons, members=members, starts=starts), sheet)
+        return original(persons._replace(members=members, starts=starts), sheet)
 
     return tally
 

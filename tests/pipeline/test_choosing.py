@@ -15,8 +15,7 @@ from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
-from mechanisms.selection.papers.covering import PRECISE, strength
-from mechanisms.selection.papers.priview import PriViewSettings
+from mechanisms.selection.papers.priview import PRECISE, PriViewSettings, strength
 from mechanisms.selection.papers.unit_noise import unit_noise, unit_stddev
 from pipeline import api, load
 from tests.pipeline.conftest import TOWN, command, people, statement_of

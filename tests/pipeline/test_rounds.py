@@ -26,11 +26,10 @@ from mechanisms.selection.fixed import Merge
 from mechanisms.selection.given import given_slots
 from mechanisms.selection.mst import Mst, MstSettings
 from mechanisms.selection.papers.adagrid import Adagrid
-from mechanisms.selection.papers.covering import covering
 from mechanisms.selection.papers.indif import Indif
 from mechanisms.selection.papers.mwem import Mwem
 from mechanisms.selection.papers.privbasis import PrivBasis
-from mechanisms.selection.papers.priview import PriView
+from mechanisms.selection.papers.priview import PriView, covering
 from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.attempts import measure_plan

@@ -9,10 +9,9 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.auto_model import AutoSpec, _shown
+from synthesis.auto_model import AutoSpec, _shown, with_likely_columns
 from synthesis.consistency.agree import Target
 from synthesis.consistency.evidence import gathered
-from synthesis.consistency.likely_columns import with_likely_columns
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.synthesize import synthesize
 from synthesis.unmeasured import unmeasured

@@ -12,8 +12,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import Target, agreed, consistent, overlaps_of
-from synthesis.consistency.nonnegative import norm_sub
-from synthesis.consistency.projection import fit, product, soften, soften_alike
+from synthesis.consistency.projection import fit, norm_sub, product, soften, soften_alike
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4), Attribute("one", 1)))
 SHAPES = {

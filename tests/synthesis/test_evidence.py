@@ -16,7 +16,7 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
-from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import norm_sub
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4)))
 RNG = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency.likely_columns import with_likely_columns
-from synthesis.consistency.nonnegative import norm_sub
+from synthesis.auto_model import with_likely_columns
+from synthesis.consistency.projection import norm_sub
 
 CODES, ROWS = np.arange(40), 4_000.0
 SHAPES = {

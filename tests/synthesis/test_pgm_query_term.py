@@ -50,7 +50,7 @@ def test_a_model_of_structured_queries_is_that_of_the_matrix_written_out(number)
     assert isinstance(sufficient(world(), [known])[0].terms[0], QueryTerm)
     assert not isinstance(sufficient(world(), [plain])[0].terms[0], QueryTerm)
     found = [fit_model(Measurements(world(), (first, a)), SPEC) for a in (known, plain)]
-    assert found[0].report.loss == pytest.approx(found[1].report.loss, abs=1e-3)
+    assert found[0].fit.loss == pytest.approx(found[1].fit.loss, abs=1e-3)
     both = [query.answer(m.marginal(CLIQUE)) for m in found]
     assert np.abs(both[0] - both[1]).max() < 0.5
 

@@ -18,7 +18,7 @@ from pipeline.conf_folder import CONF
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.nonnegative import norm_sub
+from synthesis.consistency.projection import norm_sub
 from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.gum.gradual_update import UpdateWork

@@ -105,14 +105,13 @@ def combined(
     chosen: Sequence[Clique],
     max_cells: int,
     *,
-    slack: float = SLACK,
     counted: Domain | None = None,
 ) -> list[Clique]:
     """Larger marginals in the place of pairs that overlap: sets of attributes all of whose pairs are chosen.
 
     Sets are taken from the largest down, by cells among equals. One of c cells takes the place of pairs of c₁, c₂, …
-    cells that no set before it holds, where c ≤ max_cells and Σ √(c·cᵢ) ≤ slack · (Σ cᵢ^⅔)^(3/2): with the same budget
-    the noise of the pairs, summed out of it, is no more than slack times that of the pairs measured themselves.
+    cells that no set before it holds, where c ≤ max_cells and Σ √(c·cᵢ) ≤ SLACK · (Σ cᵢ^⅔)^(3/2): with the same budget
+    the noise of the pairs, summed out of it, is no more than SLACK times that of the pairs measured themselves.
 
     Args:
         counted: where `domain` is over merged values, that of the values as rows have them: no set has more cells there
@@ -128,7 +127,7 @@ def combined(
         mine = [p for p in map(frozenset, itertools.combinations(clique, 2)) if p in open_]
         cells = np.array([domain.cells(p) for p in mine], np.float64)
         together = float(np.sqrt(cells * domain.cells(clique)).sum())
-        if mine and together <= slack * float((cells ** (2 / 3)).sum()) ** 1.5 * (1 + 1e-9):
+        if mine and together <= SLACK * float((cells ** (2 / 3)).sum()) ** 1.5 * (1 + 1e-9):
             others.append(clique)
             open_ -= set(mine)
     return sorted(others, key=lambda c: (len(c), domain.axes(c)))

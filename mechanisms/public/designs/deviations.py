@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from mechanisms.public.queries.query_matrices import QueryMatrix as Query
 
 Values = NDArray[np.float64]
 
+#: The mean absolute value of a standard normal variable.
+ABSOLUTE = math.sqrt(2 / math.pi)
 #: Cells are grouped by the logarithm of their expected count into `SIZES` groups: a sum over cells costs 24 terms.
 SIZES = 24
 #: The grid of strengths s, where a cell with mean m has variance m + (s · m)²: 0 is independence, 100 near certainty.
@@ -116,3 +119,18 @@ class PairCells:
         above = self._sides(self._variance(strength), some[:, None])[0] @ self.count
         left = np.maximum(self.distance(strength) - 2 * above, 0.0)
         return np.interp(np.log(levels), np.log(some), left)
+
+
+def by_chance(expected: Values) -> Values:
+    """Per cell how far records that fall into cells by chance are from what is expected, in records, on the mean."""
+    return np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
+
+
+def side_error(expected: Values, noise: float | Values) -> float:
+    """Σ |error| of a one-way marginal with this mean absolute noise: no cell errs by more than it holds."""
+    return float(np.minimum(expected, noise).sum())
+
+
+def of_independent(expected: Values, side_errors: float) -> float:
+    """The L1 distance that independent columns are at, in records; the errors of the two sides may add up."""
+    return math.hypot(float(by_chance(expected).sum()), side_errors)

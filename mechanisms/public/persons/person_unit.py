@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import known_columns
 from mechanisms.public.rules.computed import Computed
 from mechanisms.public.rules.transforms import Step
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.fields import FieldDict, as_text
+from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
 from mechanisms.public.units import MAX_RECORDS
 
 FIELDS = ("column", "constant", "order", "records")
@@ -66,10 +66,7 @@ def parse_person_unit(
         return None, {}
     if not isinstance(given, Mapping) or "column" not in given:
         raise UserError(f"unit: got {given!r}", where=where, fix=FIX)
-    for field in given:
-        if field not in FIELDS:
-            fix = did_you_mean(str(field), FIELDS) or FIX
-            raise UserError(f"unit: unknown field {field!r}", where=where, fix=fix)
+    known_fields(given, FIELDS, "unit", where)
     name = as_text(given["column"], "unit: column", where)
     if name in columns:
         fix = f"take {name!r} out of columns: ids are written anew, not measured"
@@ -122,8 +119,7 @@ def check_unit_apart(
 
 def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:
     """Columns of the schema, one or a list, each once; one of which no value was found stays what it is."""
-    listed = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
-    names = tuple(known_column(as_text(n, rule, where), columns, rule, where).name for n in listed)
+    names = known_columns(given, columns, rule, where)
     for name in names:
         fixed = columns[name].constant and not columns[name].discovered
         if names.count(name) > 1 or fixed or columns[name].unmeasured:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,36 +18,47 @@ from mechanisms.public.persons.person_questions import LEVELS, PersonQuestion
 from mechanisms.public.units import WEIGHT_BITS
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 #: The numbers of `Trait` and of LEVELS as the loops know them.
 RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Trait)
 OF_PERSON, OF_RECORDS, OF_STEPS = range(len(LEVELS))
 #: A person's weight.
 WHOLE = 1 << WEIGHT_BITS
+#: For the distinct codes of a person.
+DISTINCT_ROOM = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Sheet:
+class QuestionArrays(NamedTuple):
     """Questions as arrays, for the loops.
 
     Attributes:
         questions: (questions, 4) level, first feature, features, first cell.
         features: (features, 6) kind, column, first of its groups, how many groups, size, stride.
         groups: of all features, one after the other.
-        cells: of all questions together.
-        columns: the columns of the schema whose codes are wanted, in the order of the rows of `Persons.codes`.
-        constants: those of the constants, of the rows of `Persons.constants`.
     """
 
     questions: Ints
     features: Ints
     groups: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Questions, and the columns that they read.
+
+    Attributes:
+        cells: of all questions together.
+        columns: the columns of the schema whose codes are wanted, in the order of the rows of `Persons.codes`.
+        constants: those of the constants, of the rows of `Persons.constants`.
+    """
+
+    layout: QuestionArrays
     cells: int
     columns: tuple[str, ...]
     constants: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Persons:
+class Persons(NamedTuple):
     """Records by person. Of real ones NOT private.
 
     Attributes:
@@ -57,11 +69,31 @@ class Persons:
         starts: (persons + 1,) where each person's records begin in `members`.
     """
 
-    codes: NDArray[np.int32]
+    codes: Codes
     times: Ints
-    constants: NDArray[np.int32]
+    constants: Codes
     members: Ints
     starts: Ints
+
+
+class Entries(NamedTuple):
+    """Room for what one person adds to a tally.
+
+    Attributes:
+        numbers, cells, weights: (questions × records or more,) of each entry.
+        seen: room for distinct codes.
+    """
+
+    numbers: Ints
+    cells: Ints
+    weights: Ints
+    seen: Ints
+
+
+def entries_room(most: int) -> Entries:
+    """Room for so many entries."""
+    numbers, cells, weights = np.zeros((3, most), np.int64)
+    return Entries(numbers, cells, weights, np.zeros(DISTINCT_ROOM, np.int64))
 
 
 def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
@@ -89,7 +121,7 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
             groups += feature.groups
         first += stride
     as_ints = (np.array(rows, np.int64).reshape(-1, 4), np.array(features, np.int64).reshape(-1, 6))
-    return Sheet(*as_ints, np.array(groups, np.int64), first, columns, constants)
+    return Sheet(QuestionArrays(*as_ints, np.array(groups, np.int64)), first, columns, constants)
 
 
 @compiled
@@ -114,13 +146,11 @@ def _difference(groups: Ints, first: int, count: int, earlier: int, later: int) 
 
 
 @compiled
-def _distinct(
-    codes: NDArray[np.int32], column: int, members: Ints, start: int, stop: int, most: int, seen: Ints
-) -> int:
+def _distinct(persons: Persons, column: int, start: int, stop: int, most: int, seen: Ints) -> int:
     """How many distinct codes there are, at most `most`."""
     found = 0
     for i in range(start, stop):
-        code, known = codes[column, members[i]], False
+        code, known = persons.codes[column, persons.members[i]], False
         for k in range(found):
             if seen[k] == code:
                 known = True
@@ -134,13 +164,11 @@ def _distinct(
 
 
 @compiled
-def _mean_cell(
-    codes: NDArray[np.int32], column: int, members: Ints, start: int, stop: int, values: int, size: int
-) -> int:
+def _mean_cell(persons: Persons, column: int, start: int, stop: int, values: int, size: int) -> int:
     """The cell of the mean code of the values."""
     total, count = 0, 0
     for i in range(start, stop):
-        code = codes[column, members[i]]
+        code = persons.codes[column, persons.members[i]]
         if code < values:
             total += code
             count += 1
@@ -150,39 +178,28 @@ def _mean_cell(
 
 
 @compiled
-def _of_person(
-    features: Ints,
-    f: int,
-    groups: Ints,
-    codes: NDArray[np.int32],
-    times: Ints,
-    constants: NDArray[np.int32],
-    members: Ints,
-    start: int,
-    stop: int,
-    person: int,
-    seen: Ints,
-) -> int:
+def _of_person(layout: QuestionArrays, f: int, persons: Persons, person: int, seen: Ints) -> int:
     """The cell of a feature of a person."""
+    features, groups, members = layout.features, layout.groups, persons.members
+    start, stop = persons.starts[person], persons.starts[person + 1]
     kind, column, first, count, size = features[f, 0], features[f, 1], features[f, 2], features[f, 3], features[f, 4]
     if kind == RECORDS:
         return int(groups[first + min(stop - start, count) - 1])
     if kind == CONSTANT:
-        return int(groups[first + constants[column, person]])
+        return int(groups[first + persons.constants[column, person]])
     if kind == FIRST:
-        return int(groups[first + codes[column, members[start]]])
+        return int(groups[first + persons.codes[column, members[start]]])
     if kind == SPAN:
-        return _difference(groups, first, count, times[members[start]], times[members[stop - 1]])
+        return _difference(groups, first, count, persons.times[members[start]], persons.times[members[stop - 1]])
     if kind == DISTINCT:
-        return _distinct(codes, column, members, start, stop, size, seen) - 1
-    return _mean_cell(codes, column, members, start, stop, groups[first], size)
+        return _distinct(persons, column, start, stop, size, seen) - 1
+    return _mean_cell(persons, column, start, stop, groups[first], size)
 
 
 @compiled
-def _of_record(
-    features: Ints, f: int, groups: Ints, codes: NDArray[np.int32], times: Ints, one: int, following: int
-) -> int:
+def _of_record(layout: QuestionArrays, f: int, persons: Persons, one: int, following: int) -> int:
     """The cell of a feature of a record and the next one."""
+    features, groups, codes = layout.features, layout.groups, persons.codes
     kind, column, first, count = features[f, 0], features[f, 1], features[f, 2], features[f, 3]
     if kind == VALUE:
         return int(groups[first + codes[column, one]])
@@ -190,39 +207,22 @@ def _of_record(
         return int(groups[first + codes[column, following]])
     if kind == SAME:
         return 1 if codes[column, one] == codes[column, following] else 0
-    return _difference(groups, first, count, times[one], times[following])
+    return _difference(groups, first, count, persons.times[one], persons.times[following])
 
 
 @compiled
-def weigh_person(
-    entries: Ints,
-    cells: Ints,
-    weights: Ints,
-    questions: Ints,
-    features: Ints,
-    groups: Ints,
-    codes: NDArray[np.int32],
-    times: Ints,
-    constants: NDArray[np.int32],
-    members: Ints,
-    start: int,
-    stop: int,
-    person: int,
-    seen: Ints,
-    low: int,
-    high: int,
-) -> int:
+def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, person: int, low: int, high: int) -> int:
     """Write the entries of a person in the tally, the cell and the weight of each; returns how many were written.
 
     They are numbered in the order of the questions, those of one question in the order of records or steps: persons of
     equally many records have equally many entries, with the same weights.
 
     Args:
-        entries, cells, weights: room for at least questions × records.
-        start, stop: where the person's records stand in `members`; at least one.
-        seen: room for distinct codes.
+        person: of one record at least.
         low, high: of entries of records and steps only those whose record stands at these places, `high` left out.
     """
+    questions, features, members = layout.questions, layout.features, persons.members
+    start, stop = persons.starts[person], persons.starts[person + 1]
     records, number, written = stop - start, 0, 0
     for q in range(len(questions)):
         level, first, last, cell = questions[q, 0], questions[q, 1], questions[q, 1] + questions[q, 2], questions[q, 3]
@@ -232,13 +232,12 @@ def weigh_person(
         moving = False
         for f in range(first, last):
             if features[f, 0] <= MEAN:
-                part = _of_person(features, f, groups, codes, times, constants, members, start, stop, person, seen)
-                cell += part * features[f, 5]
+                cell += _of_person(layout, f, persons, person, entries.seen) * features[f, 5]
             else:
                 moving = True
         weight = WHOLE // items
         if not moving:
-            entries[written], cells[written], weights[written] = number, cell, weight * items
+            entries.numbers[written], entries.cells[written], entries.weights[written] = number, cell, weight * items
             written, number = written + 1, number + 1
             continue
         for i in range(max(low, start), min(high, start + items)):
@@ -246,59 +245,21 @@ def weigh_person(
             own = cell
             for f in range(first, last):
                 if features[f, 0] > MEAN:
-                    own += _of_record(features, f, groups, codes, times, members[i], following) * features[f, 5]
-            entries[written], cells[written], weights[written] = number + i - start, own, weight
+                    own += _of_record(layout, f, persons, members[i], following) * features[f, 5]
+            entries.numbers[written], entries.cells[written], entries.weights[written] = number + i - start, own, weight
             written += 1
         number += items
     return written
 
 
 @compiled
-def add_person(
-    counts: Ints,
-    sign: int,
-    questions: Ints,
-    features: Ints,
-    groups: Ints,
-    codes: NDArray[np.int32],
-    times: Ints,
-    constants: NDArray[np.int32],
-    members: Ints,
-    start: int,
-    stop: int,
-    person: int,
-    seen: Ints,
-) -> None:
-    """Add a person's weights to the counts of all questions, or take them away: sign is 1 or −1."""
-    room = np.empty((3, stop - start), np.int64)  # of one question: one person may have all rows of a table
-    for q in range(len(questions)):
-        written = weigh_person(
-            room[0], room[1], room[2], questions[q : q + 1], features, groups, codes, times, constants, members, start,
-            stop, person, seen, start, stop,
-        )  # fmt: skip
-        for k in range(written):
-            counts[room[1, k]] += sign * room[2, k]
-
-
-@compiled
-def _add_persons(
-    counts: Ints,
-    questions: Ints,
-    features: Ints,
-    groups: Ints,
-    codes: NDArray[np.int32],
-    times: Ints,
-    constants: NDArray[np.int32],
-    members: Ints,
-    starts: Ints,
-) -> None:
-    seen = np.empty(64, np.int64)
-    for person in range(len(starts) - 1):
-        if starts[person] < starts[person + 1]:
-            add_person(
-                counts, 1, questions, features, groups, codes, times, constants, members, starts[person],
-                starts[person + 1], person, seen,
-            )  # fmt: skip
+def _add_persons(counts: Ints, entries: Entries, layout: QuestionArrays, persons: Persons) -> None:
+    for person in range(len(persons.starts) - 1):
+        start, stop = persons.starts[person], persons.starts[person + 1]
+        for q in range(len(layout.questions) if start < stop else 0):
+            one = QuestionArrays(layout.questions[q : q + 1], layout.features, layout.groups)
+            for k in range(weigh_person(entries, one, persons, person, start, stop)):
+                counts[entries.cells[k]] += entries.weights[k]
 
 
 def tally(persons: Persons, sheet: Sheet) -> Ints:
@@ -309,10 +270,8 @@ def tally(persons: Persons, sheet: Sheet) -> Ints:
     Cost: one pass over the records for each feature.
     """
     counts = np.zeros(sheet.cells, np.int64)
-    _add_persons(
-        counts, sheet.questions, sheet.features, sheet.groups, persons.codes, persons.times, persons.constants,
-        persons.members, persons.starts,
-    )  # fmt: skip
+    most = int(np.diff(persons.starts).max(initial=1))  # of one question: one person may have all rows of a table
+    _add_persons(counts, entries_room(most), sheet.layout, persons)
     return counts
 
 

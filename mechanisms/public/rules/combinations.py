@@ -12,7 +12,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS, cells_of
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.facts_file import read_facts
+from mechanisms.public.schema.facts_file import facts_in_order
 from mechanisms.public.schema.fields import as_text
 
 
@@ -31,11 +31,7 @@ def possible_cells(
     check_cells(sizes, rule, where)
     rows = given
     if isinstance(given, str):
-        header, rows = read_facts(folder / Path(given).expanduser(), field=rule, where=where)
-        if sorted(header) != sorted(names):
-            fix = f"the header {','.join(names)}"
-            raise UserError(f"{rule}: {given}: the header is {','.join(header)}", where=where, fix=fix)
-        rows = [[row[header.index(n)] for n in names] for row in rows]
+        rows = facts_in_order(folder / Path(given).expanduser(), names, field=rule, where=where)
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
     labels = [codes_by_label(columns_by_name[n]) for n in names]
@@ -60,6 +56,12 @@ def known_column(name: str, columns: Mapping[str, Column], rule: str, where: str
         fix = did_you_mean(name, columns) or f"one of {', '.join(columns)}"
         raise UserError(f"{rule}: no column {name!r}", where=where, fix=fix)
     return columns[name]
+
+
+def known_columns(given: object, columns: Mapping[str, Column], rule: str, where: str) -> tuple[str, ...]:
+    """The columns that a rule names: none, one, or a list."""
+    listed = [] if given is None else given if isinstance(given, list | tuple) else [given]
+    return tuple(known_column(as_text(n, rule, where), columns, rule, where).name for n in listed)
 
 
 def check_cells(sizes: Sequence[int], rule: str, where: str) -> None:

@@ -28,10 +28,6 @@ class Computed(Unread):
 
     expression: Expression | None = None
 
-    @classmethod
-    def by(cls, column: Column, expression: Expression) -> Computed:
-        return cls(column.name, column.size, expression.sources, (), np.zeros(1, np.uint8), expression=expression)
-
     def values(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
         """The column's values as they are written, NaN where missing: rounded to its kind, and inside its bounds.
 
@@ -98,7 +94,7 @@ def parse_computed(name: str, given: Mapping[Any, Any], columns: Mapping[str, Co
             raise UserError(
                 f"the column is never missing, but {why}", where=place, fix=f"{name}: missing: true; or sources without"
             )
-    return Computed.by(target, expression)
+    return Computed(name, target.size, expression.sources, expression=expression)
 
 
 def _check_target(target: Column, place: str) -> None:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.transforms import Availability, Conflict, Derive, Recode, cells_of
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.facts_file import read_facts
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, one_of
+from mechanisms.public.schema.facts_file import facts_in_order
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, known_fields, one_of
 
 Known = Mapping[str, Column]
 #: The fields of each of these rules.
@@ -71,11 +71,7 @@ def parse_derive(
 
 def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where: str, folder: Path) -> list[list[Any]]:
     if isinstance(given, str):
-        header, lines = read_facts(folder / Path(given).expanduser(), field=rule, where=where)
-        if sorted(header) != sorted([*sources, name]):
-            fix = f"the header {','.join([*sources, name])}"
-            raise UserError(f"{rule}: {given}: the header is {','.join(header)}", where=where, fix=fix)
-        return [[line[header.index(n)] for n in (*sources, name)] for line in lines]
+        return facts_in_order(folder / Path(given).expanduser(), [*sources, name], field=rule, where=where)
     if isinstance(given, Mapping) and len(sources) == 1:
         return [[source, value] for source, value in given.items()]
     width = len(sources) + 1
@@ -202,10 +198,7 @@ def _columns(given: object, columns: Known, rule: str, where: str) -> tuple[str,
 def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Fields:
     if not isinstance(given, Mapping):
         raise UserError(f"{rule}: got {given!r}", where=where, fix=f"a mapping of {', '.join(allowed)}")
-    for field in given:
-        if field not in allowed:
-            fix = f"{did_you_mean(str(field), allowed)} known fields: {', '.join(allowed)}".strip()
-            raise UserError(f"{rule}: unknown field {field!r}", where=where, fix=fix)
+    known_fields(given, allowed, rule, where)
     return given
 
 

@@ -123,9 +123,9 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
             fix = "unit alone: synthetic units get their ids, and their records, by it"
             raise UserError("unit and unit_id", where=where, fix=fix)
         check_unit_apart(unit, by_name, steps, others, where)
-        steps += [OfUnit.of(by_name[n].attribute) for n in unit.constant if not by_name[n].constant]
-    steps += [Constant.of(c.name) for c in columns if c.constant]
-    steps += [Unmeasured.of(c.attribute) for c in columns if c.unmeasured]
+        steps += [OfUnit(n, by_name[n].size) for n in unit.constant if not by_name[n].constant]
+    steps += [Constant(c.name, 1) for c in columns if c.constant]
+    steps += [Unmeasured(c.name, c.size) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
     rules = Rules(declared, tuple(steps), zeros, ordered, ids, mapped, unit)

@@ -115,8 +115,13 @@ class Derive(Step):
         return {self.target: self.table[cell_numbers(codes, self.sources, self.sizes)]}
 
 
+@dataclass(frozen=True, eq=False)
 class Unread(Derive):
     """A column that rows of the table tell nothing of: until values are drawn, all of its codes are 0."""
+
+    sources: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    table: NDArray[np.unsignedinteger] = field(default_factory=lambda: np.zeros(1, np.uint8))
 
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         return {}, None
@@ -130,19 +135,11 @@ class Constant(Unread):
 
     word: ClassVar[str] = "constant"
 
-    @classmethod
-    def of(cls, name: str) -> Constant:
-        return cls(name, 1, (), (), np.zeros(1, np.uint8))
-
 
 class Unmeasured(Unread):
     """A column of which nothing is measured: synthetic values are drawn uniformly (Li et al. 2021b, section 5.3)."""
 
     word: ClassVar[str] = "unmeasured"
-
-    @classmethod
-    def of(cls, attribute: Attribute) -> Unmeasured:
-        return cls(attribute.name, attribute.size, (), (), np.zeros(1, code_dtype(attribute.size)))
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         rows = len(next(iter(codes.values())))
@@ -153,10 +150,6 @@ class OfUnit(Unread):
     """A column that is the same in all records of a unit: measured once per unit, and written when units are made."""
 
     word: ClassVar[str] = "unit: constant"
-
-    @classmethod
-    def of(cls, attribute: Attribute) -> OfUnit:
-        return cls(attribute.name, attribute.size, (), (), np.zeros(1, code_dtype(attribute.size)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import known_columns
 from mechanisms.public.rules.transforms import cell_numbers, spread_codes
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.facts_file import read_facts
-from mechanisms.public.schema.fields import FieldDict, as_text
+from mechanisms.public.schema.facts_file import facts_in_order
+from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
 
 FIELDS = ("name", "records", "same", "order_by", "units")
 FIX = "unit_id: {name: taxi_id, records: {1: 0.7, 2: 0.3}, same: [company], order_by: [start]}"
@@ -150,18 +150,14 @@ def parse_unit_ids(
         return None, {}
     if not isinstance(given, Mapping) or "name" not in given:
         raise UserError(f"unit_id: got {given!r}", where=where, fix=FIX)
-    for field in given:
-        if field not in FIELDS:
-            raise UserError(
-                f"unit_id: unknown field {field!r}", where=where, fix=did_you_mean(str(field), FIELDS) or FIX
-            )
+    known_fields(given, FIELDS, "unit_id", where)
     name = as_text(given["name"], "unit_id: name", where)
     if name in columns:
         fix = "another name; or leave the column out of the schema: ids are written, not measured"
         raise UserError(f"unit_id: {name!r} is a column of the schema", where=where, fix=fix)
     if ("records" in given) == ("units" in given):
         raise UserError("unit_id: needs either records or units", where=where, fix=FIX)
-    same, order = (_names(given.get(f), f, columns, where) for f in ("same", "order_by"))
+    same, order = (known_columns(given.get(f), columns, f"unit_id: {f}", where) for f in ("same", "order_by"))
     content: FieldDict = {"name": name}
     records: tuple[tuple[int, float], ...] = ()
     units: tuple[PublicUnit, ...] = ()
@@ -175,16 +171,6 @@ def parse_unit_ids(
         units, content["units"] = _units(given["units"], name, [columns[n] for n in same], where, folder)
     content |= {k: list(v) for k, v in (("same", same), ("order_by", order)) if v}
     return UnitIds(name, records, same, order, units, measured), content
-
-
-def _names(given: object, field: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    rule = f"unit_id: {field}"
-    return tuple(
-        known_column(as_text(n, rule, where), columns, rule, where).name
-        for n in (given if isinstance(given, list | tuple) else [given])
-    )
 
 
 def _records(given: object, where: str) -> tuple[tuple[int, float], ...]:
@@ -207,12 +193,8 @@ def _units(
     rule, names = "unit_id: units", [name, *(c.name for c in columns)]
     rows = given
     if isinstance(given, str):
-        header, lines = read_facts(folder / Path(given).expanduser(), field=rule, where=where)
-        if sorted(h for h in header if h != "records") != sorted(names):
-            fix = f"the header {','.join(names)}, and perhaps records"
-            raise UserError(f"{rule}: {given}: the header is {','.join(header)}", where=where, fix=fix)
-        weights = header.index("records") if "records" in header else None
-        rows = [[*(line[header.index(n)] for n in names), 1 if weights is None else line[weights]] for line in lines]
+        path = folder / Path(given).expanduser()
+        rows = facts_in_order(path, names, field=rule, where=where, weight="records")
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="the path of a CSV")
     labels = [codes_by_label(c) for c in columns]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.distances import MAX_VALUES
-from mechanisms.public.schema.fields import FieldDict, Fields, one_of, text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, known_fields, one_of, text_list, whole_number
 from mechanisms.public.schema.hierarchy import Hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
@@ -102,10 +102,7 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
         UserError: an unknown or absent field, an unfit file, or what `cluster` does not accept.
     """
     given: FieldDict = dict(settings) if isinstance(settings, dict) else {}
-    unknown = next((str(f) for f in given if f not in FIELDS), None)
-    if unknown is not None:
-        fix = f"{did_you_mean(unknown, FIELDS)} known: {', '.join(FIELDS)}".strip()
-        raise UserError(f"unknown field {unknown!r}", where=where, fix=fix)
+    known_fields(given, FIELDS, "", where)
     if ("coordinates" in given) == ("distances" in given):
         fix = "{coordinates: places.csv, levels: [5, 25]}, or distances: instead of coordinates:"
         raise UserError("needs coordinates or distances, one of them", where=where, fix=fix)

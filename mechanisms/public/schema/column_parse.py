@@ -12,12 +12,21 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.rules.joint_bins import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.schema.discover_fields import parse_discover, parse_discovered
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, one_of, text_list, true_or_false, whole_number
+from mechanisms.public.schema.fields import (
+    FieldDict,
+    Fields,
+    as_text,
+    known_fields,
+    one_of,
+    text_list,
+    true_or_false,
+    whole_number,
+)
 from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.leaf_bins import scouting_column
@@ -66,11 +75,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     given = {("true" if k else "false") if isinstance(k, bool) else str(k): v for k, v in fields.items()}
     kind = one_of(given.get("kind"), tuple(FIELDS), "kind", where)
     common = ("kind", "discovered") if kind == "constant" else COMMON
-    for field in given:
-        if field not in common + FIELDS[kind]:
-            allowed = sorted({*common, *FIELDS[kind]})
-            fix = f"{did_you_mean(str(field), allowed)} {kind} knows {', '.join(allowed)}".strip()
-            raise UserError(f"unknown field {field!r}", where=where, fix=fix)
+    known_fields(given, sorted({*common, *FIELDS[kind]}), "", where, known=f"{kind} knows")
     if kind == "constant":
         constant = Column(name, missing=False, **parse_constant(given, where))
         return replace(constant, discovered=parse_discovered(given.pop("discovered", None), where))

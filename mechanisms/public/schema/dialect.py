@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.fields import known_fields
 
 #: What dates, numbers and texts hold: between cells that are written without quotes it would be part of them.
 IN_CELLS = set(".+-:/ ")
@@ -79,9 +80,7 @@ def parse_dialect(given: Any, where: str) -> Dialect:
         raise UserError(
             f"got {given!r}", where=where, fix='{delimiter: ";", encoding: cp1252}; of a release, table or plain'
         )
-    for key in given:
-        if key not in FIELDS:
-            raise UserError(f"unknown field {key!r}", where=where, fix=f"known fields: {', '.join(FIELDS)}")
+    known_fields(given, FIELDS, "", where)
     dialect = Dialect(**given).checked(f"{where}.")
     if dialect.delimiter in IN_CELLS or dialect.delimiter.isalnum() or not dialect.delimiter.isascii():
         fix = "one that no number and no date holds: , ; | or a tab"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 from mechanisms.public.errors import AS_UTF8, UserError
 
@@ -37,6 +38,25 @@ def check_alone(*, field: str, where: str) -> None:
     if within_release():
         fix = "take the release folder of a run, as it was written; do not trust this one"
         raise UserError(f"{field}: names another file, which the schema of a release never does", where=where, fix=fix)
+
+
+def facts_in_order(path: Path, names: Sequence[str], *, field: str, where: str, weight: str = "") -> list[list[Any]]:
+    """The rows of a CSV whose header names these columns, in this order.
+
+    Args:
+        weight: a column that may stand there too: it comes last, as 1 where it is absent; empty for none.
+    Raises:
+        UserError: another header.
+    """
+    header, lines = read_facts(path, field=field, where=where)
+    if sorted(h for h in header if h != weight) != sorted(names):
+        fix = f"the header {','.join(names)}" + (f", and perhaps {weight}" if weight else "")
+        raise UserError(f"{field}: {path.name}: the header is {','.join(header)}", where=where, fix=fix)
+    rows: list[list[Any]] = [[line[header.index(n)] for n in names] for line in lines]
+    if weight:
+        place = header.index(weight) if weight in header else None
+        return [[*row, 1 if place is None else line[place]] for row, line in zip(rows, lines, strict=True)]
+    return rows
 
 
 def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[list[str]]]:

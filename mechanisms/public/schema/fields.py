@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.errors import UserError, choices_fix, did_you_mean
 
 #: A declaration in a schema, field by field: as it is read, and as it is made.
 Fields: TypeAlias = Mapping[str, Any]
 FieldDict: TypeAlias = dict[str, Any]
+
+
+def known_fields(
+    given: Iterable[object], allowed: Iterable[str], rule: str, where: str, *, known: str = "known fields:"
+) -> None:
+    """UserError where a field is not among those allowed.
+
+    Args:
+        rule: what declares them, as messages begin; empty where `where` says it.
+        known: how the list of those allowed begins.
+    """
+    allowed = tuple(allowed)
+    for field in map(str, given):
+        if field not in allowed:
+            fix = f"{did_you_mean(field, allowed)} {known} {', '.join(allowed)}".strip()
+            raise UserError(f"{rule}: unknown field {field!r}".removeprefix(": "), where=where, fix=fix)
 
 
 def as_text(value: object, field: str, where: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
@@ -21,7 +21,7 @@ from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
-from mechanisms.public.schema.fields import FieldDict, as_text, text_list
+from mechanisms.public.schema.fields import FieldDict, as_text, known_fields, text_list
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
@@ -192,10 +192,7 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     """
     if not isinstance(mapping.get("columns"), Mapping):
         return _parse_domain(mapping, where, folder)
-    for key in mapping:
-        if key not in TOP:
-            fix = f"{did_you_mean(str(key), TOP)} known fields: {', '.join(TOP)}".strip()
-            raise UserError(f"unknown field {key!r}", where=where, fix=fix)
+    known_fields(mapping, TOP, "", where)
     confirmed = mapping.get("confirmed_public", False)
     if not isinstance(confirmed, bool):
         raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")

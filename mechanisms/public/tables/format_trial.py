@@ -17,6 +17,7 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from mechanisms.public.tables.scan import open_table
 
+WHERE = "release.format"
 #: A column of every kind; texts with marks of a CSV file, and gaps.
 COLUMNS = {
     "a text": {"kind": "categorical", "values": ['a, "b"', "c"], "missing": [""]},
@@ -27,18 +28,16 @@ COLUMNS = {
 }
 
 
-def released_format(name: str, where: str = "release.format") -> TableFormat:
+def released_format(name: str) -> TableFormat:
     """The format of that name, which writes a table and reads the same one.
 
-    Args:
-        where: the setting that names it.
     Raises:
         UserError: there is no such format; what it wrote reads as another table.
     """
-    form = FORMATS[one_of(name, FORMATS, where)]
+    form = FORMATS[one_of(name, FORMATS, WHERE)]
     if not _keeps(form):
         others = ", ".join(n for n in FORMATS if n != name)
-        raise UserError(f"{name} does not read the table that it wrote", where=where, fix=f"another: {others}")
+        raise UserError(f"{name} does not read the table that it wrote", where=WHERE, fix=f"another: {others}")
     return form
 
 

@@ -306,10 +306,10 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def stream(source: Source, connection: Any, sql: str, *, batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+def stream(source: Source, connection: Any, sql: str) -> Iterator[Any]:
     """The result as Arrow record batches, in order, never whole in memory."""
     with mapped_errors(source):
-        yield from connection.sql(sql).to_arrow_reader(batch_rows)
+        yield from connection.sql(sql).to_arrow_reader(BATCH_ROWS)
 
 
 @contextmanager

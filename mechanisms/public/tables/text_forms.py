@@ -208,18 +208,10 @@ def as_moment(text: str, form: str) -> datetime.datetime | None:
         return None
 
 
-def date_forms(texts: Texts, first_forms: Sequence[str] = ()) -> list[tuple[str, float]]:
-    """The forms that together read most of the texts, each with the share that no form before it reads.
-
-    Args:
-        first_forms: forms that come first in any case.
-    """
+def date_forms(texts: Texts) -> list[tuple[str, float]]:
+    """The forms that together read most of the texts, each with the share that no form before it reads."""
     left, total = dict(texts), sum(texts.values())
     forms: list[tuple[str, float]] = []
-    for form in first_forms:
-        read = {t for t in left if as_moment(t, form)}
-        forms.append((form, sum(left[t] for t in read) / max(total, 1)))
-        left = {t: n for t, n in left.items() if t not in read}
     outlines = {re.sub(r"\d", "9", t.strip()) for t in left}
     possible = [f for f in DATE_FORMS if any(_fits(o, f) for o in outlines)]
     while left and possible:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,13 +14,18 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.query_matrices import SparseQuery
+from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOOSE, LATER, PAIRS, Facts, Method, Schedule, Selection
 from mechanisms.selection.context import Context
-from mechanisms.selection.papers.itemsets import PRESENT, bases
 from mechanisms.selection.questions import share_out
+
+#: The code that means that a row has the item.
+#: The most items in a frequent set.
+LARGEST = 8
+PRESENT = 1
 
 
 @dataclass(frozen=True)
@@ -135,3 +140,136 @@ class PrivBasisSettings(Selection):
             raise UserError(f"got {several}", where="selection.pairs", fix=f"0 to {every}, the pairs of the items")
         method = PrivBasis(items, count, several, self.view_cells)
         return Schedule(method, *method.slots(self.split))
+
+
+@dataclass(frozen=True)
+class Itemset:
+    """Some items, and how many rows have them all.
+
+    Attributes:
+        items: their columns.
+        count: noisy, in records.
+        stddev: of the noise, in records.
+    """
+
+    items: Clique
+    count: float
+    stddev: float
+
+
+def bases(domain: Domain, items: Sequence[str], pairs: Collection[Clique], max_cells: int) -> list[Clique]:
+    """A basis: marginals such that every clique of the graph of frequent pairs lies in one of them.
+
+    The maximal cliques of the graph (items without a pair are cliques of one), larger ones split to max_cells, then
+    merged two by two while that lowers the noise: with m marginals of cᵢ cells the sum of all variances is m · Σ cᵢ.
+
+    Args:
+        items: the frequent items, binary columns.
+        pairs: the frequent pairs of them.
+        max_cells: of a basis.
+    """
+    near: dict[str, set[str]] = {i: set() for i in items}
+    for a, b in pairs:
+        near[a].add(b)
+        near[b].add(a)
+    itemsets: list[frozenset[str]] = []
+    for clique in _maximal(near):
+        itemsets += _split(domain, domain.canonical(clique), max_cells)
+    itemsets = _merged(domain, sorted(set(itemsets), key=lambda s: domain.axes(domain.canonical(s))), max_cells)
+    maximal_sets = [s for s in itemsets if not any(s < t for t in itemsets)]
+    return sorted((domain.canonical(s) for s in maximal_sets), key=lambda c: (len(c), domain.axes(c)))
+
+
+def frequent_itemsets(measurements: Measurements, items: Collection[str], *, least: float) -> list[Itemset]:
+    """The itemsets that at least so many rows have, by noisy answers; post-processing, costs no privacy.
+
+    An itemset's count is the sum of the cells of a marginal that holds it, in which all of its items are present; where
+    several marginals hold it, their mean with weights 1/variance. Itemsets that no marginal holds are not listed.
+
+    Args:
+        items: the binary columns that are items; code 1 means that a row has it.
+        least: the threshold, in records.
+    Returns:
+        the most frequent first.
+    """
+    estimates: dict[Clique, list[tuple[float, float]]] = {}
+    for answer in measurements.answers:
+        if not isinstance(answer.query, Identity):
+            continue
+        values = answer.values.reshape(measurements.domain.shape(answer.clique))
+        mine = [n for n in answer.clique if n in items]
+        for size in range(1, min(len(mine), LARGEST) + 1):
+            for subset in itertools.combinations(mine, size):
+                part = values[tuple(PRESENT if n in subset else slice(None) for n in answer.clique)]
+                estimates.setdefault(subset, []).append((float(part.sum()), part.size * answer.stddev**2))
+    result = []
+    for subset, several in estimates.items():
+        count, precision = np.array([c for c, _ in several]), np.array([1 / v for _, v in several])
+        mean = float(count @ precision / precision.sum())
+        if mean >= least:
+            result.append(Itemset(subset, mean, float(precision.sum() ** -0.5)))
+    return sorted(result, key=lambda i: (-i.count, len(i.items), i.items))
+
+
+def _maximal(near: dict[str, set[str]]) -> list[frozenset[str]]:
+    """All maximal cliques (Bron & Kerbosch 1973, with a pivot)."""
+    largest: list[frozenset[str]] = []
+    stack: list[tuple[frozenset[str], set[str], set[str]]] = [(frozenset(), set(near), set())]
+    while stack:
+        clique, open_, done = stack.pop()
+        if not open_ and not done:
+            if clique:
+                largest.append(clique)
+            continue
+        if not open_:
+            continue
+        pivot = max(sorted(open_ | done), key=lambda n: len(near[n] & open_))
+        for name in sorted(open_ - near[pivot]):
+            stack.append((clique | {name}, open_ & near[name], done & near[name]))
+            open_ = open_ - {name}
+            done = done | {name}
+    return largest
+
+
+def _split(domain: Domain, clique: Clique, max_cells: int) -> list[frozenset[str]]:
+    """The clique, or where it is too large all its subsets of one attribute less, and so on."""
+    if domain.cells(clique) <= max_cells or len(clique) == 1:
+        return [frozenset(clique)]
+    if len(clique) == 2:
+        return [frozenset([n]) for n in clique]
+    blocks = _blocks(domain, clique, max_cells)
+    if len(blocks) < 2:
+        return [frozenset(clique[:1]), *_split(domain, clique[1:], max_cells)]
+    joined = [frozenset(a + b) for a, b in itertools.combinations(blocks, 2)]
+    return joined or [frozenset(b) for b in blocks]
+
+
+def _blocks(domain: Domain, clique: Clique, max_cells: int) -> list[Clique]:
+    """Parts of a clique any two of which fit together: so that every pair of attributes lies in a union of two."""
+    half = math.isqrt(max_cells)
+    blocks: list[list[str]] = []
+    for name in clique:
+        if blocks and domain.cells((*blocks[-1], name)) <= half:
+            blocks[-1].append(name)
+        else:
+            blocks.append([name])
+    return [tuple(b) for b in blocks if domain.cells(b) <= half]
+
+
+def _merged(domain: Domain, itemsets: list[frozenset[str]], max_cells: int) -> list[frozenset[str]]:
+    """Merged greedily while m · Σ cells falls."""
+    while len(itemsets) > 1:
+        cells = [domain.cells(s) for s in itemsets]
+        now, count = len(itemsets) * sum(cells), len(itemsets)
+        best: tuple[int, int, int] | None = None
+        for i, j in itertools.combinations(range(count), 2):
+            both = domain.cells(itemsets[i] | itemsets[j])
+            if both <= max_cells:
+                then = (count - 1) * (sum(cells) - cells[i] - cells[j] + both)
+                if then <= now and (best is None or then < best[0]):
+                    best = (then, i, j)
+        if best is None:
+            return itemsets
+        _, i, j = best
+        itemsets = [s for k, s in enumerate(itemsets) if k not in (i, j)] + [itemsets[i] | itemsets[j]]
+    return itemsets

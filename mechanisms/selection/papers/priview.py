@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Method, Schedule, Selection, one_way_slots
 from mechanisms.selection.context import Context
-from mechanisms.selection.papers.covering import PRECISE, covering, random_views, strength
 from mechanisms.selection.papers.public_table import refuse_mapped
 from mechanisms.selection.papers.unit_noise import unit_stddev, with_all_columns
 from mechanisms.selection.questions import ask_given, share_out
+
+#: t is 3 where a cell of a two-way marginal, summed out of a view, errs by at most this part of the rows; else 2.
+PRECISE = 0.003
+#: Greedy designs are made in so many random orders; the smallest is kept.
+TRIES = 5
+
+#: Prime powers up to 13, each as p and the lower coefficients, the constant first, of a monic polynomial that is
+#: irreducible over the integers modulo p, so that its residues are a field of p^k elements.
+FIELDS: dict[int, tuple[int, tuple[int, ...]]] = {
+    2: (2, (0,)),
+    3: (3, (0,)),
+    4: (2, (1, 1)),  # x² + x + 1
+    5: (5, (0,)),
+    7: (7, (0,)),
+    8: (2, (1, 1, 0)),  # x³ + x + 1
+    9: (3, (1, 0)),  # x² + 1
+    11: (11, (0,)),
+    13: (13, (0,)),
+}
 
 
 @dataclass(frozen=True)
@@ -128,3 +153,200 @@ class PriViewSettings(Selection):
             return random_views(domain, count, view_cells=self.view_cells)
         unit = unit_stddev(facts, domain)
         return precise_design(domain, self._designs(domain), unit, float(self.rows or 0))
+
+
+def covering(domain: Domain, t: int, *, view_cells: int, max_cells: int, tries: int = TRIES) -> tuple[Clique, ...]:
+    """Views such that every set of t attributes lies in one; a function of public facts alone.
+
+    For pairs, the lines of a plane over a finite field where they fit and are fewer; else greedily: a view starts from
+    a set that no view holds yet, and takes in the attribute that covers most further sets, the one of fewer codes among
+    equals, while it has at most `view_cells` cells. A set that alone has more cells than that is a view of its own, up
+    to max_cells; larger ones are left out.
+
+    Args:
+        t: 1, 2 or 3; at most the number of attributes.
+    Raises:
+        UserError: t out of range; no set of t attributes within max_cells.
+    """
+    if not 1 <= t <= min(3, len(domain)):
+        raise UserError(f"got {t}", where="selection.t", fix=f"1 to {min(3, len(domain))}, or null")
+    sizes = np.array([a.size for a in domain.attributes], np.int64)
+    open_ = _open_sets(sizes, t, max_cells)
+    if not open_.any():
+        smallest = math.prod(sorted(sizes.tolist())[:t])
+        fix = f"at least {smallest:,}, or coarser bins in the schema"
+        raise UserError(f"no marginal of {t} columns is small enough", where="selection.max_cells", fix=fix)
+    designs = [_greedy(sizes, open_.copy(), t, view_cells, np.random.default_rng(i)) for i in range(tries)]
+    if t == 2 and open_.sum() == len(sizes) * (len(sizes) - 1):
+        designs += [views for i in range(tries) if (views := _plane(sizes, view_cells, i))]
+    best = min(designs, key=lambda views: (len(views), sum(math.prod(sizes[list(v)].tolist()) for v in views)))
+    return tuple(sorted({domain.canonical(domain.names[i] for i in v) for v in best}, key=lambda c: domain.axes(c)))
+
+
+def random_views(domain: Domain, count: int, *, view_cells: int) -> tuple[Clique, ...]:
+    """`count` views of random attributes, each filled up to view_cells; attributes that were rare so far come first.
+
+    Li et al. 2021b: random views do about as well as a design of the same number. Each attribute is in a view at least
+    if there are enough of them.
+    """
+    rng = np.random.default_rng(0)
+    used = np.zeros(len(domain), np.int64)
+    views: list[Clique] = []
+    for _ in range(count):
+        order = np.lexsort((rng.random(len(domain)), used))
+        view: list[int] = []
+        cells = 1
+        for i in order.tolist():
+            if not view or cells * domain.attributes[i].size <= view_cells:
+                view.append(i)
+                cells *= domain.attributes[i].size
+        used[view] += 1
+        views.append(domain.canonical(domain.names[i] for i in view))
+    return tuple(dict.fromkeys(views))
+
+
+def strength(domain: Domain, views: Sequence[Clique], unit: float, rows: float) -> float:
+    """The standard deviation of a cell of a two-way marginal that is summed out of the views, as a part of the rows.
+
+    Args:
+        unit: σ of one marginal that takes the whole budget, in records; m views have √m times that.
+        rows: how many there are, as declared or from noisy answers.
+    """
+    cells = float(np.mean([domain.cells(v) for v in views]))
+    pair = float(np.mean([domain.cells(v[:2]) for v in views]))
+    return unit * math.sqrt(len(views) * max(cells / pair, 1.0)) / max(rows, 1.0)
+
+
+def _open_sets(sizes: NDArray[np.int64], t: int, max_cells: int) -> NDArray[np.bool_]:
+    """A symmetric array of t axes: which sets are to be covered."""
+    d = len(sizes)
+    cells = np.ones((1,) * t, np.int64)
+    open_ = np.ones((d,) * t, np.bool_)
+    for axis in range(t):
+        cells = cells * sizes.reshape([d if i == axis else 1 for i in range(t)])
+    for one, two in itertools.combinations(range(t), 2):
+        places = np.arange(d)
+        shape = [d if i in (one, two) else 1 for i in range(t)]
+        open_ &= (places[:, None] != places[None, :]).reshape(shape)
+    return np.asarray(open_ & (cells <= max_cells))
+
+
+def _plane(sizes: NDArray[np.int64], view_cells: int, seed: int) -> list[tuple[int, ...]]:
+    """The lines of the smallest plane whose lines fit, over the attributes by size (seed 0) or at random; else none.
+
+    Attributes of one size stand on parallel lines then, so that all other lines have one of each.
+    """
+    order = np.argsort(sizes, kind="stable") if seed == 0 else np.random.default_rng(seed).permutation(len(sizes))
+    for q in orders(len(sizes)):
+        views = [tuple(sorted(order[list(line)].tolist())) for line in lines(q, len(sizes))]
+        if all(math.prod(sizes[list(v)].tolist()) <= view_cells for v in views):
+            return views
+    return []
+
+
+def _greedy(
+    sizes: NDArray[np.int64], open_: NDArray[np.bool_], t: int, view_cells: int, rng: np.random.Generator
+) -> list[tuple[int, ...]]:
+    order = rng.permutation(len(sizes))
+    rank = np.argsort(order)
+    views = []
+    while open_.any():
+        left = open_.reshape(len(sizes), -1).sum(axis=1)
+        first = int(np.lexsort((rank, -left))[0])
+        rest = np.argwhere(open_[first])
+        start = (
+            [first, *rest[np.lexsort((rank[rest].sum(axis=1), -left[rest].sum(axis=1)))[0]].tolist()]
+            if t > 1
+            else [first]
+        )
+        view = _grown(sizes, open_, start, t, view_cells, rank)
+        for s in itertools.product(view, repeat=t):
+            open_[s] = False
+        views.append(tuple(sorted(view)))
+    return views
+
+
+def _grown(
+    sizes: NDArray[np.int64],
+    open_: NDArray[np.bool_],
+    start: list[int],
+    t: int,
+    view_cells: int,
+    rank: NDArray[np.intp],
+) -> list[int]:
+    view, cells = list(start), int(np.prod(sizes[start]))
+    while True:
+        sides = [np.array(s, np.int64) for s in (range(len(sizes)), *[view] * (t - 1))]
+        inside = open_[np.ix_(*sides)] if t > 1 else open_[:, None]
+        gain = inside.reshape(len(sizes), -1).sum(axis=1)
+        gain[view] = -1
+        gain[cells * sizes > view_cells] = -1
+        best = int(np.lexsort((rank, sizes, -gain))[0])
+        if gain[best] <= 0:
+            return view
+        view.append(best)
+        cells *= int(sizes[best])
+
+
+def lines(q: int, points: int) -> list[tuple[int, ...]]:
+    """The lines of the plane over the field of q elements, less the points beyond the first `points` of it.
+
+    Any two of its q² + q + 1 points lie on exactly one of as many lines of q + 1 points. Without the points of one line
+    that is the affine plane: q² points on q² + q lines of q points, which hold every pair of q² attributes: 72 of 8
+    attributes for 64, the covering design that Li et al. 2021b, section 3.2, name.
+
+    The first q² points are those of the affine plane, (x, y) as x·q + y; then come those at infinity: of each slope,
+    and of x = c. Lines are y = m·x + b, x = c, and that at infinity; of each what is left, where that is two points
+    or more.
+
+    Args:
+        q: a key of FIELDS.
+        points: at most q² + q + 1.
+    """
+    left = [tuple(p for p in line if p < points) for line in _whole(q)]
+    return [line for line in left if len(line) > 1]
+
+
+@cache
+def _whole(q: int) -> tuple[tuple[int, ...], ...]:
+    """All lines of the plane."""
+    sloped = [
+        (*(x * q + _sum(q, _product(q, m, x), b) for x in range(q)), q * q + m)
+        for m, b in itertools.product(range(q), repeat=2)
+    ]
+    upright = [(*(c * q + y for y in range(q)), q * q + q) for c in range(q)]
+    return (*sloped, *upright, tuple(range(q * q, q * q + q + 1)))
+
+
+def orders(points: int) -> list[int]:
+    """The orders of the planes with so many points or more, the smallest first."""
+    return [q for q in FIELDS if q * q + q + 1 >= points]
+
+
+def _digits(q: int, element: int) -> list[int]:
+    prime, lower = FIELDS[q]
+    return [element // prime**i % prime for i in range(len(lower))]
+
+
+def _number(q: int, digits: list[int]) -> int:
+    return sum(d * FIELDS[q][0] ** i for i, d in enumerate(digits))
+
+
+def _sum(q: int, one: int, other: int) -> int:
+    """Element by element: polynomials over the integers modulo p, as numbers to the base p."""
+    prime = FIELDS[q][0]
+    return _number(q, [(a + b) % prime for a, b in zip(_digits(q, one), _digits(q, other), strict=True)])
+
+
+def _product(q: int, one: int, other: int) -> int:
+    """The product of two polynomials, less multiples of the irreducible one."""
+    prime, lower = FIELDS[q]
+    degree = len(lower)
+    product = [0] * (2 * degree - 1)
+    for i, a in enumerate(_digits(q, one)):
+        for j, b in enumerate(_digits(q, other)):
+            product[i + j] = (product[i + j] + a * b) % prime
+    for top in range(len(product) - 1, degree - 1, -1):
+        for i, c in enumerate(lower):
+            product[top - degree + i] = (product[top - degree + i] - product[top] * c) % prime
+    return _number(q, product[:degree])

@@ -14,7 +14,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, sheet_of, tally
+from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, entries_room, sheet_of, tally
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
@@ -223,8 +223,7 @@ def test_the_counts_that_the_sweeps_keep_are_the_tally_of_the_arrangement(monkey
     linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), seed=8, sweeps=6)
     ((links, goals, costs, persons, before),) = kept
     counts = np.zeros_like(links.counts)
-    _add_persons(counts, goals.questions, goals.features, goals.groups, persons.codes, persons.times,
-                 persons.constants, persons.members, persons.starts)  # fmt: skip
+    _add_persons(counts, entries_room(times.size), goals.layout, persons)
     assert np.array_equal(counts, links.counts)
     assert np.array_equal(links.members[links.places], np.arange(times.size))
     assert np.array_equal(links.holders[links.tokens], np.arange(times.size))
