@@ -77,13 +77,15 @@ def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) 
         facts = f"count(DISTINCT {number}) / (1.0 + max({number})::DOUBLE - min({number})::DOUBLE)"
         ((close,),) = engine.execute(f"SELECT {facts} FROM {source.relation}").fetchall()
         asked = [n for n in asked if (close or 0) < CLOSE or ID_NAME.search(n)]
-    for name in asked:
-        ids, values = (_texts(source, i) for i in (own, source.names.index(name)))
-        both = f"FROM ({values}) LEFT JOIN (SELECT t, true AS id FROM ({ids})) USING (t)"
-        ((every, some),) = engine.execute(f"SELECT count(*), count(id) {both}").fetchall()
-        if some > FEWEST_KIN and some >= KIN * every:
-            held[name] = f"{some:,} of its {every:,} values are ids of {unit!r}"
-    return held
+    ids = f"WITH ids AS MATERIALIZED (SELECT t, true AS id FROM ({_texts(source, own)})) "
+    for first in range(0, len(asked), TOGETHER):
+        block = asked[first : first + TOGETHER]
+        values = [_texts(source, source.names.index(name)) for name in block]
+        found = [f"SELECT {i}, count(*), count(id) FROM ({v}) LEFT JOIN ids USING (t)" for i, v in enumerate(values)]
+        for i, every, some in engine.execute(ids + " UNION ALL ".join(found)).fetchall():
+            if some > FEWEST_KIN and some >= KIN * every:
+                held[block[i]] = f"{some:,} of its {every:,} values are ids of {unit!r}"
+    return {name: held[name] for name in asked if name in held}
 
 
 def _texts(source: Source, index: int) -> str:
