@@ -32,7 +32,7 @@ from synthesis.persons.person_targets import PersonTarget, targets_of
 from synthesis.persons.swaps import Aims, sweep
 
 #: Proposals per record.
-SWEEPS = 16
+SWEEPS = 24
 #: The rest of the sweeps is left out when one lowers the cost by less than this share.
 SETTLED = 1e-4
 #: Levels that correlate less are drawn each for itself.
@@ -204,21 +204,21 @@ def _signs(levels: NDArray[np.float64]) -> list[float]:
 
 
 def _groups(targets: Sequence[PersonTarget], sizes: Ints) -> Ints:
-    """The group of each person's size, as the questions have it."""
-    by_size = next((t.asked.question.features[0] for t in targets if t.asked.by_size), None)
+    """The group of each person's size, as the questions about records have it: those about constants have fewer."""
+    moving = (t.asked.question for t in targets if t.asked.by_size and Trait.CONSTANT not in t.asked.kinds())
+    by_size = next((q.features[0] for q in moving), None)
     return np.zeros(sizes.size, np.int64) if by_size is None else np.array(by_size.groups, np.int64)[sizes - 1]
 
 
 def _goals(targets: Sequence[PersonTarget], sheet: Sheet, world: _World, sizes: Ints) -> Goals:
     """Targets and weights of all cells: one over the variance, more for groups of persons with many records."""
     cells, weights = [np.zeros(0)], [np.zeros(0)]
-    groups = _groups(targets, sizes)
     for target in targets:
         weight = 1 / (np.maximum(target.variance, target.asked.stddev**2 / 8) / 4 + 1 + target.wanted / 200)
         if target.asked.by_size:
-            rows = target.asked.values.shape[0]
+            rows, groups = target.asked.values.shape[0], np.array(target.asked.question.features[0].groups)[sizes - 1]
             mean = np.bincount(groups, sizes, rows) / np.maximum(np.bincount(groups, minlength=rows), 1)
-            weight *= np.repeat(mean / max(sizes.mean(), 1), weight.size // rows)
+            weight *= np.repeat(mean / max(sizes.sum() / max(sizes.size, 1), 1), weight.size // rows)
         cells.append(target.wanted * WHOLE)
         weights.append(weight / WHOLE**2)
     codes = world.persons(np.zeros(world.times.size, np.int64), world.times, sheet).codes

@@ -55,19 +55,17 @@ def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None
 
 def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
     """The histogram, whose groups of sizes have the sums of all answers by inverse variance."""
-    values = own.values.copy()
-    groups = next((np.array(a.question.features[0].groups) for a in asked if a.by_size), None)
-    if groups is None:
-        return values
-    for group in range(groups.max() + 1):
-        inside = groups == group
-        sums, weights = [values[inside].sum()], [1 / ((own.stddev**2 + TINY) * inside.sum())]
-        for other in asked:
-            cells = int(other.possible[group].sum()) if other.by_size else 0
-            if cells:
-                sums.append(other.values[group][other.possible[group]].sum())
-                weights.append(1 / ((other.stddev**2 + TINY) * cells))
-        values[inside] += (np.average(sums, weights=weights) - sums[0]) / inside.sum()
+    values, kept = own.values.copy(), [a for a in asked if a.by_size]
+    for groups in sorted({a.question.features[0].groups for a in kept}):
+        like = [a for a in kept if a.question.features[0].groups == groups]
+        for group in range(max(groups) + 1):
+            inside = np.array(groups) == group
+            sums, weights = [values[inside].sum()], [1 / ((own.stddev**2 + TINY) * inside.sum())]
+            for other in like:
+                if cells := int(other.possible[group].sum()):
+                    sums.append(other.values[group][other.possible[group]].sum())
+                    weights.append(1 / ((other.stddev**2 + TINY) * cells))
+            values[inside] += (np.average(sums, weights=weights) - sums[0]) / inside.sum()
     return values
 
 

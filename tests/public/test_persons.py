@@ -17,10 +17,19 @@ from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of
-from mechanisms.public.persons.person_features import DISTINCT, Feature, Trait, difference_starts, times_of
+from mechanisms.public.persons.person_features import (
+    DISTINCT,
+    Feature,
+    Trait,
+    difference_starts,
+    mean_of,
+    sizes,
+    times_of,
+)
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, stands_where
 from mechanisms.public.persons.person_unit import parse_person_unit
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, tally
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.units import Neighbouring
 
@@ -240,3 +249,17 @@ def test_one_person_with_all_rows_takes_hardly_more_memory_than_many() -> None:
     said = subprocess.run([sys.executable, "-c", ALL_ROWS_OF_ONE], capture_output=True, text=True, check=True).stdout
     many, one = map(int, said.split())
     assert one - many < 25_000  # of each question at once: 24 bytes a row more
+
+
+def test_fewer_groups_of_sizes_are_unions_of_the_others() -> None:
+    """Sums over either can be compared; a group begins with the smallest size."""
+    for most in (1, 2, 3, 20, 150):
+        fine, few = sizes(most), sizes(most, few=True)
+        assert few.groups[0] == 0 and few.size == few.groups[-1] + 1 <= (fine.size + 1) // 2
+        assert len({(a, b) for a, b in zip(fine.groups, few.groups, strict=True)}) == fine.size
+
+
+def test_the_cells_of_a_mean_follow_from_the_codes() -> None:
+    """Two a code for few codes, three for two codes of many, thirty at most; and one for no value."""
+    column = {n: Column("x", "integer", low=0, high=n - 1, missing=False) for n in (2, 5, 10, 18, 90)}
+    assert {n: mean_of(c).size - 1 for n, c in column.items()} == {2: 4, 5: 10, 10: 15, 18: 27, 90: 30}

@@ -12,8 +12,9 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: Values of one column stand in at most so many groups where a record is set beside the next one.
 GROUPS = 10
-#: And so many where a person's mean stands beside the number of records.
-MEANS = 15
+#: And so many, least and most, where a person's mean stands beside the number of records, three for two codes between:
+#: a mean that lies anywhere inside a wide cell makes persons less alike, and noise in narrow ones is smoothed away.
+MEANS = (15, 30)
 #: Distinct values of a person are counted up to so many.
 DISTINCT = 7
 #: Sizes of persons are cut at these, where they stand beside something else.
@@ -76,11 +77,11 @@ class Feature:
         return f"{word} {self.column}".strip()
 
 
-def sizes(most: int, *, every: bool = False) -> Feature:
-    """The number of records of a person, up to `most`: each number for itself, or in groups that grow."""
+def sizes(most: int, *, every: bool = False, few: bool = False) -> Feature:
+    """The number of records of a person, up to `most`: each number for itself, or in groups that grow; half as many."""
     if every:
         return Feature(Trait.RECORDS, "", tuple(range(most)), most)
-    starts = [s for s in SIZES if s <= most]
+    starts = [s for s in SIZES[:: 1 + few] if s <= most]
     cells = np.searchsorted(starts, np.arange(1, most + 1), side="right") - 1
     return Feature(Trait.RECORDS, "", tuple(map(int, cells)), len(starts))
 
@@ -105,7 +106,8 @@ def is_ordered(column: Column) -> bool:
 
 def mean_of(column: Column) -> Feature:
     """The mean code of a person's values, in cells of equal width; the last cell: no record has a value."""
-    return Feature(Trait.MEAN, column.name, (column.value_codes,), min(2 * column.value_codes, MEANS) + 1)
+    codes, (least, most) = column.value_codes, MEANS
+    return Feature(Trait.MEAN, column.name, (codes,), min(2 * codes, max(least, min(3 * codes // 2, most))) + 1)
 
 
 def distinct_of(column: Column) -> Feature:

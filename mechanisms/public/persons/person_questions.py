@@ -124,7 +124,7 @@ def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[Perso
     fixed = {*unit.constant, *([] if time is None else [time.name])}
     moving = [c for c in columns if c.name not in fixed and not c.constant and not c.unmeasured]
     asked = [PersonQuestion("persons", (sizes(unit.max_records, every=True),))]
-    asked += _of_constants(constants, group, [*moving, *([] if time is None else [time])])
+    asked += _of_constants(constants, sizes(unit.max_records, few=True), [*moving, *([] if time is None else [time])])
     if unit.max_records > 1:
         asked += _of_moving(moving, time, group)
     if twice := next((name for name, n in Counter(q.event for q in asked).items() if n > 1), None):
