@@ -39,7 +39,7 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[V
         likelihoods, shares = np.exp(logs - top), np.full((len(MULTIPLES), 1), 1 / len(MULTIPLES))
         for _ in range(STEPS):
             parts = shares * likelihoods
-            shares = (parts / parts.sum(axis=0)).mean(axis=1, keepdims=True)
+            shares = np.add.reduce(parts / np.add.reduce(parts), axis=1, keepdims=True) / scaled.size
         parts = shares * likelihoods
         likelihood = float((np.log(parts.sum(axis=0)) + top).sum())
         if likelihood > best:

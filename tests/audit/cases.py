@@ -81,6 +81,11 @@ CHOICES: dict[str, list[str]] = {
         *("selection.important=[a,c]", "selection.important_weight=50", "selection.split=[1,0.1,50]"),
     ],
 }
+#: Of each selection its first case, and those whose plans have methods and slots that these lack.
+FEW = (
+    *{settings[0]: name for name, settings in reversed(CHOICES.items())}.values(),
+    *("merged", "auto coarse", "privbasis pairs"),
+)
 #: Selections that measure no whole marginal of a mapped column with its source.
 PRIVBASIS = ("privbasis", "privbasis pairs")
 NOT_MAPPED = (
@@ -212,20 +217,27 @@ def plan_of(config: Config) -> Any | None:
 
 
 def every_case(
-    folder: Path, *, most: int | None = None, seed: int = 1, part: tuple[int, int] = (0, 1), words: Collection[str] = ()
+    folder: Path,
+    *,
+    most: int | None = None,
+    seed: int = 1,
+    part: tuple[int, int] = (0, 1),
+    words: Collection[str] = (),
+    choices: Collection[str] = CHOICES,
 ) -> Iterator[tuple[Case, World, Any]]:
     """All combinations that a plan admits, each with a world and its plan; or `most`, all selections alike.
 
     Args:
         part: (i, n): every n-th combination, from the i-th on.
         words: that the names of the cases hold.
+        choices: of CHOICES, where `most` is given.
     """
     product = list(enumerate(itertools.product(CHOICES, ASKED, Neighbouring, CLIPS)))
     if most is None:
         yield from _admitted(product[part[0] :: part[1]], folder, words)
         return
     random.Random(seed).shuffle(product)
-    turns = [_admitted([p for p in product if p[1][0] == s], folder, words) for s in CHOICES]
+    turns = [_admitted([p for p in product if p[1][0] == s], folder, words) for s in choices]
     rounds = (found for round_ in itertools.zip_longest(*turns) for found in round_ if found is not None)
     yield from itertools.islice(rounds, most)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.audit import (
@@ -58,32 +59,38 @@ def _tight(folder: Path) -> None:
         audit().check()
 
 
-def _protocol(folder: Path) -> None:
-    check_aside()
-    check_bound(folder)
-    check_ledger(folder)
-    check_statements(folder)
-    check_refusals(folder)
-    check_swapped_answers(folder)
-    check_cut_off(folder)
+#: What a run does when it is cut off, cheated on or asked for too much, by part.
+PROTOCOL: dict[str, Check] = {
+    "aside": lambda folder: check_aside(),
+    "bound": check_bound,
+    "ledger": check_ledger,
+    "statements": check_statements,
+    "refusals": check_refusals,
+    "swapped": check_swapped_answers,
+    "cut": check_cut_off,
+}
+#: How one of several tries is chosen, by part.
+CHOOSING: dict[str, Check] = {
+    "pick": lambda folder: check_pick(),
+    "stops": lambda folder: check_stops(20_000),
+    "bounds": lambda folder: [bound.check() for bound in selection_bounds()],
+    "tries": lambda folder: check_random_tries(200),
+    "booked": check_booked,
+    "hidden": check_hidden,
+}
 
 
-def _choosing(folder: Path) -> None:
-    check_pick()
-    check_stops(20_000)
-    for bound in selection_bounds():
-        bound.check()
-    check_random_tries(200)
-    check_booked(folder)
-    check_hidden(folder)
+def _parts(parts: dict[str, Check], folder: Path, words: Collection[str] = ()) -> None:
+    for name in words or parts:
+        parts[name](folder)
 
 
 #: The checks that mutants are shown, in the order in which they are tried.
 CHECKS: dict[str, Check] = {
     "sampling": _sampling,
     "tight": _tight,
-    "protocol": _protocol,
-    "choosing": _choosing,
+    "protocol": partial(_parts, PROTOCOL),
+    "choosing": partial(_parts, CHOOSING),
     "totals": lambda folder: recomputed(folder, 96, seed=5),
     "replay": lambda folder: replay(folder, most=192, seed=2),
     "beside": check_beside,
@@ -93,6 +100,8 @@ CHECKS: dict[str, Check] = {
 }
 #: Of these, what is tried first: the cases, kinds or parts that a mutant names.
 WORDED: dict[str, Callable[[Path, Collection[str]], object]] = {
+    "protocol": partial(_parts, PROTOCOL),
+    "choosing": partial(_parts, CHOOSING),
     "replay": lambda folder, words: replay(folder, most=60, words=words),
     "beside": check_beside,
     "losses": lambda folder, words: check_losses(folder, 12, words=words),

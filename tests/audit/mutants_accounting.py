@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError
 from tests.audit.hooks import numbers
 from tests.audit.mutants import mutant
 
-TOTALS, REPLAY, PROTOCOL = "totals", "replay", "protocol"
+TOTALS, REPLAY = "totals", "replay"
 LOSSES = ("basic loss", "advanced loss", "zcdp loss", "gdp loss")
 
 
@@ -147,7 +147,7 @@ def charge_of_other_noise(original: Any) -> Any:
     return charge
 
 
-@mutant(PROTOCOL, "charge")
+@mutant("protocol ledger", "charge")
 def ledger_that_never_refuses(original: Any) -> Any:
     """Charges are written down, and added up by nobody."""
 
@@ -158,7 +158,7 @@ def ledger_that_never_refuses(original: Any) -> Any:
     return charge
 
 
-@mutant(PROTOCOL, "open ledger")
+@mutant("protocol cut", "open ledger")
 def lost_charge_drawn_again(original: Any) -> Any:
     """A run that goes on charges anew what has no answer, and draws it a second time."""
 
@@ -171,26 +171,26 @@ def lost_charge_drawn_again(original: Any) -> Any:
     return lambda *args, **named: opened(Ledger, *args, **named)
 
 
-@mutant(PROTOCOL, "answer fits")
+@mutant("protocol swapped", "answer fits")
 def kept_answer_of_another_question(original: Any) -> Any:
     """Any file in the answer's place is taken for the answer."""
     return lambda question, answer: True
 
 
-@mutant(PROTOCOL, "reserved")
+@mutant("protocol ledger", "reserved")
 def dearer_event_under_a_slot(original: Any) -> Any:
     """A slot admits whatever has its name."""
     return lambda plan, event: next((s.event for s in plan.slots if s.event.id == event.id), event)
 
 
-@mutant(PROTOCOL, "statement")
+@mutant("protocol statements", "statement")
 def fixed_seed_called_private(original: Any) -> Any:
     """Whoever knows the seed subtracts the noise, and the statement says nothing of it."""
 
     return lambda schema, plan, own, *rest, **named: original(schema, plan, replace(own, fixed=False), *rest, **named)
 
 
-@mutant(PROTOCOL, "statement")
+@mutant("protocol statements", "statement")
 def drafted_schema_called_private(original: Any) -> Any:
     """Bounds and categories that nobody confirmed."""
     return lambda schema, *rest, **named: original(replace(schema, confirmed_public=True), *rest, **named)

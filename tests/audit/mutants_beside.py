@@ -244,13 +244,13 @@ def distances_without_the_noise_of_their_sides(original: Any) -> Any:
     return property(lambda evidence: dict.fromkeys(evidence.measurements.domain.names, 0.0))
 
 
-@mutant("protocol", "coins of rows")
+@mutant("protocol aside", "coins of rows")
 def coins_of_a_holdout_without_a_key(original: Any) -> Any:
     """Whoever knows a record knows whether it was set aside."""
     return lambda key: "aside row:"
 
 
-@mutant("protocol", "coins of units")
+@mutant("protocol aside", "coins of units")
 def coins_of_units_without_a_key(original: Any) -> Any:
     """Whoever knows a unit's id knows whether it was set aside."""
     return lambda key: "aside:"

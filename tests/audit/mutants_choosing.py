@@ -13,8 +13,6 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.units import Neighbouring
 from tests.audit.mutants import mutant
 
-CHOOSING = "choosing"
-
 
 @mutant("replay /accept", "distance's sensitivity")
 def distance_with_half_its_sensitivity(original: Any) -> Any:
@@ -69,25 +67,25 @@ def coins_of_tries_from_a_public_seed(original: Any) -> Any:
     return lambda work: work.plan.tries.most_tries(_words(work.config.synthesis.seed))
 
 
-@mutant(CHOOSING, "most tries")
+@mutant("choosing stops", "most tries")
 def coins_that_stop_too_seldom(original: Any) -> Any:
     """The expected number of tries is twice what is paid for."""
     return lambda selection, words: original(replace(selection, tries=2 * selection.tries), words)
 
 
-@mutant(CHOOSING, "most tries")
+@mutant("choosing stops", "most tries")
 def tries_cut_off_at_a_fixed_number(original: Any) -> Any:
     """No more tries than expected: a release that is missing tells that so many failed."""
     return lambda selection, words: min(original(selection, words), selection.tries)
 
 
-@mutant(CHOOSING, "most tries")
+@mutant("choosing stops", "most tries")
 def tries_of_a_fixed_number(original: Any) -> Any:
     """As many tries as are set, and no coin."""
     return lambda selection, words: selection.tries
 
 
-@mutant(CHOOSING, "pick")
+@mutant("choosing pick", "pick")
 def last_accepted_of_all_tries(original: Any) -> Any:
     """All tries are made, and the last that is accepted is taken."""
 
@@ -100,7 +98,7 @@ def last_accepted_of_all_tries(original: Any) -> Any:
     return pick
 
 
-@mutant(CHOOSING, "write release")
+@mutant("choosing hidden", "write release")
 def number_of_tries_in_the_release(original: Any) -> Any:
     """A log beside the release says how often it was tried."""
 
@@ -112,7 +110,7 @@ def number_of_tries_in_the_release(original: Any) -> Any:
     return write
 
 
-@mutant(CHOOSING, "write release")
+@mutant("choosing hidden", "write release")
 def rejected_candidates_in_the_release(original: Any) -> Any:
     """The distances of all tries, for the reader."""
 
@@ -125,7 +123,7 @@ def rejected_candidates_in_the_release(original: Any) -> Any:
     return write
 
 
-@mutant(CHOOSING, "kept table")
+@mutant("choosing hidden", "kept table")
 def seed_of_the_synthesis_per_try(original: Any) -> Any:
     """Only one number of a try gives the released table from the released answers: the try's."""
 
@@ -137,7 +135,7 @@ def seed_of_the_synthesis_per_try(original: Any) -> Any:
     return kept
 
 
-@mutant(CHOOSING, "within")
+@mutant("choosing hidden", "within")
 def threshold_by_the_exact_number_of_rows(original: Any) -> Any:
     """A threshold that is a share of the rows moves with the unit."""
 
@@ -152,19 +150,19 @@ def threshold_by_the_exact_number_of_rows(original: Any) -> Any:
     return within
 
 
-@mutant(CHOOSING, "all tries")
+@mutant("choosing bounds", "all tries")
 def all_tries_booked_as_one(original: Any) -> Any:
     """What is released was tried once, whatever was tried before."""
     return lambda selection, one: one
 
 
-@mutant(CHOOSING, "all tries")
+@mutant("choosing bounds", "all tries")
 def delta_of_one_try_booked(original: Any) -> Any:
     """2ε, and δ as of one."""
     return lambda selection, one: PrivacyLoss(original(selection, one).epsilon, one.delta)
 
 
-@mutant(CHOOSING, "factor of tries")
+@mutant("choosing bounds", "factor of tries")
 def best_of_tries_at_the_price_of_the_first(original: Any) -> Any:
     """2ε hold with a threshold alone (Liu & Talwar 2019); the best of all costs 3ε."""
     return property(lambda selection: min(original.fget(selection), 2))

@@ -100,7 +100,7 @@ def a_unit_counted_once_per_record_for_c(original: Any) -> Any:
     return bucketed
 
 
-@mutant("protocol", "discovered")
+@mutant("protocol bound", "discovered")
 def c_chosen_from_exact_sizes_of_units(original: Any) -> Any:
     """Noisy counts are released, and C, which seems to be a setting, follows from the exact ones."""
 
@@ -191,7 +191,7 @@ def set_aside_by_position(original: Any) -> Any:
     return aside
 
 
-@mutant("protocol", "rows aside")
+@mutant("protocol aside", "rows aside")
 def the_last_rows_set_aside(original: Any) -> Any:
     """No coins: a fixed share from the end, so that one row more moves the border."""
     return lambda units, source, rows, key, share: np.arange(rows) >= round((1 - share) * rows)

@@ -14,7 +14,7 @@ from scipy.stats import kstest
 
 from mechanisms.public.errors import UserError
 from pipeline import stages
-from tests.audit.cases import Case, config_of, every_case, ran
+from tests.audit.cases import CHOICES, Case, config_of, every_case, ran
 from tests.audit.hooks import Broken, numbers, swapped
 from tests.audit.sampling import RARE, laws
 from tests.audit.tape import Tape, check_seen, compared, noise_of, recording
@@ -178,15 +178,18 @@ def replay(
     seed: int = 1,
     part: tuple[int, int] = (0, 1),
     words: Collection[str] = (),
+    choices: Collection[str] = CHOICES,
+    few: bool | None = None,
 ) -> Tally:
-    """All cases; or `most` of them, each on one pair unless `words` choose them; see `every_case`.
+    """All cases; or `most` of them, each on one pair (`few`) unless `words` choose them; see `every_case`.
 
     Raises:
         Broken: one does not hold.
     """
     tally = Tally()
+    few = most is not None and not words if few is None else few
     with loaded_once():
-        for case, world, plan in every_case(folder, most=most, seed=seed, part=part, words=words):
-            tally.add(replayed(case, world, plan, folder, few=most is not None and not words))
+        for case, world, plan in every_case(folder, most=most, seed=seed, part=part, words=words, choices=choices):
+            tally.add(replayed(case, world, plan, folder, few=few))
     check_noise(tally)
     return tally

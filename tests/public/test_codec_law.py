@@ -119,7 +119,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) -> None:
     columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3)) | data.draw(CONSTANTS)
     facts = parse_schema({"name": "t", "columns": columns}, where="t.yaml")

@@ -51,7 +51,7 @@ def test_weights_are_absent_where_every_record_counts_in_full(tmp_path: Path) ->
     ids=st.lists(st.sampled_from(list(IDS)), max_size=60),
     bound=st.integers(1, 5),
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 @pytest.mark.parametrize("clip", ["weight", "truncate"])
 def test_no_unit_counts_more_than_the_bound(clip: str, ids: list[str], bound: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

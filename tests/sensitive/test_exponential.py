@@ -117,10 +117,21 @@ def test_any_scores_within_the_sensitivity_stay_within_epsilon(scores, epsilon):
     assert max(ratios) - min(ratios) <= epsilon + 1e-15
 
 
+class OneStream:
+    """A source that goes on in one stream, for a new one per draw takes longer than the draw."""
+
+    def __init__(self, source):
+        self.words = source.stream("draws")
+
+    def stream(self, event_id):
+        return self.words
+
+
 def test_draws_follow_the_odds_in_both_directions():
     scores, n = [0, 1000, 2500, 2500], 40_000
     expected = np.array([math.exp(0.8 * s / 2000) for s in scores])
-    drawn = np.bincount([choose_index(scores, 1000, Exponential(str(i), 0.8), SeededNoise(4)) for i in range(n)])
+    source, event = OneStream(SeededNoise(4)), Exponential("choice", 0.8)
+    drawn = np.bincount([choose_index(scores, 1000, event, source) for _ in range(n)])
     assert stats.chisquare(drawn, n * expected / expected.sum()).pvalue > 1e-3
     for wrong in (0.7, 0.9):
         other = np.array([math.exp(wrong * s / 2000) for s in scores])

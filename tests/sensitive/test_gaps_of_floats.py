@@ -34,8 +34,18 @@ def counts(path: Path, values: list[float], kind: pa.DataType, unit: PrivacyUnit
     return [c / 2.0**WEIGHT_BITS for c in asked]
 
 
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
-@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("id", 1, missing="own", missing_values=())], ids=str)
+BY_ID = PrivacyUnit("id", 1, missing="own", missing_values=())
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        pytest.param(pa.float64(), PrivacyUnit(), id="double, records"),
+        pytest.param(pa.float32(), BY_ID, id="float, ids"),
+        pytest.param(pa.float32(), PrivacyUnit(), id="float, records", marks=pytest.mark.slow),
+        pytest.param(pa.float64(), BY_ID, id="double, ids", marks=pytest.mark.slow),
+    ],
+)
 def test_one_record_more_moves_no_other_record_that_holds_nan(kind, unit, tmp_path) -> None:
     rows = [0.25, 2.0, *[math.nan] * GAPS]
     without = counts(tmp_path / "without.parquet", rows, kind, unit)

@@ -103,6 +103,8 @@ def test_of_contradicting_constants_one_is_taken_by_the_key_and_a_value_before_n
         sexes = counts(load(tmp_path / str(i), rows, key=bytes([i]) * 32), "persons: records × sex").sum(axis=0)
         assert sexes.sum() == 1 and sexes[2] == 0
         taken.add(int(sexes.argmax()))
+        if taken == {0, 1}:
+            break
     assert taken == {0, 1}
     only_gaps: list[Row] = [("ann", "", "1", "w1", "5")] * 2
     assert counts(load(tmp_path / "gaps", only_gaps), "persons: records × sex").sum(axis=0).tolist() == [0, 0, 1]
@@ -133,7 +135,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(rows=ROWS, missing=st.sampled_from(["drop", "own"]), more=ROWS, at=st.integers(0, 14))
 def test_one_person_more_moves_one_at_most(rows: list[Row], missing: str, more: list[Row], at: int) -> None:
     rows = [r for r in rows if r[0] != "cy"]
