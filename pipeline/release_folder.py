@@ -17,8 +17,6 @@ from mechanisms.public.plain_files import check_plain, read_mapping
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
-from mechanisms.public.schema.column import value_labels
-from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.decode import Owned
@@ -26,7 +24,6 @@ from mechanisms.public.tables.formats import TableFormat
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.marginal_files import write_marginals
 from pipeline.plugins.origins import check_known
-from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
@@ -35,8 +32,6 @@ from pipeline.statement.signing import Signer, check_signature
 #: Schema, content of privacy.json and measurements of a release. A statement of an older format is passed on without
 #: papers; nothing binds one of format 1.
 Measured: TypeAlias = tuple[Schema, JsonDict, Measurements]
-#: Letters of many alphabets: what a table holds may be discovered.
-ANY_LETTERS = "ŁΩЖ字"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +52,6 @@ class NewRows:
     asked: int | None
     given: Json | None = None
     two: bool = False
-
-
-def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
-    """How a release's table is written: as the table itself, unless the settings say otherwise.
-
-    Raises:
-        UserError: no dialect; one that cannot write a text of the schema, or that might be found.
-    """
-    where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
-    if dialect is None:
-        dialect = parse_dialect(release.dialect, where)
-    values = [t for c in schema.columns for t in (value_labels(c) if c.kind == "flag" else c.texts)]  # as written
-    texts = [*values, *(t for c in schema.columns for t in (c.name, c.other or ""))]
-    if schema.to_discover and dialect.encoding != schema.dialect.encoding:
-        texts.append(ANY_LETTERS)
-    for text in texts:
-        try:
-            text.encode(dialect.encoding)
-        except UnicodeEncodeError as error:
-            fix = "utf-8-sig, which spreadsheets read, and has all letters that may be listed or discovered"
-            raise UserError(f"{dialect.encoding} has no letter for {text!r}", where=where, fix=fix) from error
-    return dialect
 
 
 def write_release(

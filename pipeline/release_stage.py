@@ -13,10 +13,11 @@ from pipeline.made_rows import linked
 from pipeline.measuring.acceptance import only_try, settle, table_of
 from pipeline.measuring.attempts import Work
 from pipeline.plugins.origins import not_ours
-from pipeline.release_folder import NewRows, as_released, check_seal, write_release
+from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.policy import two_tables
+from pipeline.settings.specs import as_released
 from pipeline.statement.statement import Bought, declared, make_statement
 from synthesis.numbers.value_shapes import as_written
 

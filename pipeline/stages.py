@@ -22,7 +22,6 @@ from pipeline.inference.relations import Relation, strongest
 from pipeline.load_stage import load
 from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
-from pipeline.release_folder import as_released
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import render_run
 from pipeline.run_context import RunContext, Stage, State, present
@@ -32,6 +31,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.design import Design, whole_design
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.settings.ready import ready
+from pipeline.settings.specs import as_released
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
 from pipeline.version import __version__

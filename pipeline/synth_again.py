@@ -24,12 +24,13 @@ from pipeline.folders import RunFolder, not_in_release
 from pipeline.made_rows import RowMaker
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
-from pipeline.release_folder import as_released, read_release, write_release
+from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.policy import two_tables
 from pipeline.settings.read_where import check_read
+from pipeline.settings.specs import as_released
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer

@@ -33,6 +33,7 @@ from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig
 from pipeline.settings.experiment_list import ExperimentConfig
+from pipeline.settings.inputs import DEMO
 from pipeline.settings.methods import with_max_cells
 from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
 from pipeline.statement.statement import Bought, Declared, make_statement
@@ -161,13 +162,15 @@ def _home_of(root: Path, spec: RowSpec) -> Path:
 def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
     """An ordinary run at the row's ε, on the experiment's table."""
     column, home = config.privacy.unit != RECORD, _home_of(root, spec)
+    rows = config.data.rows if config.data.name == DEMO else None  # the experiment's file says how many of the city
     return replace(
         config,
+        data=replace(config.data, rows=rows),
         privacy=replace(
             config.privacy,
             epsilon=spec.value,
             max_records=map_settings(config.experiment).max_records if column else None,
-            clip=map_settings(config.experiment).clip,
+            clip=map_settings(config.experiment).clip if column else config.privacy.clip,
             noise_seed=spec.seed(config.privacy.noise_seed),
         ),
         selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),

@@ -22,7 +22,6 @@ from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.inference.decided import named_pairs, never_asked
-from pipeline.release_folder import as_released
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
 from pipeline.settings.build import build_plan, build_schema, build_workload, limit_text
@@ -31,7 +30,7 @@ from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes, scores_bytes
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.settings.scoring import check_scores
-from pipeline.settings.specs import Specs, build_specs
+from pipeline.settings.specs import Specs, as_released, build_specs
 
 #: Of the plan's tables; names of marginals are folded beyond.
 PLAN_WIDTH = 110

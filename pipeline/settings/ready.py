@@ -8,12 +8,11 @@ from pathlib import Path
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
-from pipeline.release_folder import as_released
 from pipeline.settings.inputs import check_inputs
 from pipeline.settings.memory import check_disk
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.policy import two_tables
-from pipeline.settings.specs import Specs
+from pipeline.settings.specs import Specs, as_released
 from pipeline.statement.publication import WhoPublishes, build_publication
 from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in

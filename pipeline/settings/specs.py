@@ -12,13 +12,15 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.schema.column import value_labels
+from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.sources import check_source
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import WORD, Neighbouring
 from mechanisms.selection.base import Facts, Selection
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engine import EngineSettings
-from pipeline.settings.config import CheckConfig, Config, DataConfig, PrivacyConfig, schema_path
+from pipeline.settings.config import CheckConfig, Config, DataConfig, PrivacyConfig, ReleaseConfig, schema_path
 from pipeline.settings.inputs import generated
 from pipeline.settings.methods import asked_accountant, build_synthesizer, engine_of, selection_of
 from pipeline.settings.read_where import check_read
@@ -29,6 +31,8 @@ RECORD = "record"
 ENGINE = "duckdb"
 #: Settings of selections that hold lists of marginals, or of columns.
 MARGINALS, COLUMNS = ("marginals", "closure", "weights"), ("important",)
+#: Letters of many alphabets: what a table holds may be discovered.
+ANY_LETTERS = "ŁΩЖ字"
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +221,28 @@ def _assumed(column: str | None, clip: str) -> int:
         fix = "privacy.clip=weight or truncate; or privacy.max_records=C, which no unit exceeds"
         raise UserError("clip=none takes C for a public fact", where="privacy.max_records", fix=fix)
     return ASSUMED
+
+
+def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
+    """How a release's table is written: as the table itself, unless the settings say otherwise.
+
+    Raises:
+        UserError: no dialect; one that cannot write a text of the schema, or that might be found.
+    """
+    where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
+    if dialect is None:
+        dialect = parse_dialect(release.dialect, where)
+    values = [t for c in schema.columns for t in (value_labels(c) if c.kind == "flag" else c.texts)]  # as written
+    texts = [*values, *(t for c in schema.columns for t in (c.name, c.other or ""))]
+    if schema.to_discover and dialect.encoding != schema.dialect.encoding:
+        texts.append(ANY_LETTERS)
+    for text in texts:
+        try:
+            text.encode(dialect.encoding)
+        except UnicodeEncodeError as error:
+            fix = "utf-8-sig, which spreadsheets read, and has all letters that may be listed or discovered"
+            raise UserError(f"{dialect.encoding} has no letter for {text!r}", where=where, fix=fix) from error
+    return dialect
 
 
 def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: Schema | None) -> None:

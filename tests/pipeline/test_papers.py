@@ -251,6 +251,7 @@ UNSAID = {
     "data.units": "of the rows",
     "data.table": "of the rows",
     "data.query": "of the rows",
+    "data.rows_of_one_unit": "of a query of a database: test_where_data_lies reads the page",
     "data.encoding": "of the rows",
     "release.dialect": "the released schema says how the table is written",
     "data.max_records": "the bound that is used is told",

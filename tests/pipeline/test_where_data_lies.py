@@ -23,8 +23,8 @@ from mechanisms.public.tables import fetched as places
 from mechanisms.public.tables.fetched import FetchRoom, check_no_secret, fetched
 from mechanisms.public.tables.found_dialect import found_dialect
 from mechanisms.public.tables.write_table import write_table
-from pipeline.release_folder import as_released
 from pipeline.settings.config import ReleaseConfig
+from pipeline.settings.specs import as_released
 from tests.pipeline.conftest import TOWN, command, people, write_town
 
 QUICK = ["selection=oneway", "synthesis=independent", "evaluation.enabled=false", "privacy.noise_seed=3", "seed=3"]
