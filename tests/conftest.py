@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from mechanisms.sensitive import noise
 from pipeline.plugins.plugin_discovery import load_module
 
-settings.register_profile("pipeline", deadline=None)
+settings.register_profile("pipeline", deadline=None, max_examples=50)
 settings.load_profile("pipeline")
 
 

@@ -53,19 +53,22 @@ WORDS = (
 
 
 def test_neighbours_with_the_same_answers_give_the_same_release(folder):
-    tally = replay(folder, most=len(FEW), choices=FEW)
-    assert tally.pairs == len(FEW) and tally.answers > 100 and 0.9 < max(tally.largest.values()) <= 1
+    some = FEW[::3]
+    tally = replay(folder, most=len(some), choices=some)
+    assert tally.pairs == len(some) and tally.answers > 40 and 0.9 < max(tally.largest.values()) <= 1
     for selection, words in WORDS:
         tally.add(replay(folder, most=1, choices=[selection], words=words, few="discover" not in words))
     assert "ValuesQuestion" in tally.largest
-    parts = ("selection", "method", "slot", "event", "question")
-    check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
 
 
 @pytest.mark.slow
 def test_every_case_of_a_selection_gives_the_same_release_on_a_neighbour(folder):
     tally = replay(folder, most=len(CHOICES))
     assert tally.pairs == len(CHOICES)
+    for selection, words in WORDS:
+        tally.add(replay(folder, most=1, choices=[selection], words=words))
+    parts = ("selection", "method", "slot", "event", "question")
+    check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
 
 
 def test_what_is_chosen_among_tries_costs_what_is_claimed(folder):

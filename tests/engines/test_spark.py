@@ -67,7 +67,7 @@ def test_whole_persons_of_a_table_in_parts_are_the_embedded_engine_s_byte_for_by
         same_release(tmp_path, *own, *more, "privacy.missing_unit=own", "privacy.delta=1e-6", "privacy.clip=truncate")
 
 
-@pytest.mark.parametrize("missing", ["drop", "own"])
+@pytest.mark.parametrize("missing", [pytest.param("drop", marks=pytest.mark.slow), "own"])
 def test_spark_holds_ids_that_are_far_times_bytes_or_zero_to_their_bound(spark, missing, tmp_path) -> None:
     unit = PrivacyUnit("id", 1, missing=missing)
     for kind in ("timestamp us UTC", "decimal 38 38", "binary"):

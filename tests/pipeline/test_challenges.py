@@ -39,6 +39,7 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
 #: has a test of its own (`nist_crc`).
 LONG = (
     "nist_crc",
+    "anita_tradeoff",
     "ncript_table2",
     "nist2018_pums",
     "mgd_pums",

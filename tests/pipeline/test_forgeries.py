@@ -158,7 +158,7 @@ def unexpected(passed: list[str]) -> list[str]:
     return [p for p in passed if not any(re.fullmatch(allowed, p) for allowed in PROMISES_NOTHING)]
 
 
-@pytest.mark.parametrize("name", ["pairs", "mwem"])
+@pytest.mark.parametrize("name", ["pairs", pytest.param("mwem", marks=pytest.mark.slow)])
 def test_every_leaf_of_the_statement_and_of_the_answers_is_held_to_the_rest(release_of, tmp_path, name):
     passed = called_true(release_of(name), tmp_path / "work")
     print(*passed, sep="\n")
