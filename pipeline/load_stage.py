@@ -43,7 +43,7 @@ def load(context: RunContext, state: State) -> State:
     config, folder, ready, design = context.config, context.folder, context.ready, state.design
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
     with context.show.stage("load") as report:
-        data = _table(context, specs.config.privacy.unit, report)
+        data = _table(context, report)
         dialect = declared_dialect(config.data, design.schema.dialect)
         records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
         check_ready(config, records.names)
@@ -84,7 +84,7 @@ def read_rows(context: RunContext, state: State, schema: Schema, report: Progres
     return shared(histogram=counted, progress=report)
 
 
-def _table(context: RunContext, unit: str | None, report: Progress) -> DataConfig:
+def _table(context: RunContext, report: Progress) -> DataConfig:
     """The tables to read, as files: those of addresses are fetched, and the demo's is generated, under internal/.
 
     The jobs of a sweep share them.
@@ -92,7 +92,7 @@ def _table(context: RunContext, unit: str | None, report: Progress) -> DataConfi
     config, place = context.config, context.shared or context.folder.temporary
     if not generated(config):
         with only_one(place, "fetched"):
-            return local(config.data, config.limits, place, unit)
+            return local(config.data, config.limits, place, promised=True)
     rows = 290_000 if config.data.rows is None else config.data.rows
     name = f"demo-{rows}-{config.data.seed}"
     path = place / f"{name}.parquet"

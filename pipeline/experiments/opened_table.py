@@ -18,7 +18,6 @@ from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.load_stage import keep_settings, run_facts
 from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import Config
-from pipeline.settings.specs import settled
 from pipeline.stage_bars import Stages, unplaced_lines
 
 #: Under internal/: the table of an experiment that makes its own.
@@ -62,8 +61,7 @@ def opened_table(
         with show.stage("load") as report:
             path, data = folder.internal / GENERATED, config.data
             if config.data.path or generate is None:
-                unit = settled(config, schema).privacy.unit
-                data = local(config.data, config.limits, folder.temporary, unit)
+                data = local(config.data, config.limits, folder.temporary, promised=True)
                 path = Path(str(data.path))
             elif not path.exists():
                 generate(path, report)

@@ -117,7 +117,7 @@ def check(config: CheckConfig) -> TableLook:
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         work = Path(folder)
         data, dialect = (
-            local(config.data, config.limits, work, privacy.unit),
+            local(config.data, config.limits, work, promised=True),
             declared_dialect(config.data, schema.dialect),
         )
         records = open_with(Path(str(data.path)), dialect, config.limits, work)

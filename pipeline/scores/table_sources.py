@@ -70,29 +70,27 @@ def declared_dialect(given: DataConfig | ScoreConfig | DraftConfig, dialect: Dia
     return own.checked("data." if isinstance(given, DataConfig) else "")
 
 
-def room_of(limits: LimitsConfig, folder: Path, own: str | None = None) -> FetchRoom:
+def room_of(limits: LimitsConfig, folder: Path, *, promised: bool = False) -> FetchRoom:
     """Room for what is fetched, within the limits of the settings."""
     memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
-    return FetchRoom(folder, memory, machine_limits.threads(limits.threads), own)
+    return FetchRoom(folder, memory, machine_limits.threads(limits.threads), promised)
 
 
-def local(data: DataConfig, limits: LimitsConfig, folder: Path, own: str | None) -> DataConfig:
+def local(data: DataConfig, limits: LimitsConfig, folder: Path, *, promised: bool) -> DataConfig:
     """The same settings with files in the place of tables that lie elsewhere; these are fetched into the folder.
 
     Args:
-        own: the unit, as `privacy.unit` says it: each row of a query has to be of one; None: that was checked before.
+        promised: each row of a query has to be of one unit; false: that was checked before.
     """
-    own = None if data.rows_of_one_unit else own
-    path = fetched(location(data), room_of(limits, folder, own))
-    of_units = None if own is None else data.units.id or own
-    return replace(
-        data, path=str(path), units=local_units(data.units, limits, folder, of_units), table=None, query=None
-    )
+    promised = promised and not data.rows_of_one_unit
+    path = fetched(location(data), room_of(limits, folder, promised=promised))
+    units = local_units(data.units, limits, folder, promised=promised)
+    return replace(data, path=str(path), units=units, table=None, query=None)
 
 
-def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path, own: str | None = None) -> UnitsConfig:
-    """The same of a table of units; `own` as of `room_of`."""
-    path = units.path and str(fetched(units.path, room_of(limits, folder, own), where="units.path"))
+def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path, *, promised: bool = False) -> UnitsConfig:
+    """The same of a table of units."""
+    path = units.path and str(fetched(units.path, room_of(limits, folder, promised=promised), where="units.path"))
     return replace(units, path=path)
 
 

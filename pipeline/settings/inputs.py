@@ -41,6 +41,8 @@ def location(data: DataConfig) -> str:
         if len(asked) > 1 or not is_address(data.path) or "#" in data.path:
             fix = "one of both, with data.path=postgresql://… or data.path=sqlite:///FILE"
             raise UserError("says which rows of a database are read", where=where, fix=fix)
+    if data.table and SELECT.match(data.table) and " " in data.table.strip():
+        raise UserError("data.table is a query", where="data.table", fix="data.query=SELECT …; or a table's name")
     if data.query and not SELECT.match(data.query):
         raise UserError(
             "data.query is no SELECT", where="data.query", fix="SELECT … FROM …; a whole table: data.table=NAME"

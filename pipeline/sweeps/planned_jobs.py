@@ -254,7 +254,7 @@ def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[Colum
     try:
         dialect = declared_dialect(config.data, schema.dialect)
         specs = build_specs(config)
-        data = local(config.data, config.limits, folder.temporary, specs.config.privacy.unit)
+        data = local(config.data, config.limits, folder.temporary, promised=True)
         records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
         source = joined(records, data.units, specs.unit, config.limits, dialect)
         _, report = encode_columns(source, schema, workdir=folder.temporary)

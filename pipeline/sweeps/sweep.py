@@ -262,7 +262,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
     named = f"{location(settings.data)} {settings.data.units.path}"
     if named not in prints:
         with tempfile.TemporaryDirectory(prefix="tables-") as folder:  # mode 0700
-            data = local(settings.data, settings.limits, Path(folder), None)
+            data = local(settings.data, settings.limits, Path(folder), promised=False)
             prints[named] = data_print(Path(str(data.path)), *data.units.files)
     return bool(manifest.get("data", prints[named]) == prints[named])
 

@@ -1,4 +1,8 @@
-"""A query of a database is one SELECT: the same rows whenever it is asked, each of them of one unit alone."""
+"""A query of a database is one SELECT: the same rows whenever it is asked, each of them made of one row of a table.
+
+The second is held by a list of all that is known to read one row: two grammars, this engine's and the database's, read
+a text differently, so nobody can list all that mixes rows.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,30 @@ from typing import Any, Protocol
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import Source
 
-#: One row is the unit.
-RECORD = "record"
+#: Functions, operators among them, that read one row, and no clock.
+OF_ONE_ROW = {
+    *("+", "-", "*", "/", "%", "||", "~~", "!~~", "lower", "upper", "trim", "ltrim", "rtrim", "substr", "substring"),
+    *("length", "abs", "round", "coalesce", "nullif", "ifnull"),
+}
+#: Types of numbers and texts: a text that is cast to a time may be the word `now`.
+TYPES = {
+    *("integer", "int", "int4", "int8", "bigint", "smallint", "real", "float", "float4", "float8", "double", "decimal"),
+    *("numeric", "varchar", "text", "string", "bool", "boolean"),
+}
+#: Parts of expressions, as the engine's parser calls them.
+PLAIN = {
+    "CONSTANT",
+    "COMPARISON",
+    "CONJUNCTION",
+    "OPERATOR",
+    "BETWEEN",
+    "CASE",
+    "CAST",
+    "FUNCTION",
+    "COLUMN_REF",
+    "STAR",
+    "TYPE",
+}
 #: What depends on the day or on who asks: names without brackets; and texts that databases take for times.
 CLOCKS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 ASKERS = {"current_user", "session_user", "current_role", "current_catalog", "current_schema"}
@@ -44,23 +70,25 @@ class Database(Protocol):
     def view(self, schema: str, name: str) -> str | None:
         """The query that a view stands for; None for a table."""
 
+    def columns(self, schema: str, name: str) -> set[str]:
+        """The columns of a table of the user's, in small letters; none for a view, or for one of the database's own."""
 
-def check_query(query: str, database: Database, source: Source, own: str | None) -> None:
-    """Its rows are the same whenever it is asked, none pushes another out, and each is made of one unit's rows.
 
-    The views that it reads are held to the same.
+def check_query(query: str, database: Database, source: Source, *, promised: bool) -> None:
+    """Its rows are the same whenever it is asked, none pushes another out, and each is made of one row of one table.
+
+    The views that it reads are held to the first two.
 
     Args:
-        own: the column that names the unit, or RECORD; None: nobody is promised anything, or the curator states it.
+        promised: something is promised about its rows, and the curator does not state whose they are.
     Raises:
         UserError: names what may not stand in it, and the view where it does.
     """
     waiting, seen = [(query, "data.query")], {query}
-    by_unit: list[bool] = []
-    renamed: list[str] = []
     while waiting:
         text, where = waiting.pop()
-        nodes = [*_nodes(_parsed(text, source, where))]
+        tree = _parsed(text, source, where)
+        nodes = [*_nodes(tree)]
         for node in nodes:
             if reason := _unsteady(node, database.hidden):
                 _refuse_unsteady(reason, where)
@@ -73,16 +101,14 @@ def check_query(query: str, database: Database, source: Source, own: str | None)
         traits = _traits(nodes, database, text)
         if found := [name for name, trait in traits if trait == DRAWN]:
             _refuse_unsteady(", ".join(sorted(set(found))), where)
-        if own is not None:
-            told = {trait: {n for n, t in traits if t == trait} for trait in (SEVERAL, MORE, OWN)}
-            reasons = [_mixed(node, own, told[SEVERAL]) for node in nodes]
-            reasons += [f"{n}, whose text nobody here knows" for n in sorted(told[OWN])]
-            reasons += [f"{n}, which makes several rows of one" for n in sorted(told[MORE]) if own == RECORD]
-            _refuse_mixed(next(filter(None, reasons), ""), own, where)
-            by_unit += [r is None for r in reasons]
-            renamed += [f"{own} is another column's name" for node in nodes if own != RECORD and _renames(node, own)]
-    if own is not None and any(by_unit):
-        _refuse_mixed(next(iter(renamed), ""), own, "data.query")
+        if promised and where == "data.query":
+            others = [
+                f"{n}, whose text nobody here knows" for n, trait in sorted(traits) if trait in {SEVERAL, MORE, OWN}
+            ]
+            _refuse_mixed(
+                "a comment" if re.search(r"--|/[*]", text) else _mixed(tree["statements"][0]["node"], database)
+            )
+            _refuse_mixed(next(iter(others), ""))
 
 
 def _traits(nodes: list[dict[str, Any]], database: Database, text: str) -> set[tuple[str, str]]:
@@ -101,71 +127,62 @@ def _refuse_unsteady(reason: str, where: str) -> None:
     raise UserError(f"not the same rows every time: {reason}", where=where, fix=f"{fix}store it in a table")
 
 
-def _refuse_mixed(reason: str, own: str, where: str) -> None:
+def _refuse_mixed(reason: str) -> None:
     """A row of the result that is nobody's own: a promise about it would protect nobody."""
-    if not reason:
-        return
-    one, by = (
-        ("record", "name the unit's column")
-        if own == RECORD
-        else (f"one {own!r}", f"GROUP BY, PARTITION BY, JOIN … USING ({own})")
-    )
-    fix = f"the rows as they are, or by the unit ({by}); or data.rows_of_one_unit=true: you say, and the statement "
-    fix += f"says, that each row comes from one {one.removeprefix('one ')} and public tables alone"
-    raise UserError(
-        f"a row may be made of the rows of several, or one row makes several: {reason}", where=where, fix=fix
-    )
+    if reason:
+        fix = "columns of one table, and WHERE, each of its own row (comparisons, arithmetic, CASE, lower, substr, …)"
+        fix += "; or data.rows_of_one_unit=true: you say, and the statement says, that each row comes from one record, "
+        fix += "or one unit, and public tables alone"
+        problem = f"a row may be made of the rows of several, or one row makes several: {reason}"
+        raise UserError(problem, where="data.query", fix=fix)
 
 
-def _mixed(node: dict[str, Any], own: str, several: Collection[str]) -> str | None:
-    """What in a node may make one row of several units' rows; None: it joins or groups rows, of one unit; or empty."""
-    kind = node.get("type")
-    if node.get("class") == "WINDOW":
-        by = any(_is_unit(p, own) for p in node.get("partitions") or ())
-        return None if by else f"{node['function_name']}() OVER"
-    if node.get("class") == "SUBQUERY":
-        return "a subquery among expressions"
-    if kind == "SELECT_NODE":
-        groups, sets = node.get("group_expressions") or [], node.get("group_sets") or []
-        at = {i for i, g in enumerate(groups) if _is_unit(g, own)}
-        if groups or node.get("aggregate_handling") != "STANDARD_HANDLING":
-            return None if at and all(at & {*s} for s in sets) else "GROUP BY"
-        parts = [v for k, v in node.items() if k not in {"from_table", "cte_map"}]
-        used = {
-            str(n.get("function_name")).lower().removesuffix("_star")
-            for n in _nodes(parts)
-            if n.get("class") == "FUNCTION"
-        }
-        return f"{min(used & {*several})}() over all rows" if used & {*several} else ""
-    if kind == "JOIN":
-        using = {str(n).lower() for n in node.get("using_columns") or ()}
-        return None if own.lower() in using or _joins_by(node.get("condition"), own) else "a join"
-    if kind in {"SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"}:
-        return str(node.get("setop_type") or "WITH RECURSIVE") if own == RECORD else ""
+def _mixed(select: dict[str, Any], database: Database) -> str:
+    """What in a SELECT is not known to make each row of one row of one table; empty where all is."""
+    if select.get("type") != "SELECT_NODE":
+        return str(select.get("setop_type") or select.get("type"))
+    table = select.get("from_table") or {}
+    if table.get("type") != "BASE_TABLE":
+        return f"FROM {str(table.get('type') or 'nothing').lower().replace('_', ' ')}, not one table"
+    columns = database.columns(table.get("schema_name") or "", table["table_name"])
+    if not columns:
+        return f"{table['table_name']}, a view, or no table of the database's users"
+    if (
+        select.get("group_expressions")
+        or select.get("group_sets")
+        or select["aggregate_handling"] != "STANDARD_HANDLING"
+    ):
+        return "GROUP BY"
+    used = {"select_list", "where_clause", "from_table", "aggregate_handling", "type"}
+    for part, given in select.items():
+        empty = not given or (part == "cte_map" and not given.get("map"))
+        if part not in used and not empty:
+            return {"modifiers": "DISTINCT or ORDER BY", "cte_map": "WITH"}.get(part, part.upper())
+    tables = {
+        str(table["table_name"]).lower(),
+        str(table.get("alias") or "").lower(),
+        str(table["schema_name"]).lower(),
+    }
+    parts = _nodes([select["select_list"], select["where_clause"]])
+    return next(filter(None, (_not_of_one_row(n, columns, tables) for n in parts if n.get("class"))), "")
+
+
+def _not_of_one_row(node: dict[str, Any], columns: Collection[str], tables: Collection[str]) -> str:
+    """Why a part of an expression may read more than the row that it stands in."""
+    kind = node["class"]
+    if kind not in PLAIN:
+        windows = {"WINDOW": f"{node.get('function_name')}() OVER", "SUBQUERY": "a subquery"}
+        return windows.get(str(kind), str(kind).lower())
+    if kind == "FUNCTION" and str(node["function_name"]).lower() not in OF_ONE_ROW:
+        return f"{node['function_name']}()"
+    if kind == "COLUMN_REF":
+        *before, name = (str(n).lower() for n in node["column_names"])
+        known = name in columns and {*before} <= {*tables}
+        return "" if known else f"{'.'.join((*before, name))}, no column of the table"
+    if kind == "CAST":
+        name = str((node.get("type_expr") or {}).get("type_name") or "").lower()
+        return "" if name in TYPES else f"a cast to {name or 'a type'}"
     return ""
-
-
-def _is_unit(node: Any, own: str) -> bool:
-    """Whether an expression is the column that names the unit."""
-    names = (node.get("column_names") if isinstance(node, dict) and node.get("class") == "COLUMN_REF" else None) or [""]
-    return own != RECORD and str(names[-1]).lower() == own.lower()
-
-
-def _joins_by(condition: Any, own: str) -> bool:
-    """Whether rows are joined only where both have the same unit."""
-    if not isinstance(condition, dict):
-        return False
-    if condition.get("type") == "CONJUNCTION_AND":
-        return any(_joins_by(child, own) for child in condition["children"])
-    same = condition.get("type") == "COMPARE_EQUAL"
-    return same and all(_is_unit(condition[side], own) for side in ("left", "right"))
-
-
-def _renames(node: dict[str, Any], own: str) -> bool:
-    """Whether another column may get the unit's name here."""
-    given = [str(a).lower() for k in ("column_name_alias", "aliases") for a in node.get(k) or ()]
-    alias = str(node.get("alias") or "").lower() == own.lower() and "class" in node and not _is_unit(node, own)
-    return alias or own.lower() in given or node.get("type") in {"SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"}
 
 
 def _unsteady(node: dict[str, Any], hidden: Collection[str]) -> str:

@@ -128,6 +128,12 @@ class _Sqlite:
         found = self.connection.execute(asked, (name,)).fetchone()
         return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
 
+    def columns(self, schema: str, name: str) -> set[str]:
+        """The columns of a table of the user's, in small letters; none for a view, or for one of the database's own."""
+        asked = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        asked = f"SELECT lower(c.name) FROM ({asked} AND lower(name) = lower(?)) t, pragma_table_info(t.name) c"
+        return {row[0] for row in self.connection.execute(asked, (name,)) if schema.lower() in {"", "main"}}
+
 
 class _Postgres:
     """The same of PostgreSQL."""
@@ -163,6 +169,17 @@ class _Postgres:
                 return view
         return None
 
+    def columns(self, schema: str, name: str) -> set[str]:
+        own = "relkind IN ('r', 'p') AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
+        paths = [".".join(_named(w) for w in (schema, word) if w) for word in (name, name.lower())]
+        places = ", ".join(f"to_regclass({literal(path)})" for path in paths)
+        return {
+            *self._first(
+                f"SELECT lower(attname) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid AND {own}"
+                f" WHERE attrelid IN ({places}) AND attnum > 0 AND NOT attisdropped"
+            )
+        }
+
     def _first(self, asked: str) -> list[str]:
         with self.connection.cursor() as cursor:
             cursor.execute(asked)
@@ -179,7 +196,7 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     query = _query(address.wanted)
     faults: list[Exception] = []
     source = Source(path, (), (), "", room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
-    check_query(query, database, source, room.own)
+    check_query(query, database, source, promised=room.promised)
     names = database.names(query)
     if len(set(names)) < len(names) or not names:
         fix = "SELECT … AS NAME gives each a name of its own"

@@ -24,6 +24,9 @@ SECRET = re.compile(
 #: A password, whatever stands in it (with a space in it, it follows no port); a user that may be a token.
 PASSWORD = re.compile(r"[^\s@]*:\S*@|[^\s/?#@]*:(?!\s|\d*([\"',/\s]|$))[^\n\"']*@")
 LONE_USER = re.compile(r"[^\s/?#@]+@")
+BRACKETS = re.compile(r"[^/]*\[[^\]]*[^0-9a-fA-F:.\]]")  # no address of a machine stands in them
+#: The word of PostgreSQL, of ODBC and of others for a password that follows.
+PAIR = re.compile(r"\b(password|passwd|pwd)\s*=", re.IGNORECASE)
 PARAMETER = re.compile(r"[?&;#]([^\s?&;#=]+)=")
 #: Parameters of an address that hold no secret, by the places that know them: no other one is taken.
 LIBPQ = {
@@ -62,13 +65,13 @@ class FetchRoom:
     """A folder of mode 0700, and the memory and threads that fetching may use there.
 
     Attributes:
-        own: as of `check_query`: whose alone each row of a query has to be.
+        promised: as of `check_query`.
     """
 
     folder: Path
     memory_limit_bytes: int
     threads: int
-    own: str | None = None
+    promised: bool = False
 
 
 _HERE, _DATABASES = __name__, "mechanisms.public.tables.databases"
@@ -120,7 +123,8 @@ def check_no_secret(text: str, where: str = "data.path") -> None:
     Raises:
         UserError: one does; the message does not repeat it.
     """
-    if re.search(rf"(^|=['\"]?){KEYWORDS.pattern}.*\bpassword\s*=", text):
+    text = unquote(text)
+    if PAIR.search(text) and not re.search(r"\bselect\b", text, re.IGNORECASE):
         raise UserError("an address with a password in it is not taken", where=where, fix=AS_DATABASES)
     for found in SCHEME.finditer(text):
         scheme, rest = found[1].lower(), text[found.end() :]
@@ -128,7 +132,9 @@ def check_no_secret(text: str, where: str = "data.path") -> None:
         url = url if SELECT.match(behind) and " " in behind else rest  # a query may hold all of these marks
         file = scheme in STORES and not STORES[scheme].database
         named = any(SECRET.search(unquote(key)) for key in PARAMETER.findall(url.partition(" ")[0]))
-        known = scheme != "sqlite" and (PASSWORD.match(url) or (file and LONE_USER.match(url)))
+        path = scheme == "sqlite" and url.startswith("/")
+        known = re.search("[?;]", url) if path else PASSWORD.match(url) or (file and LONE_USER.match(url))
+        known = known or BRACKETS.match(url)
         if known or named:
             problem = "an address with a password, a token or a signature in it is not taken"
             raise UserError(problem, where=where, fix=AS_FILES if file else AS_DATABASES)
@@ -193,7 +199,7 @@ def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") 
     from mechanisms.public.tables.scan import private_folder  # slow to load
 
     address = parse_address(str(location), where)
-    asked = f"{location} {room.own}".encode()  # a copy that was checked for one unit is not checked for another
+    asked = f"{location} {room.promised}".encode()  # a copy that nobody checked is no checked one
     folder = room.folder / "fetched" / hashlib.blake2b(asked, digest_size=8).hexdigest()
     private_folder(folder)
     path = folder / address.name
