@@ -273,6 +273,12 @@ def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(
         ),
         *("https://h/t.csv;token=x", "https://h/t.csv?a=1;token=x", "https://h/t.csv#access_token=x"),
         *("postgresql:///db?%70assword=x", "jdbc:postgresql://u:p@h/db", "sqlite:///f.db?key=x#t"),
+        *(
+            "s3://b/t.csv?endpoint_override=https%3A%2F%2Fu%3Ax%40h",
+            "postgresql://me%3Ax@h/db",
+            "postgresql://[me:x]/db",
+        ),
+        *("sqlite:///f.db;x", "sqlite://u:x@h/f.db", "client_encoding=utf8 user=u password=x", "Server=h;Pwd=x"),
     ],
 )
 def test_an_address_with_a_secret_is_refused_wherever_it_stands(text: str) -> None:
@@ -321,7 +327,9 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("address", HIDDEN)
+@pytest.mark.parametrize(
+    "address", [pytest.param(a, marks=pytest.mark.slow) if n % 7 else a for n, a in enumerate(HIDDEN)]
+)
 def test_no_setting_log_or_release_keeps_a_secret_of_an_address(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
