@@ -54,9 +54,9 @@ ASK_CLOCK = {
 }
 #: SQLite's word for now, with parts of seconds, where a time is to stand.
 SUBSECOND = {"subsec", "subsecond"}
-#: What a database says of a function: it may give another value each time; its one value is of several rows; several
-#: rows are made of one; or its text is the database's own, and nobody knows what it reads.
-DRAWN, SEVERAL, MORE, OWN = "drawn", "several", "more", "own"
+#: What a database says of a function: it may give another value each time; or its users wrote it, and nobody knows
+#: what it reads.
+DRAWN, OWN = "drawn", "own"
 
 
 class Database(Protocol):
@@ -102,9 +102,7 @@ def check_query(query: str, database: Database, source: Source, *, promised: boo
         if found := [name for name, trait in traits if trait == DRAWN]:
             _refuse_unsteady(", ".join(sorted(set(found))), where)
         if promised and where == "data.query":
-            others = [
-                f"{n}, whose text nobody here knows" for n, trait in sorted(traits) if trait in {SEVERAL, MORE, OWN}
-            ]
+            others = [f"{n}, whose text nobody here knows" for n, trait in sorted(traits) if trait == OWN]
             _refuse_mixed(
                 "a comment" if re.search(r"--|/[*]", text) else _mixed(tree["statements"][0]["node"], database)
             )
@@ -144,8 +142,9 @@ def _mixed(select: dict[str, Any], database: Database) -> str:
     table = select.get("from_table") or {}
     if table.get("type") != "BASE_TABLE":
         return f"FROM {str(table.get('type') or 'nothing').lower().replace('_', ' ')}, not one table"
-    columns = database.columns(table.get("schema_name") or "", table["table_name"])
-    if not columns:
+    place = table.get("schema_name") or "", table["table_name"]
+    columns = database.columns(*place)
+    if not columns or database.view(*place) is not None:
         return f"{table['table_name']}, a view, or no table of the database's users"
     if (
         select.get("group_expressions")

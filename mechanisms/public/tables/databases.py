@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.checked_query import DRAWN, MORE, OWN, SEVERAL, check_query
+from mechanisms.public.tables.checked_query import DRAWN, OWN, check_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.scan import COPIED, Source, literal
 
@@ -27,23 +27,21 @@ STEADY = 0x800
 #: where they are written in a language of rows. Its own that only look up the server's state are as good as drawn.
 NOTEWORTHY = f"""
 WITH known AS (
-    SELECT p.oid, proname::text AS name, prokind, proretset,
+    SELECT p.oid, proname::text AS name,
         provolatile = 'v' OR (brought AND provolatile = 's'
             AND proname ~ '^(pg|current|session|inet|txid|has)_|_to_xml') AS drawn,
         NOT brought AND lanname NOT IN ('internal', 'c') AS own
     FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
         CROSS JOIN LATERAL (SELECT pronamespace = 'pg_catalog'::regnamespace AS brought) AS b
 ), used AS (
-    SELECT name, prokind = 'a' AS several, proretset AND position(name IN {{text}}) > 0 AS more, drawn, own
-    FROM known WHERE name IN ({{listed}})
+    SELECT name, drawn, own FROM known WHERE name IN ({{listed}})
     UNION ALL
-    SELECT 'the operator ' || oprname, false, false, drawn, own FROM pg_operator JOIN known ON known.oid = oprcode
+    SELECT 'the operator ' || oprname, drawn, own FROM pg_operator JOIN known ON known.oid = oprcode
     WHERE oprnamespace <> 'pg_catalog'::regnamespace AND position(oprname IN {{text}}) > 0
     UNION ALL
-    SELECT 'a cast by ' || name, false, false, drawn, own FROM pg_cast JOIN known ON known.oid = castfunc
+    SELECT 'a cast by ' || name, drawn, own FROM pg_cast JOIN known ON known.oid = castfunc
 )
-SELECT name, CASE WHEN drawn THEN '{DRAWN}' WHEN own THEN '{OWN}' WHEN several THEN '{SEVERAL}' ELSE '{MORE}' END
-FROM used WHERE drawn OR own OR several OR more
+SELECT name, CASE WHEN drawn THEN '{DRAWN}' ELSE '{OWN}' END FROM used WHERE drawn OR own
 """
 #: What SQLSTATE says, by how it begins.
 STATES = {
@@ -111,16 +109,12 @@ class _Sqlite:
             yield pa.record_batch([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list(names))
 
     def traits(self, functions: Collection[tuple[str, int]], text: str) -> set[tuple[str, str]]:
-        """What is noteworthy of the functions of a query; `min` of one argument is of several rows."""
+        """What is noteworthy of the functions of a query."""
         listed = ", ".join(literal(name) for name, _ in functions)
-        asked = f"SELECT name, type, narg, flags & {STEADY} FROM pragma_function_list WHERE name IN ({listed})"
-        found = set()
-        for name, kind, arguments, steady in self.connection.execute(asked).fetchall():
-            if kind == "s" and not steady:
-                found.add((name, DRAWN))
-            elif kind != "s" and (arguments < 0 or (name, arguments) in functions):
-                found.add((name, SEVERAL))
-        return found
+        asked = (
+            f"SELECT name FROM pragma_function_list WHERE type = 's' AND NOT flags & {STEADY} AND name IN ({listed})"
+        )
+        return {(str(row[0]), DRAWN) for row in self.connection.execute(asked)}
 
     def view(self, schema: str, name: str) -> str | None:
         """The query that a view stands for; None for a table."""
