@@ -57,8 +57,8 @@ from pipeline.settings.specs import (
     RECORD,
     asks_for_records,
     build_unit,
+    check_settings,
     check_unit,
-    check_units_table,
     declared_schema,
     settled_privacy,
 )
@@ -112,14 +112,12 @@ def check(config: CheckConfig) -> TableLook:
     bound = None if asks_for_records(privacy) else privacy.max_records or config.data.max_records
     privacy = privacy if privacy.unit == RECORD else replace(privacy, max_records=bound or 1)
     unit = build_unit(privacy, config.data)
-    check_units_table(config, unit, schema)
+    check_settings(config, unit, schema)
     # mode 0700
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         work = Path(folder)
-        data, dialect = (
-            local(config.data, config.limits, work, promised=True),
-            declared_dialect(config.data, schema.dialect),
-        )
+        data = local(config.data, config.limits, work, promised=True)
+        dialect = declared_dialect(config.data, schema.dialect)
         records = open_with(Path(str(data.path)), dialect, config.limits, work)
         check_unit(unit, records.names)
         source = joined(records, data.units, unit, config.limits, dialect)

@@ -150,7 +150,8 @@ def build_specs(config: Config) -> Specs:
     """The specs of a run.
 
     Raises:
-        UserError: a mistake of the schema; a setting that is none, that cannot be, or that contradicts the schema.
+        UserError: a mistake of the schema; a setting that is none, cannot be, is read by nothing, or contradicts the
+            schema.
     """
     declared = None if config.data.schema is None else declared_schema(config.data)
     config = settled(config, declared)
@@ -160,7 +161,7 @@ def build_specs(config: Config) -> Specs:
         fix = "a whole number of at least 1, or null"
         raise UserError("got 0: a run would spend its budget on no row", where="synthesis.rows", fix=fix)
     privacy, unit = config.privacy, build_unit(config.privacy, config.data)
-    check_units_table(config, unit, declared)
+    check_settings(config, unit, declared)
     relation = Neighbouring(privacy.neighbouring)
     return Specs(
         config,
@@ -245,15 +246,23 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     return dialect
 
 
+def check_settings(config: Config | CheckConfig, unit: PrivacyUnit, schema: Schema | None) -> None:
+    """Something reads each setting, and a table of units can be joined.
+
+    Raises:
+        UserError: as of `check_read` and `check_units_table`.
+    """
+    check_read(config, schema)
+    check_units_table(config, unit, schema)
+
+
 def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: Schema | None) -> None:
     """A table of units needs ids in the records and the engine that joins both; it is no source of a schema's facts.
 
     Raises:
-        UserError: a setting that nothing reads; a record is
-            the unit; another engine; rows that are not read from a table of one's own; a confirmed
+        UserError: a record is the unit; another engine; rows that are not read from a table of one's own; a confirmed
             schema that names the table of units as its source.
     """
-    check_read(config, schema)
     if not config.data.units.files:
         return
     if unit.column is None:

@@ -26,17 +26,8 @@ TYPES = {
 }
 #: Parts of expressions, as the engine's parser calls them.
 PLAIN = {
-    "CONSTANT",
-    "COMPARISON",
-    "CONJUNCTION",
-    "OPERATOR",
-    "BETWEEN",
-    "CASE",
-    "CAST",
-    "FUNCTION",
-    "COLUMN_REF",
+    *("CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST", "TYPE", "FUNCTION", "COLUMN_REF"),
     "STAR",
-    "TYPE",
 }
 #: What depends on the day or on who asks: names without brackets; and texts that databases take for times.
 CLOCKS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
@@ -64,8 +55,8 @@ class Database(Protocol):
 
     hidden: frozenset[str]
 
-    def traits(self, functions: Collection[tuple[str, int]], text: str) -> set[tuple[str, str]]:
-        """What is noteworthy of the functions, by name and number of arguments, and of operators in the text."""
+    def traits(self, functions: Collection[str], text: str) -> set[tuple[str, str]]:
+        """What is noteworthy of the functions, by name, and of operators in the text."""
 
     def view(self, schema: str, name: str) -> str | None:
         """The query that a view stands for; None for a table."""
@@ -117,7 +108,7 @@ def _traits(nodes: list[dict[str, Any]], database: Database, text: str) -> set[t
         if node.get("function_name")
     }
     clocks = {(name, DRAWN) for name, n in used if n < ASK_CLOCK.get(name, 0)}
-    return clocks | database.traits(used, text)
+    return clocks | database.traits({name for name, _ in used}, text)
 
 
 def _refuse_unsteady(reason: str, where: str) -> None:

@@ -108,9 +108,9 @@ class _Sqlite:
         while rows := cursor.fetchmany(ROWS):
             yield pa.record_batch([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list(names))
 
-    def traits(self, functions: Collection[tuple[str, int]], text: str) -> set[tuple[str, str]]:
+    def traits(self, functions: Collection[str], text: str) -> set[tuple[str, str]]:
         """What is noteworthy of the functions of a query."""
-        listed = ", ".join(literal(name) for name, _ in functions)
+        listed = ", ".join(map(literal, functions))
         asked = (
             f"SELECT name FROM pragma_function_list WHERE type = 's' AND NOT flags & {STEADY} AND name IN ({listed})"
         )
@@ -147,9 +147,9 @@ class _Postgres:
             cursor.execute(f"SELECT {cells} FROM (\n{query}\n) AS asked")
             yield from cursor.fetch_record_batch()
 
-    def traits(self, functions: Collection[tuple[str, int]], text: str) -> set[tuple[str, str]]:
+    def traits(self, functions: Collection[str], text: str) -> set[tuple[str, str]]:
         """The same; of an operator or a cast what is known of its function, wherever its sign stands in the text."""
-        listed = ", ".join(literal(name) for name in ("", *{name for name, _ in functions}))
+        listed = ", ".join(map(literal, ("", *functions)))
         with self.connection.cursor() as cursor:
             cursor.execute(NOTEWORTHY.format(listed=listed, text=literal(text.lower())))
             return {(str(name), str(trait)) for name, trait in cursor.fetchall()}
@@ -164,6 +164,7 @@ class _Postgres:
         return None
 
     def columns(self, schema: str, name: str) -> set[str]:
+        """The same; a name stands for itself and, as without quotes, for its small letters."""
         own = "relkind IN ('r', 'p') AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
         paths = [".".join(_named(w) for w in (schema, word) if w) for word in (name, name.lower())]
         places = ", ".join(f"to_regclass({literal(path)})" for path in paths)
