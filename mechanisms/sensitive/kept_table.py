@@ -46,8 +46,9 @@ def kept_private(
     """
     by_key = unit.column is not None and (unit.clip == "truncate" or schema.rules.unit is not None)
     chosen = key.hex() if by_key else ""
-    # a changed delimiter makes other columns of the same file
-    facts = [data, schema.to_yaml(), asdict(unit), "|".join(source.names), chosen, histogram]
+    # the same bytes, read in another dialect, are other rows
+    read = [source.names, source.types, asdict(source.dialect)]
+    facts = [data, schema.to_yaml(), asdict(unit), read, chosen, histogram]
     name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
     place = folder / name
     with only_one(folder, name):

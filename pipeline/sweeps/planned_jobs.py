@@ -230,12 +230,13 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
         if RunFolder(job.root).manifest.exists():  # it has begun: it was looked at, and goes on or is refused
             continue
         try:
-            schema = job_schema(config)
-            given = config.data
+            specs = build_specs(config)
+            schema, given = build_schema(specs), config.data
             tables = [t if is_address(t) else str(Path(t).resolve()) for t in (location(given), given.units.path or "")]
-            key = (*tables, *map(str, (given.units.id, given.delimiter, given.encoding)), schema_print(schema))
+            read = (specs.unit.column, given.units.id, given.delimiter, given.encoding)
+            key = (*tables, *map(str, read), schema_print(schema))
             if key not in losses:
-                losses[key] = _looked_at(config, schema, RunFolder(workdir))
+                losses[key] = _looked_at(specs, schema, RunFolder(workdir))
             figures = tells(sys.stderr, config.console)
             refuse_losses(losses[key], config.data.max_unplaced, figures=figures)
         except UserError as error:
@@ -248,12 +249,12 @@ def job_schema(config: Config) -> Schema:
     return build_schema(build_specs(config))
 
 
-def _looked_at(config: Config, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:
+def _looked_at(specs: Specs, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:
     """What the columns of one table lose under one schema."""
+    config = specs.config
     private_folder(folder.temporary)
     try:
         dialect = declared_dialect(config.data, schema.dialect)
-        specs = build_specs(config)
         data = local(config.data, config.limits, folder.temporary, promised=True)
         records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
         source = joined(records, data.units, specs.unit, config.limits, dialect)

@@ -1,8 +1,4 @@
-"""A query of a database is one SELECT: the same rows whenever it is asked, each of them made of one row of a table.
-
-The second is held by a list of all that is known to read one row: two grammars, this engine's and the database's, read
-a text differently, so nobody can list all that mixes rows.
-"""
+"""A query of a database is one SELECT: the same rows whenever it is asked, each of them made of one row of a table."""
 
 from __future__ import annotations
 
@@ -12,23 +8,9 @@ from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.rewritten_query import Table, mixes, rewritten
 from mechanisms.public.tables.scan import Source
 
-#: Functions, operators among them, that read one row, and no clock.
-OF_ONE_ROW = {
-    *("+", "-", "*", "/", "%", "||", "~~", "!~~", "lower", "upper", "trim", "ltrim", "rtrim", "substr", "substring"),
-    *("length", "abs", "round", "coalesce", "nullif", "ifnull"),
-}
-#: Types of numbers and texts: a text that is cast to a time may be the word `now`.
-TYPES = {
-    *("integer", "int", "int4", "int8", "bigint", "smallint", "real", "float", "float4", "float8", "double", "decimal"),
-    *("numeric", "varchar", "text", "string", "bool", "boolean"),
-}
-#: Parts of expressions, as the engine's parser calls them.
-PLAIN = {
-    *("CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "CASE", "CAST", "TYPE", "FUNCTION", "COLUMN_REF"),
-    "STAR",
-}
 #: What depends on the day or on who asks: names without brackets; and texts that databases take for times.
 CLOCKS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 ASKERS = {"current_user", "session_user", "current_role", "current_catalog", "current_schema"}
@@ -61,14 +43,15 @@ class Database(Protocol):
     def view(self, schema: str, name: str) -> str | None:
         """The query that a view stands for; None for a table."""
 
-    def columns(self, schema: str, name: str) -> set[str]:
-        """The columns of a table of the user's, in small letters; none for a view, or for one of the database's own."""
+    def table(self, schema: str, name: str) -> Table | None:
+        """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
 
 
-def check_query(query: str, database: Database, source: Source, *, promised: bool) -> None:
-    """Its rows are the same whenever it is asked, none pushes another out, and each is made of one row of one table.
+def checked_query(query: str, database: Database, source: Source, *, promised: bool) -> str:
+    """The query to ask: its rows are the same whenever it is asked, and none pushes another out.
 
-    The views that it reads are held to the first two.
+    The views that it reads are held to this. Where something is promised, it is written anew, and each row is made of
+    one row of one table.
 
     Args:
         promised: something is promised about its rows, and the curator does not state whose they are.
@@ -92,12 +75,11 @@ def check_query(query: str, database: Database, source: Source, *, promised: boo
         traits = _traits(nodes, database, text)
         if found := [name for name, trait in traits if trait == DRAWN]:
             _refuse_unsteady(", ".join(sorted(set(found))), where)
-        if promised and where == "data.query":
-            others = [f"{n}, whose text nobody here knows" for n, trait in sorted(traits) if trait == OWN]
-            _refuse_mixed(
-                "a comment" if re.search(r"--|/[*]", text) else _mixed(tree["statements"][0]["node"], database)
-            )
-            _refuse_mixed(next(iter(others), ""))
+        if where == "data.query" and promised:
+            query = rewritten(tree["statements"][0]["node"], database.table)
+            for name in sorted(name for name, trait in traits | database.traits((), query) if trait == OWN):
+                raise mixes(f"{name}, whose text nobody here knows")
+    return query
 
 
 def _traits(nodes: list[dict[str, Any]], database: Database, text: str) -> set[tuple[str, str]]:
@@ -114,65 +96,6 @@ def _traits(nodes: list[dict[str, Any]], database: Database, text: str) -> set[t
 def _refuse_unsteady(reason: str, where: str) -> None:
     fix = "WHERE with fixed values (day < '2026-11-01') chooses rows; what chance, the clock or the server chose: "
     raise UserError(f"not the same rows every time: {reason}", where=where, fix=f"{fix}store it in a table")
-
-
-def _refuse_mixed(reason: str) -> None:
-    """A row of the result that is nobody's own: a promise about it would protect nobody."""
-    if reason:
-        fix = "columns of one table, and WHERE, each of its own row (comparisons, arithmetic, CASE, lower, substr, …)"
-        fix += "; or data.rows_of_one_unit=true: you say, and the statement says, that each row comes from one record, "
-        fix += "or one unit, and public tables alone"
-        problem = f"a row may be made of the rows of several, or one row makes several: {reason}"
-        raise UserError(problem, where="data.query", fix=fix)
-
-
-def _mixed(select: dict[str, Any], database: Database) -> str:
-    """What in a SELECT is not known to make each row of one row of one table; empty where all is."""
-    if select.get("type") != "SELECT_NODE":
-        return str(select.get("setop_type") or select.get("type"))
-    table = select.get("from_table") or {}
-    if table.get("type") != "BASE_TABLE":
-        return f"FROM {str(table.get('type') or 'nothing').lower().replace('_', ' ')}, not one table"
-    place = table.get("schema_name") or "", table["table_name"]
-    columns = database.columns(*place)
-    if not columns or database.view(*place) is not None:
-        return f"{table['table_name']}, a view, or no table of the database's users"
-    if (
-        select.get("group_expressions")
-        or select.get("group_sets")
-        or select["aggregate_handling"] != "STANDARD_HANDLING"
-    ):
-        return "GROUP BY"
-    used = {"select_list", "where_clause", "from_table", "aggregate_handling", "type"}
-    for part, given in select.items():
-        empty = not given or (part == "cte_map" and not given.get("map"))
-        if part not in used and not empty:
-            return {"modifiers": "DISTINCT or ORDER BY", "cte_map": "WITH"}.get(part, part.upper())
-    tables = {
-        str(table["table_name"]).lower(),
-        str(table.get("alias") or "").lower(),
-        str(table["schema_name"]).lower(),
-    }
-    parts = _nodes([select["select_list"], select["where_clause"]])
-    return next(filter(None, (_not_of_one_row(n, columns, tables) for n in parts if n.get("class"))), "")
-
-
-def _not_of_one_row(node: dict[str, Any], columns: Collection[str], tables: Collection[str]) -> str:
-    """Why a part of an expression may read more than the row that it stands in."""
-    kind = node["class"]
-    if kind not in PLAIN:
-        windows = {"WINDOW": f"{node.get('function_name')}() OVER", "SUBQUERY": "a subquery"}
-        return windows.get(str(kind), str(kind).lower())
-    if kind == "FUNCTION" and str(node["function_name"]).lower() not in OF_ONE_ROW:
-        return f"{node['function_name']}()"
-    if kind == "COLUMN_REF":
-        *before, name = (str(n).lower() for n in node["column_names"])
-        known = name in columns and {*before} <= {*tables}
-        return "" if known else f"{'.'.join((*before, name))}, no column of the table"
-    if kind == "CAST":
-        name = str((node.get("type_expr") or {}).get("type_name") or "").lower()
-        return "" if name in TYPES else f"a cast to {name or 'a type'}"
-    return ""
 
 
 def _unsteady(node: dict[str, Any], hidden: Collection[str]) -> str:

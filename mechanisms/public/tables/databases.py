@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.checked_query import DRAWN, OWN, check_query
+from mechanisms.public.tables.checked_query import DRAWN, OWN, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
-from mechanisms.public.tables.scan import COPIED, Source, literal
+from mechanisms.public.tables.rewritten_query import Table
+from mechanisms.public.tables.scan import COPIED, Source, literal, quoted_name
 
 #: Rows that a database hands over at a time.
 ROWS = 1 << 15
@@ -81,13 +82,14 @@ def fetch_postgresql(address: Address, path: Path, room: FetchRoom) -> None:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute("SET LOCAL TimeZone = 'UTC'")
             cursor.execute("SET LOCAL DateStyle = 'ISO'")
+            cursor.execute("SET LOCAL standard_conforming_strings = on")
         _write(_Postgres(connection), address, path, room)
 
 
 class _Sqlite:
     """What is asked of an open database."""
 
-    hidden = frozenset({"rowid", "_rowid_"})
+    hidden = frozenset({"rowid", "_rowid_", "oid"})
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -101,9 +103,12 @@ class _Sqlite:
         import pyarrow as pa
 
         cells = []
-        for name in map(_named, names):
-            whole = f"typeof({name}) = 'real' AND abs({name}) < 1e15 AND {name} = CAST({name} AS INTEGER)"
-            cells.append(f"CAST(CASE WHEN {whole} THEN CAST({name} AS INTEGER) ELSE {name} END AS TEXT)")
+        for name in map(quoted_name, names):
+            # a real's own text has 15 digits, in which two may be one: the shortest that tells it, of 15 and of 17
+            whole = f"abs({name}) < 9e18 AND {name} = CAST({name} AS INTEGER) THEN CAST(CAST({name} AS INTEGER) AS TEXT)"
+            short = f"CAST(CAST({name} AS TEXT) AS REAL) = {name} THEN CAST({name} AS TEXT)"
+            real = f"CASE WHEN {whole} WHEN {short} ELSE printf('%!.17g', {name}) END"
+            cells.append(f"CASE typeof({name}) WHEN 'real' THEN {real} ELSE CAST({name} AS TEXT) END")
         cursor = self.connection.execute(f"SELECT {', '.join(cells)} FROM (\n{query}\n)")
         while rows := cursor.fetchmany(ROWS):
             yield pa.record_batch([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list(names))
@@ -122,11 +127,14 @@ class _Sqlite:
         found = self.connection.execute(asked, (name,)).fetchone()
         return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
 
-    def columns(self, schema: str, name: str) -> set[str]:
-        """The columns of a table of the user's, in small letters; none for a view, or for one of the database's own."""
+    def table(self, schema: str, name: str) -> Table | None:
+        """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
         asked = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        asked = f"SELECT lower(c.name) FROM ({asked} AND lower(name) = lower(?)) t, pragma_table_info(t.name) c"
-        return {row[0] for row in self.connection.execute(asked, (name,)) if schema.lower() in {"", "main"}}
+        asked = f"SELECT t.name, c.name FROM ({asked} AND lower(name) = lower(?)) t, pragma_table_info(t.name) c"
+        found = self.connection.execute(f"{asked} ORDER BY c.cid", (name,)).fetchall()
+        if not found or schema.lower() not in {"", "main"}:
+            return None
+        return Table(f"main.{quoted_name(found[0][0])}", tuple(column for _, column in found))
 
 
 class _Postgres:
@@ -142,7 +150,7 @@ class _Postgres:
             return list(cursor.adbc_execute_schema(query).names)
 
     def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
-        cells = ", ".join(f"{name}::text AS {name}" for name in map(_named, names))
+        cells = ", ".join(f"{name}::text AS {name}" for name in map(quoted_name, names))
         with self.connection.cursor() as cursor:
             cursor.execute(f"SELECT {cells} FROM (\n{query}\n) AS asked")
             yield from cursor.fetch_record_batch()
@@ -156,29 +164,31 @@ class _Postgres:
 
     def view(self, schema: str, name: str) -> str | None:
         for word in (name, name.lower()):  # a name without quotes is in small letters
-            path = ".".join(_named(w) for w in (schema, word) if w)
+            path = ".".join(quoted_name(w) for w in (schema, word) if w)
             asked = "SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind IN ('v', 'm')"
             asked += f" AND oid = to_regclass({literal(path)})"
-            for view in self._first(asked):
+            for (view,) in self._rows(asked):
                 return view
         return None
 
-    def columns(self, schema: str, name: str) -> set[str]:
+    def table(self, schema: str, name: str) -> Table | None:
         """The same; a name stands for itself and, as without quotes, for its small letters."""
         own = "relkind IN ('r', 'p') AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
-        paths = [".".join(_named(w) for w in (schema, word) if w) for word in (name, name.lower())]
-        places = ", ".join(f"to_regclass({literal(path)})" for path in paths)
-        return {
-            *self._first(
-                f"SELECT lower(attname) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid AND {own}"
-                f" WHERE attrelid IN ({places}) AND attnum > 0 AND NOT attisdropped"
-            )
-        }
+        paths = {".".join(quoted_name(w) for w in (schema, word) if w) for word in (name, name.lower())}
+        places = ", ".join(f"to_regclass({literal(path)})" for path in sorted(paths))
+        found = self._rows(
+            "SELECT format('%I.%I', relnamespace::regnamespace::text, relname), attname FROM pg_attribute"
+            f" JOIN pg_class c ON c.oid = attrelid AND {own} WHERE attrelid IN ({places}) AND attnum > 0"
+            " AND NOT attisdropped ORDER BY attnum"
+        )
+        if len({place for place, _ in found}) != 1:
+            return None
+        return Table(found[0][0], tuple(column for _, column in found))
 
-    def _first(self, asked: str) -> list[str]:
+    def _rows(self, asked: str) -> list[tuple[str, ...]]:
         with self.connection.cursor() as cursor:
             cursor.execute(asked)
-            return [row[0] for row in cursor.fetchall()]
+            return [*cursor.fetchall()]
 
 
 Opened: TypeAlias = "_Sqlite | _Postgres"
@@ -188,10 +198,9 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     """The rows as Parquet, in the order of their values: the same rows are the same bytes."""
     import pyarrow as pa
 
-    query = _query(address.wanted)
     faults: list[Exception] = []
     source = Source(path, (), (), "", room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
-    check_query(query, database, source, promised=room.promised)
+    query = checked_query(_query(address.wanted), database, source, promised=room.promised)
     names = database.names(query)
     if len(set(names)) < len(names) or not names:
         fix = "SELECT … AS NAME gives each a name of its own"
@@ -221,11 +230,7 @@ def _query(wanted: str) -> str:
     """The SELECT that is meant by a query or the name of a table."""
     if SELECT.match(wanted) and re.search(r"\s", wanted):
         return wanted.rstrip().rstrip(";")
-    return f"SELECT * FROM {'.'.join(_named(w.strip(chr(34))) for w in wanted.split('.'))}"
-
-
-def _named(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return f"SELECT * FROM {'.'.join(quoted_name(w.strip(chr(34))) for w in wanted.split('.'))}"
 
 
 @contextmanager

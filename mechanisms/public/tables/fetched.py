@@ -65,7 +65,7 @@ class FetchRoom:
     """A folder of mode 0700, and the memory and threads that fetching may use there.
 
     Attributes:
-        promised: as of `check_query`.
+        promised: as of `checked_query`.
     """
 
     folder: Path

@@ -306,6 +306,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def quoted_name(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def stream(source: Source, connection: Any, sql: str) -> Iterator[Any]:
     """The result as Arrow record batches, in order, never whole in memory."""
     with mapped_errors(source):
