@@ -12,10 +12,11 @@ from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal, averaged
-from synthesis.consistency.agree import ConsistentTargets, consistent
+from synthesis.consistency.agree import ConsistentTargets, consistent, unbiased
 from synthesis.consistency.residual_parts import completed
+from synthesis.consistency.shrinkage import likeliest
 
-#: Draws of the noise that the error of the consistent marginals is estimated from.
+#: Draws of the noise that tell how much of it the agreement of the marginals leaves.
 DRAWS = 10
 #: Cells: larger sets of tables are not drawn.
 MAX_CELLS = 200_000
@@ -30,8 +31,9 @@ class MarginalTable:
         noisy: the mean of its noisy answers, weighted by their precision, in records; unbiased, may be negative.
         noisy_error: its standard error: the same for every cell.
         consistent: non-negative, agreeing with the other marginals and adding up to the total.
-        consistent_error: its root mean squared error, estimated by drawing the noise anew DRAWS times around the
-            consistent marginals; NaN where there are too many cells.
+        consistent_error: its root mean squared error over cells that have such answers, never 0 under noise: the
+            distance from what each cell may be, by the answers that agree (see `_errors`); NaN where there are too many
+            cells.
     """
 
     clique: Clique
@@ -67,17 +69,28 @@ def marginal_tables(measurements: Measurements, *, draws: int = DRAWS) -> list[M
 def _errors(
     measurements: Measurements, settled: ConsistentTargets, draws: int, rng: np.random.Generator
 ) -> dict[Clique, NDArray[np.float64]]:
-    """The root mean squared error of each cell if the consistent marginals were the truth."""
+    """The root mean squared error of each cell: of √(v + (m − c)²) for a consistent cell c.
+
+    A cell is what its answers and a prior of all cells of the marginal leave (mean m, variance v; `likeliest`): the
+    answers after the linear step, whose noise, alike in all cells of a marginal, is drawn anew. Drawing it around c
+    would call a cell certain that stands at 0.
+    """
     centres = {t.clique: t.values for t in settled.marginals}
     if draws < 1 or sum(v.size for v in centres.values()) > MAX_CELLS:
         return {c: np.full(v.shape, np.nan) for c, v in centres.items()}
-    squares = {c: np.zeros(v.shape) for c, v in centres.items()}
+    variances = dict.fromkeys(centres, 0.0)
     for _ in range(draws):
         exact = [a.query.answer(centres[a.clique].ravel()) for a in measurements.answers]
         again = tuple(replace(a, values=e + _noise(a, rng)) for a, e in zip(measurements.answers, exact, strict=True))
-        for target in consistent(replace(measurements, answers=again)).marginals:
-            squares[target.clique] += (target.values - centres[target.clique]) ** 2
-    return {c: np.sqrt(s / draws) for c, s in squares.items()}
+        for target in unbiased(replace(measurements, answers=again)):
+            variances[target.clique] += float(np.mean((target.values - centres[target.clique]) ** 2)) / draws
+    errors = {}
+    for target in unbiased(measurements):
+        values, centre = target.values, centres[target.clique]
+        flat = np.full(values.shape, max(float(values.mean()), 0.0))
+        mean, variance = likeliest(values, float(np.sqrt(variances[target.clique])), [flat, flat / 4])
+        errors[target.clique] = np.sqrt(variance + (mean - centre) ** 2)
+    return errors
 
 
 def _noise(answer: NoisyMarginal, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -73,7 +73,9 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     """
     index = source.index(str(unit.column), where="privacy.unit")
     if source.types[index].split("(")[0] not in OF_IDS:
-        problem = f"the column {unit.column!r} holds lists or records: equal ones may be written in several ways"
+        problem = (
+            f"the column {unit.column!r} holds lists, records or the like: equal ones may be written in several ways"
+        )
         raise UserError(problem, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
     return source.text(index)
 

@@ -34,6 +34,8 @@ Wanted: TypeAlias = "Mapping[str, str | None] | None"
 #: What the libraries raise for values that no column of a file can hold.
 MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 #: Microseconds in the units of time that a Parquet file keeps otherwise.
+#: Numbers below 10^-40 and from 10^40 on are written with an exponent.
+MOST_DIGITS = 40
 PER_SECOND = {"s": 10**6, "ms": 10**3}
 
 
@@ -286,9 +288,9 @@ def _plain(value: Any, column: Column | None) -> str:
 
 
 def _number(value: Any) -> str:
-    """As the engine writes it: whole numbers without a point."""
-    if not isinstance(value, Decimal) or value.is_infinite():
-        value = float(value)
-        return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
-    text = str(value)
-    return text.rstrip("0").rstrip(".") if "." in text and "E" not in text else text
+    """One text for equal numbers of all types, whole ones without a point."""
+    number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    if not number.is_finite() or abs(number.adjusted()) > MOST_DIGITS:
+        return repr(float(value))
+    text = format(number, "f") if number else "0"
+    return text.rstrip("0").rstrip(".") if "." in text else text

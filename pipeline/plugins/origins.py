@@ -18,7 +18,6 @@ from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_file
-from mechanisms.public.tables.parts import table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
@@ -45,11 +44,11 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
     scores are not released: no promise rests on them.
 
     Args:
-        source: the table, as it was opened.
+        source: the table, as it was opened, with the files that it was read from.
         maker: the class of the synthesizer.
     """
     config = specs.config
-    read = {format_of_file(table_parts(p)[0]).name for p in (source.path, *config.data.units.files)}
+    read = {format_of_file(file).name for file, *_ in source.states}
     written, experiment = FORMATS[config.release.format], running.get()
     asked = [("query", type(a.query).__name__, type(a.query).__module__) for a in measurements.answers]
     parts = [*_planned(specs, plan), *asked, *_of_table(config.synthesis.kind, maker, written)]

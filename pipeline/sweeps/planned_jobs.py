@@ -41,7 +41,7 @@ from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
 from pipeline.settings.scoring import build_places, build_scores
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import Specs, build_specs
 from pipeline.units_table import joined
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.

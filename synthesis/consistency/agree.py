@@ -90,6 +90,13 @@ def consistent(measurements: Measurements, *, zeros: Zeros = ()) -> ConsistentTa
     return ConsistentTargets(domain, total, tuple(replace(t, values=settled[t.clique]) for t in linear), impossible)
 
 
+def unbiased(measurements: Measurements) -> tuple[Target, ...]:
+    """The marginals after the linear step of `consistent`: they agree and have the total; cells may be negative."""
+    domain, evidence = measurements.domain, gathered(measurements.domain, completed(measurements).answers)
+    overlaps = overlaps_of(domain, [e.clique for e in evidence])
+    return tuple(estimated(evidence, estimate_total(measurements), overlaps))
+
+
 def estimated(evidence: Sequence[Evidence], total: float, overlaps: dict[Clique, list[int]]) -> list[Target]:
     """The linear step for any answers: unbiased marginals that agree, of that total.
 

@@ -18,6 +18,8 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables import databases
 from mechanisms.public.tables.fetched import FetchRoom, fetched
+from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_id
 from tests.pipeline.conftest import command, people, write_town
 
 BINARIES = [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *map(Path, os.environ["PATH"].split(":"))]
@@ -35,8 +37,10 @@ COPY town FROM STDIN (FORMAT csv, HEADER);
 ROWS\\.
 CREATE TABLE large AS SELECT i, repeat('x', 200) AS filling FROM generate_series(1, 300000) AS i;
 CREATE TYPE mood AS ENUM ('well', 'ill');
-CREATE TABLE kinds (n numeric(12, 2), m mood, f boolean, d date, t timestamptz, u uuid, j jsonb, c char(4), s money);
-INSERT INTO kinds VALUES (12.50, 'ill', true, '2020-01-02', '2020-01-02 03:04:05+02', 'UUID', '{"a": 1}', 'ab', '12.5');
+CREATE TABLE kinds (n numeric(12, 2), m mood, f boolean, d date, t timestamptz, u uuid, j jsonb, c char(4), s money,
+    i interval, a float8[]);
+INSERT INTO kinds VALUES (12.50, 'ill', true, '2020-01-02', '2020-01-02 03:04:05+02', 'UUID', '{"a": 1}', 'ab', '12.5',
+    '1 day', '{0}');
 INSERT INTO kinds (n) VALUES (NULL), ('NaN');
 CREATE VIEW drawn AS SELECT *, random() AS r FROM town;
 CREATE TABLE hidden (a int);
@@ -151,8 +155,20 @@ def test_kinds_are_read_as_a_csv_file_would_hold_them(server: Server, town: Path
     rows = pq.read_table(copy(server, "kinds", town)).to_pylist()
     time_in_utc = "2020-01-02 01:04:05+00"
     texts = ["12.50", "ill", "true", "2020-01-02", time_in_utc, UUID, '{"a": 1}', "ab", "$12.50"]
-    assert texts in [[*row.values()] for row in rows]
+    assert [*texts, "1 day", "{0}"] in [[*row.values()] for row in rows]
+    table = open_table(copy(server, "kinds", town), workdir=town, memory_limit_bytes=1 << 28, threads=1)
+    ids = [name for name in table.names if is_an_id(table, name)]
+    assert ids == ["n", "m", "f", "d", "t", "u", "c", "s"]  # equal JSON, intervals and arrays may have several texts
     assert sorted(str(row["n"]) for row in rows) == ["12.50", "NaN", "None"]
+
+
+def is_an_id(table: Source, name: str) -> bool:
+    try:
+        unit_id(table, PrivacyUnit(name))
+    except UserError as error:
+        assert "may be written in several ways" in error.what
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,20 @@ def test_standard_errors_of_both_kinds_are_those_of_repeated_noise():
     assert 0.7 < ratio < 1.4
 
 
+def test_the_error_of_a_consistent_cell_covers_it_where_noise_is_larger_than_most_cells():
+    rng = np.random.default_rng(6)
+    fine = Domain((Attribute("a", 240), Attribute("b", 2)))
+    covered, least = [], []
+    for _ in range(8):
+        shares = rng.gamma(0.3, size=240)
+        truth = rng.multinomial(3000, shares / shares.sum()).astype(float)
+        (table,) = marginal_tables(Measurements(fine, (answer(("a",), truth + rng.normal(0, 60, 240), 60.0),)))
+        covered.append(np.abs(table.consistent - truth) <= 1.96 * table.consistent_error)
+        least.append(table.consistent_error.min())
+    assert 0.9 < np.mean(covered) < 0.99  # 0.80, with certain zeros, where noise is drawn around the consistent cells
+    assert min(least) > 1
+
+
 def test_a_release_holds_its_marginals_as_tables_and_they_are_sealed(town, capsys):
     assert command("run", *SHARP) == 0
     folder = town / "out" / "release" / "marginals"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -38,11 +40,16 @@ def names_of(folder: Path) -> set[str]:
     return {p.name for p in folder.rglob("*")}
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "db"])
 def test_two_tables_are_as_good_as_one_that_was_joined_before(place: Path, suffix: str) -> None:
     people = pd.read_csv("people.csv")
     file = f"folk.{suffix}"
-    people.to_parquet(file) if suffix == "parquet" else people.to_csv(file, index=False)
+    if suffix == "db":
+        with closing(sqlite3.connect(file)) as database:
+            people.to_sql("folk", database, index=False)
+        file = f"sqlite:///{file}#folk"
+    else:
+        people.to_parquet(file) if suffix == "parquet" else people.to_csv(file, index=False)
     fixed = (*FAST, "privacy.noise_seed=4", "synthesis.seed=5")
     assert command("run", *TWO, f"data.units.path={file}", *fixed, "hydra.run.dir=two") == 0
     assert command("run", *TWO, "data.units.path=null", "data.path=whole.csv", *fixed, "hydra.run.dir=one") == 0

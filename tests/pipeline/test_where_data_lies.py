@@ -113,7 +113,12 @@ def test_rows_have_no_order_and_cells_are_texts(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
     assert (first.stat().st_mode & 0o777, first.name) == (0o600, "t.parquet")
     texts = [[*row.values()] for row in pq.read_table(first).to_pylist()]
-    assert sorted(texts, key=str) == [["1", "2", "ä", "\ufffd"], ["3", None, "1e3", "7"], ["4", "1000000000000003", "", "0.30000000000000004"], [None, "0.5", None, "x"]]
+    assert sorted(texts, key=str) == [
+        ["1", "2", "ä", "\ufffd"],
+        ["3", None, "1e3", "7"],
+        ["4", "1000000000000003", "", "0.30000000000000004"],
+        [None, "0.5", None, "x"],
+    ]
 
 
 REFUSED = [

@@ -75,7 +75,7 @@ def test_bytes_that_are_text_are_read_as_text(ids, tmp_path):
 def test_an_id_of_several_parts_is_refused(ids, tmp_path):
     """Two equal lists may be written in two ways, and would be two units."""
     source = source_of(pa.array(ids), tmp_path)
-    with pytest.raises(UserError, match="holds lists or records"):
+    with pytest.raises(UserError, match="holds lists, records or the like"):
         unit_numbers(source, PrivacyUnit("uid", 1))
 
 

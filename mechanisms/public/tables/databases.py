@@ -6,6 +6,7 @@ have no order of their own: the same rows make the same file, whatever order the
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,6 +18,7 @@ from urllib.parse import quote, unquote
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.checked_query import DRAWN, OWN, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
+from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.tables.rewritten_query import Table
 from mechanisms.public.tables.scan import COPIED, Source, literal, quoted_name
 
@@ -44,6 +46,8 @@ WITH known AS (
 )
 SELECT name, CASE WHEN drawn THEN '{DRAWN}' ELSE '{OWN}' END FROM used WHERE drawn OR own
 """
+#: Types of PostgreSQL that Arrow has no own type for, of which equal values have one text, as ids are read.
+ONE_TEXT = {"numeric", "citext", "uuid", "inet", "cidr", "macaddr", "macaddr8"}
 #: What SQLSTATE says, by how it begins.
 STATES = {
     "28": ("the database does not let this role in", "the role and its password: PGUSER, PGPASSWORD, ~/.pgpass"),
@@ -94,9 +98,9 @@ class _Sqlite:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
-    def names(self, query: str) -> list[str]:
-        """The columns of the result."""
-        return [d[0] for d in self.connection.execute(query).description]
+    def columns(self, query: str) -> list[tuple[str, bool]]:
+        """The columns of the result, and whether equal values of each have one text."""
+        return [(d[0], True) for d in self.connection.execute(query).description]
 
     def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
         """The result as Arrow record batches of texts."""
@@ -105,7 +109,9 @@ class _Sqlite:
         cells = []
         for name in map(quoted_name, names):
             # a real's own text has 15 digits, in which two may be one: the shortest that tells it, of 15 and of 17
-            whole = f"abs({name}) < 9e18 AND {name} = CAST({name} AS INTEGER) THEN CAST(CAST({name} AS INTEGER) AS TEXT)"
+            whole = (
+                f"abs({name}) < 9e18 AND {name} = CAST({name} AS INTEGER) THEN CAST(CAST({name} AS INTEGER) AS TEXT)"
+            )
             short = f"CAST(CAST({name} AS TEXT) AS REAL) = {name} THEN CAST({name} AS TEXT)"
             real = f"CASE WHEN {whole} WHEN {short} ELSE printf('%!.17g', {name}) END"
             cells.append(f"CASE typeof({name}) WHEN 'real' THEN {real} ELSE CAST({name} AS TEXT) END")
@@ -145,9 +151,15 @@ class _Postgres:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    def names(self, query: str) -> list[str]:
+    def columns(self, query: str) -> list[tuple[str, bool]]:
+        from pyarrow import types
+
+        plain = [types.is_string, types.is_integer, types.is_floating, types.is_boolean, types.is_binary]
+        plain += [types.is_date, types.is_time, types.is_timestamp]
         with self.connection.cursor() as cursor:
-            return list(cursor.adbc_execute_schema(query).names)
+            fields = [*cursor.adbc_execute_schema(query)]
+        kinds = [(f, (f.metadata or {}).get(b"POSTGRESQL:type", b"").decode()) for f in fields]
+        return [(f.name, kind in ONE_TEXT or any(is_one(f.type) for is_one in plain)) for f, kind in kinds]
 
     def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
         cells = ", ".join(f"{name}::text AS {name}" for name in map(quoted_name, names))
@@ -201,7 +213,8 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     faults: list[Exception] = []
     source = Source(path, (), (), "", room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
     query = checked_query(_query(address.wanted), database, source, promised=room.promised)
-    names = database.names(query)
+    columns = database.columns(query)
+    names, several = [name for name, _ in columns], [name for name, one in columns if not one]
     if len(set(names)) < len(names) or not names:
         fix = "SELECT … AS NAME gives each a name of its own"
         raise UserError("the query names columns twice, or none", where="data.query", fix=fix)
@@ -217,9 +230,9 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     try:
         with source.connect() as engine:
             engine.register("fetched", reader)
-            engine.execute(
-                f"COPY (SELECT * FROM fetched ORDER BY ALL) TO {literal(str(path))} (FORMAT parquet, {COPIED})"
-            )
+            more = f", KV_METADATA {{{SEVERAL_TEXTS}: {literal(json.dumps(several))}}}" if several else ""
+            rows, file = "SELECT * FROM fetched ORDER BY ALL", literal(str(path))
+            engine.execute(f"COPY ({rows}) TO {file} (FORMAT parquet, {COPIED}{more})")
     except Exception:
         if faults:  # the engine's own message wraps the driver's, which may quote a row
             raise faults[0] from None

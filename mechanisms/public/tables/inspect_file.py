@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import zlib
 from pathlib import Path
 from typing import IO, Literal
@@ -24,6 +25,8 @@ FOREIGN = {
 MAX_HEADER = 1 << 22
 #: The longest line of names of a released table that is read.
 LONGEST_LINE = 1 << 20
+#: The type of a column of texts that had another one in a database, of which equal values may have several texts.
+SEVERAL_TEXTS = "SEVERAL_TEXTS"
 DAMAGED = "fetch or compress it again"
 
 
@@ -174,7 +177,9 @@ def parquet_schema(path: Path) -> tuple[tuple[str, str], ...]:
 
     try:
         with pq.ParquetFile(path) as file:
-            return tuple((column.name, str(column.type)) for column in file.schema_arrow)
+            schema = file.schema_arrow
+            several = json.loads((schema.metadata or {}).get(SEVERAL_TEXTS.encode(), "[]"))
+            return tuple((c.name, SEVERAL_TEXTS if c.name in several else str(c.type)) for c in schema)
     except (pa.ArrowException, OSError) as error:
         problem = "is not a whole Parquet file: truncated, damaged, or of another kind"
         raise UserError(problem, where=str(path), fix="write or fetch it again") from error

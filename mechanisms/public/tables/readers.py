@@ -90,8 +90,9 @@ def open_parquet(opening: Opening) -> Source:
     relation = f"read_parquet({listed(opening.parts)}, hive_partitioning = false) AS t({aliases})"
     bare = opening.source(names, ("VARCHAR",) * len(names), relation)
     described = bare.lines(f"DESCRIBE SELECT * FROM {relation}")
-    lengths = [kind.startswith("duration") for _, kind in schemas[0]]
-    types = (DURATION if long else str(row[1]) for long, row in zip(lengths, described, strict=True))
+    own = [DURATION if kind.startswith("duration") else kind for _, kind in schemas[0]]
+    apart = (DURATION, inspect_file.SEVERAL_TEXTS)
+    types = (kind if kind in apart else str(row[1]) for kind, row in zip(own, described, strict=True))
     return replace(bare, types=tuple(types))
 
 

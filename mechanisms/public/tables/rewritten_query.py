@@ -17,10 +17,18 @@ from mechanisms.public.tables.scan import literal, quoted_name
 #: Operators of two sides, as the engine's parser calls them.
 BETWEEN_SIDES = {
     **{sign: sign for sign in ("+", "-", "*", "/", "%", "||")},
-    **{"~~": "LIKE", "!~~": "NOT LIKE", "COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<"},
-    **{"COMPARE_GREATERTHAN": ">", "COMPARE_LESSTHANOREQUALTO": "<=", "COMPARE_GREATERTHANOREQUALTO": ">="},
-    **{"COMPARE_DISTINCT_FROM": "IS DISTINCT FROM", "COMPARE_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM"},
-    **{"CONJUNCTION_AND": "AND", "CONJUNCTION_OR": "OR"},
+    "~~": "LIKE",
+    "!~~": "NOT LIKE",
+    "COMPARE_EQUAL": "=",
+    "COMPARE_NOTEQUAL": "<>",
+    "COMPARE_LESSTHAN": "<",
+    "COMPARE_GREATERTHAN": ">",
+    "COMPARE_LESSTHANOREQUALTO": "<=",
+    "COMPARE_GREATERTHANOREQUALTO": ">=",
+    "COMPARE_DISTINCT_FROM": "IS DISTINCT FROM",
+    "COMPARE_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",
+    "CONJUNCTION_AND": "AND",
+    "CONJUNCTION_OR": "OR",
 }
 #: Functions that read one row, and no clock.
 OF_ONE_ROW = {
@@ -35,8 +43,8 @@ TYPES = {
 PARTS = {"select_list", "where_clause", "from_table", "aggregate_handling", "type", "query_location"}
 FIX = (
     "columns of one table, and WHERE, each of its own row (comparisons, arithmetic, CASE, lower, substr, …); or "
-    "data.rows_of_one_unit=true: you say, and the statement says, that each row comes from one record, or one unit, and "
-    "public tables alone"
+    "data.rows_of_one_unit=true: you say, and the statement says, that each row comes from one record, or one unit, "
+    "and public tables alone"
 )
 
 

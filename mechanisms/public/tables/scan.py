@@ -47,7 +47,7 @@ class Source:
     Attributes:
         path: the file, or the folder or pattern of several.
         names: the columns, as in the file.
-        types: DuckDB's type of each, or DURATION; CSV text is VARCHAR throughout.
+        types: DuckDB's type of each, or DURATION or SEVERAL_TEXTS; CSV text is VARCHAR throughout.
         relation: SQL that yields the rows in file order.
         workdir: where the engine may spill; created by the caller, mode 0700.
         memory_limit_bytes, threads: what the engine may use.
