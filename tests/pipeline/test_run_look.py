@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.schema.dialect import Dialect
+from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.kept_table import kept_private
 from pipeline.folders import RunFolder
@@ -54,6 +57,21 @@ def test_a_look_changes_no_file_of_the_table_that_the_jobs_of_a_sweep_share(town
     look_before_spending(private, rows, schema, Config(), folder, Stages(quiet=True))
     assert folder.look.read_text().startswith("town.csv: 600 rows") and before
     assert {p: p.stat().st_mtime_ns for p in private.kept.rglob("*.codes")} == before
+
+
+def test_the_jobs_of_a_sweep_share_no_table_that_is_read_in_another_dialect(town, tmp_path):
+    """É and é are one unit's id in one encoding, and other letters, of several units, in another."""
+    rows = "".join(f"q{letter}{i},1\n" for i in range(9) for letter in "Éé")
+    Path("ids.csv").write_bytes(f"person,age\n{rows}".encode("cp1252"))
+    schema = load_schema(town / "town.yaml")
+    ages = parse_schema({**schema.to_fields(), "columns": {"age": schema.to_fields()["columns"]["age"]}}, where="ages")
+    unit, totals = PrivacyUnit("person", 1), []
+    for encoding in ("cp437", "cp1252"):
+        limits = {"workdir": tmp_path, "memory_limit_bytes": 1 << 28, "threads": 1}
+        rows = open_table(Path("ids.csv"), dialect=Dialect(encoding=encoding), **limits)
+        private = kept_private(tmp_path / "shared", rows, ages, unit, data="the same bytes", key=bytes(32))
+        totals.append(private.coded.weights.sum() if private.coded.weights is not None else 18)
+    assert totals == [18, 9]
 
 
 @pytest.mark.parametrize("text", ["\x9bJ", "\x7fx", "\u202ex", "\x1b[2J", "a\nb"])
