@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.tables.doubts import number_doubts, numbers_apart
-from mechanisms.public.tables.persons import addresses, may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
 from mechanisms.public.tables.text_forms import NumberForm, may_be_thousands
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.looks import checked, drafted
@@ -204,6 +204,39 @@ def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
     ]
     numbers = ["01067-01069", "2024-01-05", "12345-6789", "0100-0199", "0002-1433-80", "pH 7.35-7.45", "Phone 1"]
     assert addresses([*plain, *numbers, "12.10.2020 10:15", "100-200", "Penicillin (since 2019)", "D.R."]) == []
+
+
+TELEPHONES = ["0171 2345678", "(555) 123-4567", "030/1234567", "(0351) 24 84 45", "044 668 18 00", "06 12345678"]
+TELEPHONES += ["01 23 45 67 89", "020 7946 0958", "555 123 4567", "030 / 123 45 67"]
+NAMED = ["Maria Huber", "HUBER, MARIA", "Anna-Lena van der Berg", "Jan K."]
+HARMLESS = {
+    "colour": ["Light Blue", "Navy Blue", "Rose", "dark red"],
+    "city": ["New York", "San Jose", "Port Elizabeth", "Maria Alm", "Boston", "Virginia Beach"],
+    "x": ["New York", "St. Louis", "Santa Maria", "Charlotte", "Prince George", "Jordan River", "HARTFORD, CT"],
+    "job": ["Sales Representative", "Registered Nurse", "Teacher", "Head Of Sales", "Will Writer"],
+    "icd": ["I21.4", "E11.9", "01.23", "F32"],
+    "postcode": ["01067", "01067-01069", "SW1A 1AA", "10115", "12345-6789"],
+    "code": ["0173-0682-20", "0815/4711", "978-3-16-148410-0", "A12-3456", "01 02 2020", "01.02.20 10.15", "1 234 567"],
+    "range": ["0700-1500", "01000 02000", "0.5 - 1.5", "100 000 000", "2024/2025", "0986 494 653x"],
+    "brand": ["Hugo Boss", "Martin Baker", "John Deere"],
+}
+
+
+@pytest.mark.parametrize("column", HARMLESS)
+def test_ordinary_lists_hold_no_telephone_and_no_name(column):
+    assert said_persons(column, HARMLESS[column], "listed") == ""
+
+
+def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_of_and_never_drafted(capsys):
+    """'Maria Huber' among states and 0171 2345678 were listed, called ok, and released as they are."""
+    assert [t for t in [*TELEPHONES, *NAMED] if not addresses([t])] == []
+    cells = {"status": [*["open", "closed"] * 2, "Maria Huber"] * (N // 5), "reach": (TELEPHONES * N)[:N]}
+    columns, text = drafted(cells)
+    assert {*columns} == {"status"} and columns["status"]["values"] == ["closed", "open"] and "Huber" not in text
+    declared = {name: {"kind": "categorical", "values": sorted({*texts})} for name, texts in cells.items()}
+    looks = checked(capsys, cells, declared)["columns"]
+    assert "1 of the 3 listed texts hold names" in looks["status"]["hints"][0]
+    assert {look["status"] for look in looks.values()} == {"warning"}
 
 
 SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]

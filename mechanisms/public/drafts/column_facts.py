@@ -249,7 +249,7 @@ class Look:
             texts: each with how many rows hold it.
         """
         held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
-        return {t: n for t, n in held.items() if not addresses([t], texts)}
+        return {t: n for t, n in held.items() if not addresses([t], self.source.names[index], texts)}
 
     def begun(self, index: int, length: int) -> dict[str, int]:
         """How the texts begin, in so many characters, where enough units hold that; and in how many rows."""
