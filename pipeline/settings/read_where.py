@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from evaluation.map_columns import MAP
+from evaluation.metric import ROW_FACTS
+from evaluation.metrics import METRICS, declared_settings, users
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.fetched import at_database
 from mechanisms.public.tables.formats import FORMATS, format_of_name
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WORD
+from pipeline.settings.config import schema_path
 from pipeline.settings.inputs import DEMO, OWN
+from pipeline.settings.scoring import asked_metrics, known_roles, ready_roles
 
 Read: TypeAlias = "Callable[[Any, Schema | None], bool]"
 RECORD = "record"
@@ -40,8 +46,41 @@ def _in_csv(path: Any) -> bool:
     return not at_database(str(path)) and (form is None or form.media != FORMATS["parquet"].media)
 
 
+def _roles(c: Any, schema: Schema | None) -> Mapping[str, str]:
+    """Role → column of what is scored; where the subject is known otherwise, that of the unit."""
+    scores = hasattr(c, "real")
+    declared = c.data.roles if not scores else ready_roles(schema, schema_path(c.schema)) if schema else None
+    unit = None if scores else c.privacy.unit or c.data.unit
+    return ({} if unit in (None, RECORD) else {"subject": unit}) | known_roles(c.evaluation, declared, schema)
+
+
+def _metrics(c: Any, schema: Schema | None) -> set[str]:
+    """The metrics that are asked for, as far as their columns are known."""
+    own, report = c.evaluation, getattr(c, "report", None) is not None
+    facts = {*ROW_FACTS} if getattr(c, "holdout", None) or own.holdout else {"subject"}
+    chosen = getattr(c, "metrics", None) or own.metrics
+    return {*asked_metrics(chosen, {*_roles(c, schema), *facts}, report=report)} if own.enabled else set()
+
+
+def _is_there(c: Any, schema: Schema) -> bool:
+    unit = schema.rules.unit
+    return c.evaluation.subject in {*schema.domain.names, c.privacy.unit, c.data.unit, unit and unit.column} - {RECORD}
+
+
+def _in_metric(name: str, c: Any, schema: Schema | None) -> bool:
+    on_map = name in MAP and {*MAP} <= _roles(c, schema).keys()
+    return on_map or not _metrics(c, schema).isdisjoint(users(name))
+
+
+def _with(role: str, c: Any, schema: Schema | None) -> bool:
+    return role in _roles(c, schema)
+
+
 _OF_UNITS = ("clip", "missing_unit", "missing_unit_values", "unit_id_rules")
 _DIALECT = ("delimiter", "encoding")
+_BOOK = "with budget.ledger=FILE, which all runs on the table share"
+#: Groups of settings that an experiment brings none of.
+_SHARED = ("accept", "budget")
 #: Settings, when something depends on them, and whether it does, by all settings and the schema.
 TABLE: Sequence[tuple[Sequence[str], str, Read]] = (
     (("data.units.id",), "with data.units.path, a table of units", lambda c, _: bool(c.data.units.path)),
@@ -91,6 +130,20 @@ TABLE: Sequence[tuple[Sequence[str], str, Read]] = (
         "with release.format=csv or csv.gz",
         lambda c, _: FORMATS[c.release.format].media != FORMATS["parquet"].media,
     ),
+    (("budget.limit", "budget.accountant", "budget.slack"), _BOOK, lambda c, _: c.budget.ledger is not None),
+    (("budget.table",), _BOOK, lambda c, _: c.budget.ledger is not None or c.budget.table == c.data.name),
+    (
+        ("evaluation.subject",),
+        "where it names a column of the schema, or of ids of the unit",
+        _by_schema(lambda c, s: hasattr(c, "real") or _is_there(c, s)),
+    ),
+    (
+        ("evaluation.order",),
+        "with evaluation.subject=COLUMN or a unit, by evaluation.metrics=[persons,anita_sequences]",
+        lambda c, s: _with("subject", c, s) and any("subject" in METRICS[n].needs for n in _metrics(c, s)),
+    ),
+    (("evaluation.longitude",), "with evaluation.latitude=COLUMN", partial(_with, "latitude")),
+    (("evaluation.latitude",), "with evaluation.longitude=COLUMN", partial(_with, "longitude")),
     (("evaluation.holdout",), "in a run; score takes holdout=TABLE", lambda c, _: not hasattr(c, "real")),
     (("evaluation.enabled",), "in a run; score always scores", lambda c, _: not hasattr(c, "real")),
 )
@@ -104,8 +157,21 @@ def _tables(c: Any) -> list[Any]:
 
 
 def _part(settings: Any, name: str) -> Any:
-    """None of another command's."""
-    return getattr(settings, name, None)
+    """None of another command's; what metrics bring travels in `options`."""
+    return getattr(settings, name, getattr(settings, "options", {}).get(name))
+
+
+def _of_metrics() -> Sequence[tuple[Sequence[str], str, Read]]:
+    """What metrics declare, as lines of the table."""
+    others = {name: " and ".join(f"evaluation.{n}" for n in MAP if n != name) for name in MAP}
+    return [
+        (
+            (f"evaluation.{name}",),
+            f"with {others[name] + ', or ' if name in MAP else ''}evaluation.metrics=[{','.join(users(name))}]",
+            partial(_in_metric, name),
+        )
+        for name in declared_settings()
+    ]
 
 
 def check_read(config: Any, schema: Schema | None = None) -> None:
@@ -117,13 +183,29 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
     Raises:
         UserError: names the setting, and where it is read.
     """
-    if getattr(getattr(config, "experiment", None), "kind", None):
-        return  # it brings settings of its own
+    brings = getattr(getattr(config, "experiment", None), "kind", None) is not None
     usual = type(config)()
-    for names, when, read in TABLE:
+    usual_own = {f"evaluation.{name}": each.default for name, each in declared_settings().items()}
+    for names, when, read in (*TABLE, *(_of_metrics() if hasattr(config, "evaluation") else ())):
         for name in names:
             given, default = (reduce(_part, name.split("."), of) for of in (config, usual))
-            if given != default and not read(config, schema):
-                raise UserError(
-                    f"got {given!r}, and nothing here reads it", where=name, fix=f"it is read {when}; or leave it out"
-                )
+            unset = given is None or given == usual_own.get(name, default)
+            if not unset and not (brings and not name.startswith(_SHARED)) and not read(config, schema):
+                raise _unread(name, given, when)
+
+
+def check_tables_read(config: Any, tables: Mapping[str, Source]) -> None:
+    """The same of what `score` says of its tables, which are open now.
+
+    Raises:
+        UserError: as of `check_read`.
+    """
+    subject, mark = config.evaluation.subject, config.delimiter
+    if subject is not None and subject not in tables["real"].names:
+        raise _unread("evaluation.subject", subject, "where it names a column of the real table")
+    if mark is not None and all(mark != source.dialect.delimiter for source in tables.values()):
+        raise _unread("delimiter", mark, "of tables in which it stands")
+
+
+def _unread(name: str, given: Any, when: str) -> UserError:
+    return UserError(f"got {given!r}, and nothing here reads it", where=name, fix=f"it is read {when}; or leave it out")

@@ -40,7 +40,7 @@ def ready_roles(schema: Schema, path: Path) -> dict[str, str]:
     return dict(yaml.safe_load(entry.read_text(encoding="utf-8")).get("roles") or {})
 
 
-def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema) -> dict[str, str]:
+def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema | None) -> dict[str, str]:
     """Role → column: the settings', else the declared ones as far as the schema has their columns, else its unit's.
 
     Raises:
@@ -49,9 +49,9 @@ def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, sc
     declared, names = declared or {}, known_role_names()
     for name in declared:
         one_of(name, names, "data.roles")
-    there = {role: column for role, column in declared.items() if role == "subject" or column in schema.domain}
+    there = {r: column for r, column in declared.items() if r == "subject" or not schema or column in schema.domain}
     given = {**config.options, **{role: getattr(config, role) for role in (*SHARED_ROLES, "subject")}}
-    unit = schema.rules.unit
+    unit = None if schema is None else schema.rules.unit
     own = {} if unit is None else {"subject": unit.column} | ({"order": unit.order[0]} if unit.order else {})
     named = {role: given.get(role) or there.get(role) or own.get(role) for role in names}
     return {role: column for role, column in named.items() if column}
@@ -64,7 +64,18 @@ def chosen_metrics(chosen: Any, options: Options) -> tuple[str, ...]:
         UserError: an unknown metric, with a suggestion.
     """
     if chosen == "quick":
-        return tuple(name for name in quick_metrics() if not unmet(METRICS[name], options))
+        return asked_metrics(chosen, {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)})
+    return asked_metrics(chosen)
+
+
+def asked_metrics(chosen: Any, met: Collection[str] = (), *, report: bool = False) -> tuple[str, ...]:
+    """The same: of the quick ones, and those that a report adds to them, those whose needs are met.
+
+    Raises:
+        UserError: as of `chosen_metrics`.
+    """
+    if chosen == "quick":
+        return tuple(n for n, m in METRICS.items() if (m.quick or (report and m.reported)) and {*m.needs} <= {*met})
     if chosen == "all":
         return tuple(METRICS)
     names = [chosen] if isinstance(chosen, str) else chosen

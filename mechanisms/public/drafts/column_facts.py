@@ -44,7 +44,7 @@ DATED = (
 _NO_NUMBERS = Numbers(0, 0, None, None, 0)
 _NOTHING = ColumnFacts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
 #: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.
-ALL, WORDS, NO_DIGITS = "true", "x IS NULL OR NOT isfinite(x)", "NOT regexp_matches(t, '^[0-9]+$')"
+ALL, WORDS, NO_DIGITS = "true", "x IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
 
 
 def looks(source: Source, engine: Any, unit: str | None = None) -> Iterator[Look]:
@@ -129,8 +129,7 @@ class Look:
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-        cells = f"""(SELECT i, t, n, CASE WHEN isfinite(z) THEN z END AS x FROM (
-            SELECT *, {number} AS z FROM seen WHERE ok AND {_among(columns)}))"""
+        cells = f"(SELECT i, t, n, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
         codes_seen: dict[int, dict[float, int]] = {}
         listed = f"SELECT i, x, sum(n) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         for i, x, n in self._engine.execute(listed).fetchall():
@@ -183,7 +182,7 @@ class Look:
             columns = set(self.columns) if which == ALL else self._odd | {index}
             rows = self._engine.execute(
                 f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
-                SELECT *, TRY_CAST(t AS DOUBLE) AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
+                SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
                 GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
                 ORDER BY i, n DESC, hash(t), t"""
             ).fetchall()
