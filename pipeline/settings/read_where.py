@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from evaluation.map_columns import MAP
-from evaluation.metric import ROW_FACTS
 from evaluation.metrics import METRICS, declared_settings, users
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.errors import UserError
@@ -48,23 +47,17 @@ def _in_csv(path: Any) -> bool:
 
 def _roles(c: Any, schema: Schema | None) -> Mapping[str, str]:
     """Role → column of what is scored; where the subject is known otherwise, that of the unit."""
-    scores = hasattr(c, "real")
-    declared = c.data.roles if not scores else ready_roles(schema, schema_path(c.schema)) if schema else None
-    unit = None if scores else c.privacy.unit or c.data.unit
-    return ({} if unit in (None, RECORD) else {"subject": unit}) | known_roles(c.evaluation, declared, schema)
+    if hasattr(c, "real"):
+        return known_roles(c.evaluation, ready_roles(schema, schema_path(c.schema)) if schema else None, schema)
+    unit = c.privacy.unit or c.data.unit
+    return ({} if unit == RECORD else {"subject": unit}) | known_roles(c.evaluation, c.data.roles, schema)
 
 
 def _metrics(c: Any, schema: Schema | None) -> set[str]:
     """The metrics that are asked for, as far as their columns are known."""
-    own, report = c.evaluation, getattr(c, "report", None) is not None
-    facts = {*ROW_FACTS} if getattr(c, "holdout", None) or own.holdout else {"subject"}
-    chosen = getattr(c, "metrics", None) or own.metrics
-    return {*asked_metrics(chosen, {*_roles(c, schema), *facts}, report=report)} if own.enabled else set()
-
-
-def _is_there(c: Any, schema: Schema) -> bool:
-    unit = schema.rules.unit
-    return c.evaluation.subject in {*schema.domain.names, c.privacy.unit, c.data.unit, unit and unit.column} - {RECORD}
+    own, chosen = c.evaluation, getattr(c, "metrics", None) or c.evaluation.metrics
+    met = {*_roles(c, schema), "subject", *(["holdout"] if getattr(c, "holdout", None) or own.holdout else [])}
+    return {*asked_metrics(chosen, met, report=bool(getattr(c, "report", None)))} if own.enabled else set()
 
 
 def _in_metric(name: str, c: Any, schema: Schema | None) -> bool:
@@ -72,80 +65,80 @@ def _in_metric(name: str, c: Any, schema: Schema | None) -> bool:
     return on_map or not _metrics(c, schema).isdisjoint(users(name))
 
 
-def _with(role: str, c: Any, schema: Schema | None) -> bool:
-    return role in _roles(c, schema)
+def _of_metrics() -> Iterator[tuple[str, str, Read]]:
+    """What metrics declare, as lines of the table; three columns make a map."""
+    for name in declared_settings():
+        others = " and ".join(f"evaluation.{n}" for n in MAP if n != name) + ", or " if name in MAP else ""
+        when = f"with {others}evaluation.metrics=[{','.join(users(name))}]"
+        yield f"evaluation.{name}", when, partial(_in_metric, name)
 
 
-_OF_UNITS = ("clip", "missing_unit", "missing_unit_values", "unit_id_rules")
-_DIALECT = ("delimiter", "encoding")
 _BOOK = "with budget.ledger=FILE, which all runs on the table share"
 #: Groups of settings that an experiment brings none of.
 _SHARED = ("accept", "budget")
 #: Settings, when something depends on them, and whether it does, by all settings and the schema.
-TABLE: Sequence[tuple[Sequence[str], str, Read]] = (
-    (("data.units.id",), "with data.units.path, a table of units", lambda c, _: bool(c.data.units.path)),
-    (("units.id",), "with units.path, a table of units", lambda c, _: bool(c.units.path)),
-    (("data.rows", "data.seed"), "with data=demo, which makes its own rows", lambda c, _: c.data.name == DEMO),
+TABLE: Sequence[tuple[str, str, Read]] = (
+    ("data.units.id", "with data.units.path, a table of units", lambda c, _: bool(c.data.units.path)),
+    ("units.id", "with units.path, a table of units", lambda c, _: bool(c.units.path)),
+    ("data.rows data.seed", "with data=demo, which makes its own rows", lambda c, _: c.data.name == DEMO),
     (
-        ("data.rows_of_one_unit",),
+        "data.rows_of_one_unit",
         "of a database: data.path=postgresql://… or sqlite:///FILE",
         lambda c, _: c.data.path is None or _asks_database(c),
     ),
-    ((*(f"data.{n}" for n in _DIALECT),), "of CSV files", lambda c, _: c.data.name != OWN or _in_csv(c.data.path)),
-    (_DIALECT, "of CSV files", lambda c, _: any(map(_in_csv, _tables(c)))),
+    ("data.delimiter data.encoding", "of CSV files", lambda c, _: c.data.name != OWN or _in_csv(c.data.path)),
+    ("delimiter encoding", "of CSV files", lambda c, _: any(map(_in_csv, _tables(c)))),
     (
-        ("data.max_records",),
+        "data.max_records",
         "with data.unit=COLUMN (privacy.max_records goes with privacy.unit)",
         _by_schema(lambda c, s: c.data.unit != RECORD or s.rules.unit is not None),
     ),
     (
-        (*(f"privacy.{n}" for n in _OF_UNITS),),
+        "privacy.clip privacy.missing_unit privacy.missing_unit_values privacy.unit_id_rules",
         "with privacy.unit=COLUMN, or a schema with unit:",
         _by_schema(_has_unit),
     ),
+    ("privacy.max_records_cap", f"with privacy.max_records={WORD}", lambda c, _: c.privacy.max_records == WORD),
     (
-        ("privacy.max_records_cap",),
-        f"with privacy.max_records={WORD}",
-        lambda c, _: c.privacy.max_records == WORD,
-    ),
-    (
-        ("privacy.unit_id_share",),
+        "privacy.unit_id_share",
         "where the schema says unit_id: {records: measured}",
         _by_schema(lambda _, s: s.rules.unit_ids is not None and s.rules.unit_ids.measured),
     ),
     (
-        ("privacy.person_share",),
+        "privacy.person_share",
         "where the schema asks something about persons: unit: {column: …}",
         _by_schema(lambda _, s: bool(person_questions(s))),
     ),
     (
-        ("privacy.discovery_share",),
+        "privacy.discovery_share",
         "where something is left to be discovered: in the schema bounds: discover, bins: discover or values: discover; "
         f"or privacy.max_records={WORD}",
         _by_schema(lambda c, s: c.privacy.max_records == WORD or bool(questions_of(s))),
     ),
-    (("accept_share", "accept_tries"), "with accept=[…]", lambda c, _: bool(c.accept)),
+    ("accept_share accept_tries", "with accept=[…]", lambda c, _: bool(c.accept)),
+    ("budget.limit budget.accountant budget.slack", _BOOK, lambda c, _: c.budget.ledger is not None),
+    ("budget.table", _BOOK, lambda c, _: c.budget.ledger is not None or c.budget.table == c.data.name),
     (
-        ("release.dialect",),
+        "release.dialect",
         "with release.format=csv or csv.gz",
         lambda c, _: FORMATS[c.release.format].media != FORMATS["parquet"].media,
     ),
-    (("budget.limit", "budget.accountant", "budget.slack"), _BOOK, lambda c, _: c.budget.ledger is not None),
-    (("budget.table",), _BOOK, lambda c, _: c.budget.ledger is not None or c.budget.table == c.data.name),
     (
-        ("evaluation.subject",),
+        "evaluation.subject",
         "where it names a column of the schema, or of ids of the unit",
-        _by_schema(lambda c, s: hasattr(c, "real") or _is_there(c, s)),
+        _by_schema(
+            lambda c, s: hasattr(c, "real") or c.evaluation.subject in {*s.domain.names, c.privacy.unit} - {RECORD}
+        ),
     ),
     (
-        ("evaluation.order",),
+        "evaluation.order",
         "with evaluation.subject=COLUMN or a unit, by evaluation.metrics=[persons,anita_sequences]",
-        lambda c, s: _with("subject", c, s) and any("subject" in METRICS[n].needs for n in _metrics(c, s)),
+        lambda c, s: "subject" in _roles(c, s) and any("subject" in METRICS[n].needs for n in _metrics(c, s)),
     ),
-    (("evaluation.longitude",), "with evaluation.latitude=COLUMN", partial(_with, "latitude")),
-    (("evaluation.latitude",), "with evaluation.longitude=COLUMN", partial(_with, "longitude")),
-    (("evaluation.holdout",), "in a run; score takes holdout=TABLE", lambda c, _: not hasattr(c, "real")),
-    (("evaluation.enabled",), "in a run; score always scores", lambda c, _: not hasattr(c, "real")),
+    ("evaluation.longitude", "with evaluation.latitude=COLUMN", lambda c, s: "latitude" in _roles(c, s)),
+    ("evaluation.latitude", "with evaluation.longitude=COLUMN", lambda c, s: "longitude" in _roles(c, s)),
+    ("evaluation.holdout", "in a run; score takes holdout=TABLE", lambda c, _: not hasattr(c, "real")),
+    ("evaluation.enabled", "in a run; score always scores", lambda c, _: not hasattr(c, "real")),
 )
 
 
@@ -161,19 +154,6 @@ def _part(settings: Any, name: str) -> Any:
     return getattr(settings, name, getattr(settings, "options", {}).get(name))
 
 
-def _of_metrics() -> Sequence[tuple[Sequence[str], str, Read]]:
-    """What metrics declare, as lines of the table."""
-    others = {name: " and ".join(f"evaluation.{n}" for n in MAP if n != name) for name in MAP}
-    return [
-        (
-            (f"evaluation.{name}",),
-            f"with {others[name] + ', or ' if name in MAP else ''}evaluation.metrics=[{','.join(users(name))}]",
-            partial(_in_metric, name),
-        )
-        for name in declared_settings()
-    ]
-
-
 def check_read(config: Any, schema: Schema | None = None) -> None:
     """Something depends on each value that is given.
 
@@ -183,14 +163,14 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
     Raises:
         UserError: names the setting, and where it is read.
     """
-    brings = getattr(getattr(config, "experiment", None), "kind", None) is not None
-    usual = type(config)()
-    usual_own = {f"evaluation.{name}": each.default for name, each in declared_settings().items()}
-    for names, when, read in (*TABLE, *(_of_metrics() if hasattr(config, "evaluation") else ())):
-        for name in names:
+    usual, brings = type(config)(), getattr(getattr(config, "experiment", None), "kind", None) is not None
+    own = {f"evaluation.{name}": each.default for name, each in declared_settings().items()}
+    for names, when, read in (*TABLE, *_of_metrics()):
+        for name in names.split():
             given, default = (reduce(_part, name.split("."), of) for of in (config, usual))
-            unset = given is None or given == usual_own.get(name, default)
-            if not unset and not (brings and not name.startswith(_SHARED)) and not read(config, schema):
+            if given in (None, own.get(name, default)) or (brings and not name.startswith(_SHARED)):
+                continue
+            if not read(config, schema):
                 raise _unread(name, given, when)
 
 

@@ -57,25 +57,17 @@ def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, sc
     return {role: column for role, column in named.items() if column}
 
 
-def chosen_metrics(chosen: Any, options: Options) -> tuple[str, ...]:
-    """The metrics' names: quick, all, or a list.
+def asked_metrics(chosen: Any, met: Collection[str] = (), *, report: bool = False) -> tuple[str, ...]:
+    """The metrics' names: quick, all, or a list; of quick those whose needs are met.
 
+    Args:
+        report: of two tables, which adds metrics to the quick ones: they take long on samples of declared size.
     Raises:
         UserError: an unknown metric, with a suggestion.
     """
     if chosen == "quick":
-        return asked_metrics(chosen, {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)})
-    return asked_metrics(chosen)
-
-
-def asked_metrics(chosen: Any, met: Collection[str] = (), *, report: bool = False) -> tuple[str, ...]:
-    """The same: of the quick ones, and those that a report adds to them, those whose needs are met.
-
-    Raises:
-        UserError: as of `chosen_metrics`.
-    """
-    if chosen == "quick":
-        return tuple(n for n, m in METRICS.items() if (m.quick or (report and m.reported)) and {*m.needs} <= {*met})
+        added = {n for n, m in METRICS.items() if report and m.reported and not absent_extra(m.library)}
+        return tuple(n for n, m in METRICS.items() if (m.quick or n in added) and {*m.needs} <= {*met})
     if chosen == "all":
         return tuple(METRICS)
     names = [chosen] if isinstance(chosen, str) else chosen
@@ -83,16 +75,6 @@ def asked_metrics(chosen: Any, met: Collection[str] = (), *, report: bool = Fals
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
         raise UserError(f"got {chosen!r}", where="evaluation.metrics", fix=fix)
     return tuple(one_of(str(name), METRICS, "evaluation.metrics") for name in names)
-
-
-def report_metrics(options: Options, given: Collection[str]) -> tuple[str, ...]:
-    """Those that a report of two tables adds to the quick ones: they take long on samples of declared size.
-
-    Args:
-        given: what the tables meet of the metrics' needs, such as a holdout.
-    """
-    ready = {name: m for name, m in METRICS.items() if m.reported and not absent_extra(m.library)}
-    return tuple(name for name, m in ready.items() if set(unmet(m, options)) <= set(given))
 
 
 def quick_metrics() -> tuple[str, ...]:
@@ -195,10 +177,9 @@ def build_scores(
         UserError: settings that cannot be, or that do not fit the schema.
     """
     options = build_options(config, schema, known_roles(config, roles, schema), prepare=prepare)
-    names = chosen_metrics(config.metrics, options)
+    met = {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)} | {*(report or ())}
+    names = asked_metrics(config.metrics, met, report=report is not None)
     need_libraries(config.metrics, names)
-    if report is not None and config.metrics == "quick":
-        names += report_metrics(options, report)
     groups = check_groups(config.groups, schema)
     options = replace(options, pairs=check_pairs(config.pairs, schema))
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
