@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 from collections import Counter
@@ -352,3 +353,28 @@ def test_lost_values_stand_behind_the_lines_on_quality(capsys):
 def test_no_rows_are_refused_before_anything_is_spent(town, capsys):
     assert command("run", *TOWN, *FAST, "synthesis.rows=0") == 1
     assert "synthesis.rows: got 0" in capsys.readouterr().err and not (town / "out").exists()
+
+
+AMOUNTS = {
+    "pay": lambda r, _: int(r.lognormvariate(10, 0.5)),
+    "wealth": lambda r, _: int(r.lognormvariate(11, 2)),
+    "hundreds": lambda r, i: int(r.lognormvariate(10, 0.5)) // (1 if i % 2 else 100) * (1 if i % 2 else 100),
+    "grams": lambda r, _: int(r.gauss(3400, 500)),
+    "dozens": lambda r, _: 12 * int(r.gauss(3400, 500)),
+    "fee": lambda r, _: 100 * r.randrange(5, 400) - 1,
+    "units": lambda r, i: int(r.lognormvariate(10, 0.5)) // (100 if i % 2 else 1),
+}
+
+
+def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amounts_are_not():
+    """Weeks were a second code of the same, and numbers of households whole numbers in 32 bins."""
+    admitted = [datetime.date(2023, 11, 1) + datetime.timedelta(i % 300) for i in range(N)]
+    weeks = [d.strftime("%G-W%V") for d in admitted]
+    homes = random.Random(3).sample(range(700, 90_000), N // 2)
+    cells = {"admitted": [d.isoformat() for d in admitted], "week": weeks, "short": [w.replace("-", "") for w in weeks]}
+    cells |= {"off": ["2023-W01", *weeks[1:]], "household": made(lambda r, _: r.choice(homes))}
+    cells |= {name: made(cell) for name, cell in AMOUNTS.items()}
+    columns, text = drafted(cells)
+    assert {*cells} - {*columns} == {"week", "short", "household"}
+    assert "oftener alike than amounts: ids, as of households" in text
+    assert text.count("the weeks of 'admitted' in all rows") == 2

@@ -13,6 +13,8 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mechanisms.public.drafts.seen import ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, numbers_apart, text_doubts, totals
@@ -30,6 +32,9 @@ FEWEST_TWINS = 200
 SAMPLED = 1000
 #: So many of these tell whether they are numbers at all.
 DOUBTED = 200
+#: Ids of groups: nearly all have so many rows at most; there are so many pairs of rows, at least so many times those of
+#: amounts, and at most this share of them has one last digit.
+FEW_EACH, NEARLY_ALL, FEWEST_PAIRS, OFTENER, EVENLY = 5, 0.9, 25, 4, 0.3
 #: So many cells, and so many columns at most, are looked at together.
 BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A day in digits alone, as 20240229; whole numbers are days where a larger share than this can be.
@@ -265,6 +270,23 @@ class Look:
         each = f"SELECT t FROM seen WHERE i = {index} AND ok GROUP BY t HAVING sum(n) > 1"
         ((count,),) = self._engine.execute(f"SELECT count(*) FROM ({each})").fetchall()
         return int(count)
+
+    def of_groups(self, index: int) -> bool:
+        """Whether whole numbers have few rows each, and far more pairs of rows than amounts that lie as far apart.
+
+        Looked at are the second and the third quarter of the rows, in which amounts lie about evenly.
+        """
+        sql = f"SELECT {self.source.number(index)} AS x, count(*) AS n FROM {self.source.relation} GROUP BY x"
+        x, n = self._engine.execute(f"{sql} HAVING x IS NOT NULL ORDER BY x").fetchnumpy().values()
+        quarter = np.minimum(4 * np.cumsum(n) // n.sum(), 3)
+        for own in (quarter == 1, quarter == 2):
+            pairs = (n * (n - 1) / 2)[own]
+            chance = n[own].sum() ** 2 / 2 / (np.ptp(x[own]) + 1) * np.diff(x[own]).min() if own.sum() > 1 else np.inf
+            of_digit = np.bincount((x[own] % 10).astype(int), pairs).max(initial=0)
+            enough = pairs.sum() >= max(OFTENER * chance, FEWEST_PAIRS) and of_digit <= EVENLY * pairs.sum()
+            if not enough or (n[own] <= FEW_EACH).mean() < NEARLY_ALL:
+                return False
+        return True
 
     def beyond(self, index: int, texts: Sequence[str]) -> int:
         """How many distinct texts of a column are none of these, nor empty."""
