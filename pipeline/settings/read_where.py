@@ -135,10 +135,16 @@ TABLE: Sequence[tuple[str, str, Read]] = (
         "with evaluation.subject=COLUMN or a unit, by evaluation.metrics=[persons,anita_sequences]",
         lambda c, s: "subject" in _roles(c, s) and any("subject" in METRICS[n].needs for n in _metrics(c, s)),
     ),
-    ("evaluation.longitude", "with evaluation.latitude=COLUMN", lambda c, s: "latitude" in _roles(c, s)),
-    ("evaluation.latitude", "with evaluation.longitude=COLUMN", lambda c, s: "longitude" in _roles(c, s)),
-    ("evaluation.holdout", "in a run; score takes holdout=TABLE", lambda c, _: not hasattr(c, "real")),
-    ("evaluation.enabled", "in a run; score always scores", lambda c, _: not hasattr(c, "real")),
+    (
+        "evaluation.longitude evaluation.latitude",
+        "with both evaluation.longitude and evaluation.latitude",
+        lambda c, s: {"longitude", "latitude"} <= _roles(c, s).keys(),
+    ),
+    (
+        "evaluation.holdout evaluation.enabled",
+        "in a run; score always scores, and takes holdout=TABLE",
+        lambda c, _: not hasattr(c, "real"),
+    ),
 )
 
 
@@ -175,11 +181,7 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
 
 
 def check_tables_read(config: Any, tables: Mapping[str, Source]) -> None:
-    """The same of what `score` says of its tables, which are open now.
-
-    Raises:
-        UserError: as of `check_read`.
-    """
+    """The same of what `score` says of its tables, which are open now; raises as of `check_read`."""
     subject, mark = config.evaluation.subject, config.delimiter
     if subject is not None and subject not in tables["real"].names:
         raise _unread("evaluation.subject", subject, "where it names a column of the real table")
