@@ -30,14 +30,6 @@ def _by_schema(read: Callable[[Any, Schema], bool]) -> Read:
     return lambda c, schema: schema is None or read(c, schema)
 
 
-def _has_unit(c: Any, schema: Schema) -> bool:
-    return (c.privacy.unit or c.data.unit) != RECORD or schema.rules.unit is not None
-
-
-def _asks_database(c: Any) -> bool:
-    return any(at_database(str(place)) for place in (c.data.path, c.data.units.path))
-
-
 def _in_csv(path: Any) -> bool:
     if not isinstance(path, str | Path):  # a frame
         return False
@@ -60,17 +52,17 @@ def _metrics(c: Any, schema: Schema | None) -> set[str]:
     return {*asked_metrics(chosen, met, report=bool(getattr(c, "report", None)))} if own.enabled else set()
 
 
-def _in_metric(name: str, c: Any, schema: Schema | None) -> bool:
-    on_map = name in MAP and {*MAP} <= _roles(c, schema).keys()
-    return on_map or not _metrics(c, schema).isdisjoint(users(name))
-
-
 def _of_metrics() -> Iterator[tuple[str, str, Read]]:
     """What metrics declare, as lines of the table; three columns make a map."""
     for name in declared_settings():
         others = " and ".join(f"evaluation.{n}" for n in MAP if n != name) + ", or " if name in MAP else ""
         when = f"with {others}evaluation.metrics=[{','.join(users(name))}]"
         yield f"evaluation.{name}", when, partial(_in_metric, name)
+
+
+def _in_metric(name: str, c: Any, schema: Schema | None) -> bool:
+    on_map = name in MAP and {*MAP} <= _roles(c, schema).keys()
+    return on_map or not _metrics(c, schema).isdisjoint(users(name))
 
 
 _BOOK = "with budget.ledger=FILE, which all runs on the table share"
@@ -84,7 +76,7 @@ TABLE: Sequence[tuple[str, str, Read]] = (
     (
         "data.rows_of_one_unit",
         "of a database: data.path=postgresql://… or sqlite:///FILE",
-        lambda c, _: c.data.path is None or _asks_database(c),
+        lambda c, _: c.data.path is None or any(at_database(str(p)) for p in (c.data.path, c.data.units.path)),
     ),
     ("data.delimiter data.encoding", "of CSV files", lambda c, _: c.data.name != OWN or _in_csv(c.data.path)),
     ("delimiter encoding", "of CSV files", lambda c, _: any(map(_in_csv, _tables(c)))),
@@ -96,7 +88,7 @@ TABLE: Sequence[tuple[str, str, Read]] = (
     (
         "privacy.clip privacy.missing_unit privacy.missing_unit_values privacy.unit_id_rules",
         "with privacy.unit=COLUMN, or a schema with unit:",
-        _by_schema(_has_unit),
+        _by_schema(lambda c, s: (c.privacy.unit or c.data.unit) != RECORD or s.rules.unit is not None),
     ),
     ("privacy.max_records_cap", f"with privacy.max_records={WORD}", lambda c, _: c.privacy.max_records == WORD),
     (
