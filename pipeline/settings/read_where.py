@@ -49,7 +49,7 @@ def _metrics(c: Any, schema: Schema | None) -> set[str]:
     """The metrics that are asked for, as far as their columns are known."""
     own, chosen = c.evaluation, getattr(c, "metrics", None) or c.evaluation.metrics
     met = {*_roles(c, schema), "subject", *(["holdout"] if getattr(c, "holdout", None) or own.holdout else [])}
-    return {*asked_metrics(chosen, met, report=bool(getattr(c, "report", None)))} if own.enabled else set()
+    return {*asked_metrics(chosen, met, report=bool(getattr(c, "report", None)))}
 
 
 def _of_metrics() -> Iterator[tuple[str, str, Read]]:
@@ -153,7 +153,7 @@ def _part(settings: Any, name: str) -> Any:
 
 
 def check_read(config: Any, schema: Schema | None = None) -> None:
-    """Something depends on each value that is given.
+    """Something depends on each value that is given; where a run makes no scores, those of scores are left aside.
 
     Args:
         config: the settings of a command, with the tables that it reads.
@@ -161,14 +161,15 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
     Raises:
         UserError: names the setting, and where it is read.
     """
-    usual, brings = type(config)(), getattr(getattr(config, "experiment", None), "kind", None) is not None
+    usual, brings = type(config)(), reduce(_part, ("experiment", "kind"), config) is not None
+    off = not hasattr(config, "real") and reduce(_part, ("evaluation", "enabled"), config) is False
     own = {f"evaluation.{name}": each.default for name, each in declared_settings().items()}
     for names, when, read in (*TABLE, *_of_metrics()):
         for name in names.split():
             given, default = (reduce(_part, name.split("."), of) for of in (config, usual))
             if given in (None, own.get(name, default)) or (brings and not name.startswith(_SHARED)):
                 continue
-            if not read(config, schema):
+            if not (off and name.startswith("evaluation.")) and not read(config, schema):
                 raise _unread(name, given, when)
 
 
