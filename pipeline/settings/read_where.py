@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -52,9 +52,9 @@ def _metrics(c: Any, schema: Schema | None) -> set[str]:
     return {*asked_metrics(chosen, met, report=bool(getattr(c, "report", None)))}
 
 
-def _of_metrics() -> Iterator[tuple[str, str, Read]]:
+def _of_metrics(names: Iterable[str]) -> Iterator[tuple[str, str, Read]]:
     """What metrics declare, as lines of the table; three columns make a map."""
-    for name in declared_settings():
+    for name in names:
         others = " and ".join(f"evaluation.{n}" for n in MAP if n != name) + ", or " if name in MAP else ""
         when = f"with {others}evaluation.metrics=[{','.join(users(name))}]"
         yield f"evaluation.{name}", when, partial(_in_metric, name)
@@ -163,11 +163,12 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
     """
     usual, brings = type(config)(), reduce(_part, ("experiment", "kind"), config) is not None
     off = not hasattr(config, "real") and reduce(_part, ("evaluation", "enabled"), config) is False
-    own = {f"evaluation.{name}": each.default for name, each in declared_settings().items()}
-    for names, when, read in (*TABLE, *_of_metrics()):
+    own = declared_settings() if hasattr(config, "evaluation") else {}
+    defaults = {f"evaluation.{name}": each.default for name, each in own.items()}
+    for names, when, read in (*TABLE, *_of_metrics(own)):
         for name in names.split():
             given, default = (reduce(_part, name.split("."), of) for of in (config, usual))
-            if given in (None, own.get(name, default)) or (brings and not name.startswith(_SHARED)):
+            if given in (None, defaults.get(name, default)) or (brings and not name.startswith(_SHARED)):
                 continue
             if not (off and name.startswith("evaluation.")) and not read(config, schema):
                 raise _unread(name, given, when)
