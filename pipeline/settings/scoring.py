@@ -74,7 +74,7 @@ def asked_metrics(chosen: Any, met: Collection[str] = (), *, report: bool = Fals
     if not isinstance(names, list) or not names:
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
         raise UserError(f"got {chosen!r}", where="evaluation.metrics", fix=fix)
-    return tuple(one_of(str(name), METRICS, "evaluation.metrics") for name in names)
+    return tuple(METRICS[one_of(str(name), METRICS, "evaluation.metrics")].name for name in names)
 
 
 def quick_metrics() -> tuple[str, ...]:
