@@ -41,7 +41,7 @@ from mechanisms.public.units import rounded_down, rounded_up, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import BOOKING, WHERE, changes, not_in_release
 from pipeline.plugins.origins import rests_on_others
-from pipeline.settings.config import BudgetConfig, Config
+from pipeline.settings.config import Config
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.specs import Specs
 from pipeline.statement.statement import why_not_private
@@ -68,11 +68,10 @@ def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Pa
     """What the settings say about the ledger; None where none is set.
 
     Raises:
-        UserError: settings of a ledger without one, an impossible limit, or a place that is published or deleted.
+        UserError: an impossible limit, or a place that is published or deleted.
     """
     settings = config.budget
     if settings.ledger is None:
-        _unused(settings)
         return None
     path = Path(settings.ledger).expanduser()
     not_in_release(path, SETTING)
@@ -83,13 +82,6 @@ def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Pa
     table = str(settings.table or config.data.name)
     scope = Scope(table, _unit_json(unit), neighbouring)
     return LedgerTerms(path, scope, settings.accountant, settings.slack, limit)
-
-
-def _unused(settings: BudgetConfig) -> None:
-    for name in ("limit", "accountant", "slack"):
-        if getattr(settings, name) is not None:
-            fix = "budget.ledger=FILE, which all runs on the table share"
-            raise UserError("is set, but there is no ledger", where=f"budget.{name}", fix=fix)
 
 
 def _unit_json(unit: PrivacyUnit) -> JsonDict:

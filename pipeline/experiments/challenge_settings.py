@@ -66,7 +66,7 @@ class ChallengeSettings(ExperimentSource):
     anonymous: list[int] | None = setting([], least=2, distinct=True, noun="k")
     rows: int = setting(20_000, least=1)
     per_subject: int = setting(50, least=1)
-    holdout: float = setting(0.0, least=0, below=1, noun="a share of the units")
+    holdout: float = setting(0.0, least=0, most=0.5, noun="a share of the units")
     floors: bool = True
     repeats: int = setting(1, least=1, noun="how often each is made: a whole number")
     query_seed: int = setting(0, least=0)

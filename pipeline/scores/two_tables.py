@@ -29,7 +29,7 @@ from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
 from pipeline.scores.table_sources import declared_dialect, file_facts, opened
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
-from pipeline.settings.read_where import check_read
+from pipeline.settings.read_where import check_read, check_tables_read
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
 from pipeline.units_table import scored_whole
@@ -43,16 +43,17 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     Raises:
         UserError: a table or the schema is missing or does not fit.
     """
-    check_read(config)
     given = check_tables(config)
     config, own = with_own_schema(config, [given["synthetic"]])
+    whole = None if config.schema is None else schema_of(schema_path(config.schema, "schema"))
+    check_read(config, whole)
     if config.metrics is not None:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
     written = declared_dialect(config) if (config.delimiter, config.encoding) != (None, None) else None
     with opened(given, declared=written, limits=config.limits) as tables:
-        declared = None if config.schema is None else schema_of(schema_path(config.schema, "schema")).rules.unit
-        sources = scored_whole(tables, config, declared)
+        check_tables_read(config, tables)
+        sources = scored_whole(tables, config, None if whole is None else whole.rules.unit)
         card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)
     return replace(card, notices=(*card.notices, own)) if own else card
 

@@ -113,7 +113,7 @@ class EvaluationConfig(BoundedSettings):
     references: bool = False
     groups: Any = field(default_factory=list)
     pairs: Any = field(default_factory=list)
-    holdout: float | None = setting(None, above=0, below=1, noun="a share of the units")
+    holdout: float | None = setting(None, above=0, most=0.5, noun="a share of the units")
     seed: int = setting(0, least=0)
     subject: str | None = None
     order: str | None = None

@@ -27,9 +27,6 @@ def build_criteria(config: Config, domain: Domain) -> tuple[Criterion, ...]:
     Raises:
         UserError: an unknown or missing key, a value out of range; names the setting.
     """
-    if not config.accept and config.accept_tries > 1:
-        fix = f"{EXAMPLE}, or accept_tries=1"
-        raise UserError("tries without anything to accept", where="accept_tries", fix=fix)
     each = config.accept_share / max(len(config.accept), 1)
     return tuple(_criterion(place, entry, domain, each) for place, entry in enumerate(config.accept))
 

@@ -40,7 +40,7 @@ def ready_roles(schema: Schema, path: Path) -> dict[str, str]:
     return dict(yaml.safe_load(entry.read_text(encoding="utf-8")).get("roles") or {})
 
 
-def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema) -> dict[str, str]:
+def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema | None) -> dict[str, str]:
     """Role → column: the settings', else the declared ones as far as the schema has their columns, else its unit's.
 
     Raises:
@@ -49,39 +49,32 @@ def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, sc
     declared, names = declared or {}, known_role_names()
     for name in declared:
         one_of(name, names, "data.roles")
-    there = {role: column for role, column in declared.items() if role == "subject" or column in schema.domain}
+    there = {r: column for r, column in declared.items() if r == "subject" or not schema or column in schema.domain}
     given = {**config.options, **{role: getattr(config, role) for role in (*SHARED_ROLES, "subject")}}
-    unit = schema.rules.unit
+    unit = None if schema is None else schema.rules.unit
     own = {} if unit is None else {"subject": unit.column} | ({"order": unit.order[0]} if unit.order else {})
     named = {role: given.get(role) or there.get(role) or own.get(role) for role in names}
     return {role: column for role, column in named.items() if column}
 
 
-def chosen_metrics(chosen: Any, options: Options) -> tuple[str, ...]:
-    """The metrics' names: quick, all, or a list.
+def asked_metrics(chosen: Any, met: Collection[str] = (), *, report: bool = False) -> tuple[str, ...]:
+    """The metrics' names: quick, all, or a list; of quick those whose needs are met.
 
+    Args:
+        report: of two tables, which adds metrics to the quick ones: they take long on samples of declared size.
     Raises:
         UserError: an unknown metric, with a suggestion.
     """
     if chosen == "quick":
-        return tuple(name for name in quick_metrics() if not unmet(METRICS[name], options))
+        added = {n for n, m in METRICS.items() if report and m.reported and not absent_extra(m.library)}
+        return tuple(n for n, m in METRICS.items() if (m.quick or n in added) and {*m.needs} <= {*met})
     if chosen == "all":
         return tuple(METRICS)
     names = [chosen] if isinstance(chosen, str) else chosen
     if not isinstance(names, list) or not names:
         fix = "quick, all, or a list: 'evaluation.metrics=[mgd,tvd]'"
         raise UserError(f"got {chosen!r}", where="evaluation.metrics", fix=fix)
-    return tuple(one_of(str(name), METRICS, "evaluation.metrics") for name in names)
-
-
-def report_metrics(options: Options, given: Collection[str]) -> tuple[str, ...]:
-    """Those that a report of two tables adds to the quick ones: they take long on samples of declared size.
-
-    Args:
-        given: what the tables meet of the metrics' needs, such as a holdout.
-    """
-    ready = {name: m for name, m in METRICS.items() if m.reported and not absent_extra(m.library)}
-    return tuple(name for name, m in ready.items() if set(unmet(m, options)) <= set(given))
+    return tuple(METRICS[one_of(str(name), METRICS, "evaluation.metrics")].name for name in names)
 
 
 def quick_metrics() -> tuple[str, ...]:
@@ -184,10 +177,9 @@ def build_scores(
         UserError: settings that cannot be, or that do not fit the schema.
     """
     options = build_options(config, schema, known_roles(config, roles, schema), prepare=prepare)
-    names = chosen_metrics(config.metrics, options)
+    met = {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)} | {*(report or ())}
+    names = asked_metrics(config.metrics, met, report=report is not None)
     need_libraries(config.metrics, names)
-    if report is not None and config.metrics == "quick":
-        names += report_metrics(options, report)
     groups = check_groups(config.groups, schema)
     options = replace(options, pairs=check_pairs(config.pairs, schema))
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)

@@ -155,6 +155,18 @@ def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys)
     assert "privacy.max_records=2 (units with more lose the rest)" in named
 
 
+def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, capsys):
+    """A constant of more than 200 codes stands beside nothing: who plans it is told of each pair."""
+    wide = SCHEMA.replace("columns:\n", "columns:\n  canton: {kind: categorical, size: 201}\n")
+    Path("wide.yaml").write_text(wide + UNIT.replace("[sex", "[canton, sex"))
+    said = []
+    for schema in ("stays.yaml", "wide.yaml"):
+        assert command("plan", *OWN[:2], f"data.schema={schema}") == 0
+        said.append(" ".join(capsys.readouterr().out.split()))
+    few = "(constants of persons beside columns of records): canton × sex, canton × born, canton × admitted and 1 more"
+    assert f"never asked, and as unrelated {few}" in said[1] and "never asked" not in said[0]
+
+
 def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):
     config = load_config(OWN)
     schema = build_schema(build_specs(config))

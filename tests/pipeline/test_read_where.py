@@ -29,6 +29,24 @@ ALONE = {
     "privacy.max_records_cap": 7,
     "accept_share": 0.1,
     "accept_tries": 2,
+    "budget.limit": "{epsilon: 3, delta: 1e-6}",
+    "budget.accountant": "gdp",
+    "budget.slack": 0.1,
+    "budget.table": "mine",
+    "evaluation.subject": "nope",
+    "evaluation.order": "age",
+    "evaluation.longitude": "age",
+    "evaluation.latitude": "age",
+}
+#: What metrics bring, unless these metrics are asked for; a map's columns, unless all three are known.
+OF_METRICS = {
+    "evaluation.attacks": 5,
+    "evaluation.predict": "[sex]",
+    "evaluation.group": "job",
+    "evaluation.gini_index": "usual",
+    "evaluation.time": "age",
+    "evaluation.ways": 6,
+    "evaluation.distance": "mixed",
 }
 #: Of these the town does not say what would read them.
 BESIDE = {"release.dialect": ["release.format=parquet", "release.dialect=plain"]}
@@ -41,8 +59,19 @@ OTHERS = {
     "encoding": ["score", "real=town.parquet", "synthetic=town.parquet", "encoding=latin-1"],
     "evaluation.holdout": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.holdout=0.2"],
     "evaluation.enabled": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.enabled=false"],
+    "evaluation.subject": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.subject=nope"],
+    "evaluation.order": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.order=age"],
+    "evaluation.longitude": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.longitude=age"],
+    "evaluation.attacks": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.attacks=5", "report=r.html"],
+    "delimiter ": ["score", "real=town.csv", "synthetic=town.csv", "delimiter=;"],
 }
 READ = [
+    ["evaluation.metrics=[singling_out,tstr]", "evaluation.attacks=5", "evaluation.predict=[sex]"],
+    ["evaluation.metrics=all", "evaluation.ways=6", "evaluation.gini_index=usual", "evaluation.distance=mixed"],
+    ["evaluation.time=age", "evaluation.segment=job", "evaluation.kind=sex", "evaluation.metrics=[tvd]"],
+    ["evaluation.longitude=age", "evaluation.latitude=income", "evaluation.subject=job", "evaluation.order=age"],
+    ["privacy.unit=person", "privacy.max_records=3", "evaluation.subject=person", "evaluation.order=age"],
+    ["budget.ledger=b.json", "budget.table=mine", "budget.limit={epsilon: 3, delta: 1e-6}"],
     ["privacy.unit=person", "privacy.max_records=3", "privacy.clip=truncate", "privacy.unit_id_rules=[trim]"],
     ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=7", "privacy.discovery_share=0.2"],
     ["data.unit=person", "data.max_records=3", "accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_share=0.1"],
@@ -58,15 +87,15 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_setting_of_the_table_is_tried() -> None:
-    tried = {*ALONE, *BESIDE, *OTHERS} - {"seed"}
-    assert tried == {name for names, _, _ in TABLE for name in names}
+    tried = {name.strip() for name in (*ALONE, *BESIDE, *OTHERS)} - {"seed", *OF_METRICS}
+    assert tried == {name for names, _, _ in TABLE for name in names.split()}
 
 
-@pytest.mark.parametrize("name", [*ALONE, *BESIDE])
+@pytest.mark.parametrize("name", [*ALONE, *BESIDE, *OF_METRICS])
 def test_what_nothing_reads_is_refused(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here)
     with pytest.raises(UserError, match=r"nothing .*reads it\n.*leave it out") as error:
-        build_specs(load_config([*TOWN, *BESIDE.get(name, [f"{name}={ALONE.get(name)}"])]))
+        build_specs(load_config([*TOWN, *BESIDE.get(name, [f"{name}={(ALONE | OF_METRICS).get(name)}"])]))
     assert error.value.where == name
 
 
@@ -76,7 +105,7 @@ def test_so_it_is_by_other_commands(
 ) -> None:
     monkeypatch.chdir(here)
     assert command(*OTHERS[name]) == 1
-    assert f"error: {name}: got" in (said := capsys.readouterr().err) and "nothing here reads it" in said
+    assert f"error: {name.strip()}: got" in (said := capsys.readouterr().err) and "nothing here reads it" in said
 
 
 @pytest.mark.parametrize("given", READ, ids=lambda g: g[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 from collections import Counter
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.tables.doubts import number_doubts, numbers_apart
-from mechanisms.public.tables.persons import addresses, may_be_names
+from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
 from mechanisms.public.tables.text_forms import NumberForm, may_be_thousands
 from tests.pipeline.conftest import TOWN, command
 from tests.pipeline.looks import checked, drafted
@@ -206,6 +207,39 @@ def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
     assert addresses([*plain, *numbers, "12.10.2020 10:15", "100-200", "Penicillin (since 2019)", "D.R."]) == []
 
 
+TELEPHONES = ["0171 2345678", "(555) 123-4567", "030/1234567", "(0351) 24 84 45", "044 668 18 00", "06 12345678"]
+TELEPHONES += ["01 23 45 67 89", "020 7946 0958", "555 123 4567", "030 / 123 45 67"]
+NAMED = ["Maria Huber", "HUBER, MARIA", "Anna-Lena van der Berg", "Jan K."]
+HARMLESS = {
+    "colour": ["Light Blue", "Navy Blue", "Rose", "dark red"],
+    "city": ["New York", "San Jose", "Port Elizabeth", "Maria Alm", "Boston", "Virginia Beach"],
+    "x": ["New York", "St. Louis", "Santa Maria", "Charlotte", "Prince George", "Jordan River", "HARTFORD, CT"],
+    "job": ["Sales Representative", "Registered Nurse", "Teacher", "Head Of Sales", "Will Writer"],
+    "icd": ["I21.4", "E11.9", "01.23", "F32"],
+    "postcode": ["01067", "01067-01069", "SW1A 1AA", "10115", "12345-6789"],
+    "code": ["0173-0682-20", "0815/4711", "978-3-16-148410-0", "A12-3456", "01 02 2020", "01.02.20 10.15", "1 234 567"],
+    "range": ["0700-1500", "01000 02000", "0.5 - 1.5", "100 000 000", "2024/2025", "0986 494 653x"],
+    "brand": ["Hugo Boss", "Martin Baker", "John Deere"],
+}
+
+
+@pytest.mark.parametrize("column", HARMLESS)
+def test_ordinary_lists_hold_no_telephone_and_no_name(column):
+    assert said_persons(column, HARMLESS[column], "listed") == ""
+
+
+def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_of_and_never_drafted(capsys):
+    """'Maria Huber' among states and 0171 2345678 were listed, called ok, and released as they are."""
+    assert [t for t in [*TELEPHONES, *NAMED] if not addresses([t])] == []
+    cells = {"status": [*["open", "closed"] * 2, "Maria Huber"] * (N // 5), "reach": (TELEPHONES * N)[:N]}
+    columns, text = drafted(cells)
+    assert {*columns} == {"status"} and columns["status"]["values"] == ["closed", "open"] and "Huber" not in text
+    declared = {name: {"kind": "categorical", "values": sorted({*texts})} for name, texts in cells.items()}
+    looks = checked(capsys, cells, declared)["columns"]
+    assert "1 of the 3 listed texts hold names" in looks["status"]["hints"][0]
+    assert {look["status"] for look in looks.values()} == {"warning"}
+
+
 SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
 
 
@@ -319,3 +353,28 @@ def test_lost_values_stand_behind_the_lines_on_quality(capsys):
 def test_no_rows_are_refused_before_anything_is_spent(town, capsys):
     assert command("run", *TOWN, *FAST, "synthesis.rows=0") == 1
     assert "synthesis.rows: got 0" in capsys.readouterr().err and not (town / "out").exists()
+
+
+AMOUNTS = {
+    "pay": lambda r, _: int(r.lognormvariate(10, 0.5)),
+    "wealth": lambda r, _: int(r.lognormvariate(11, 2)),
+    "hundreds": lambda r, i: int(r.lognormvariate(10, 0.5)) // (1 if i % 2 else 100) * (1 if i % 2 else 100),
+    "grams": lambda r, _: int(r.gauss(3400, 500)),
+    "dozens": lambda r, _: 12 * int(r.gauss(3400, 500)),
+    "fee": lambda r, _: 100 * r.randrange(5, 400) - 1,
+    "units": lambda r, i: int(r.lognormvariate(10, 0.5)) // (100 if i % 2 else 1),
+}
+
+
+def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amounts_are_not():
+    """Weeks were a second code of the same, and numbers of households whole numbers in 32 bins."""
+    admitted = [datetime.date(2023, 11, 1) + datetime.timedelta(i % 300) for i in range(N)]
+    weeks = [d.strftime("%G-W%V") for d in admitted]
+    homes = random.Random(3).sample(range(700, 90_000), N // 2)
+    cells = {"admitted": [d.isoformat() for d in admitted], "week": weeks, "short": [w.replace("-", "") for w in weeks]}
+    cells |= {"off": ["2023-W01", *weeks[1:]], "household": made(lambda r, _: r.choice(homes))}
+    cells |= {name: made(cell) for name, cell in AMOUNTS.items()}
+    columns, text = drafted(cells)
+    assert {*cells} - {*columns} == {"week", "short", "household"}
+    assert "oftener alike than amounts: ids, as of households" in text
+    assert text.count("the weeks of 'admitted' in all rows") == 2

@@ -16,6 +16,7 @@ import pytest
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.codec import decode_column, decode_table, encode_table, write_table
+from mechanisms.public.tables.text_forms import NumberForm
 from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
 
 AGE = {"kind": "integer", "min": 0, "max": 9}
@@ -41,10 +42,39 @@ def test_without_other_and_missing_a_strange_value_is_the_first_code_and_counted
 
 
 def test_numbers_are_read_as_numbers_and_clipped_to_the_bounds(tmp_path: Path) -> None:
-    cells = ["3", "3.0", " 3 ", "+3", "3e0", "-5", "72.0", "inf", "-inf", "2.6", "nan", "NaN", "", "three"]
+    cells = ["3", "3.0", " 3 ", "+3", "3e0", "-5", "72.0", "2.6", "1e308", ""]
     table, report = encoded(csv(tmp_path, "a,b\n" + "".join(f"{c},\n" for c in cells)), schema(a=AGE))
-    assert table.columns[0].tolist() == [3, 3, 3, 3, 3, 0, 9, 9, 0, 3, 10, 10, 10, 10]
-    assert (report.outside["a"], report.unplaced["a"]) == (5, 1)
+    assert table.columns[0].tolist() == [3, 3, 3, 3, 3, 0, 9, 3, 9, 10]
+    assert (report.outside["a"], report.unplaced.get("a", 0)) == (4, 0)
+
+
+NO_NUMBERS = [
+    *("three", "inf", "-inf", "+Infinity", "nan", "-NaN", "1e400", "-1e400", "1.8e308", "1_000", "1.5e3_0", "0x10"),
+    *("0x1p3", "0b11", "1d5", "1f", "१२", "１２", "1.000.000", "1 000", "12 kg", "∞", "1.2.3", "--5"),
+]
+PLAIN = {"min": 0, "max": 9, "bins": {"count": 3}}
+
+
+@pytest.mark.parametrize(
+    "way", [{"kind": "integer"}, {"kind": "float"}, {"kind": "float", "decimal": ","}, {"strip": ["€"]}]
+)
+def test_texts_that_are_no_finite_numbers_are_unreadable_and_counted(way, tmp_path: Path) -> None:
+    """inf and 1e400 were the last bin, 1_000 was 1000, and nan an uncounted gap."""
+    facts = schema(a={"kind": "float", **PLAIN, **way})
+    table, report = encoded(csv(tmp_path, "a,b\n" + "".join(f'"{c}",\n' for c in NO_NUMBERS)), facts)
+    assert set(table.columns[0].tolist()) == {facts["a"].missing_code}
+    assert (report.unplaced["a"], report.outside["a"]) == (len(NO_NUMBERS), 0)
+    form = NumberForm(facts["a"].strip, facts["a"].decimal)
+    assert [c for c in NO_NUMBERS if form.number(c) is not None] == []
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_infinite_numbers_of_typed_columns_are_unreadable_too_and_nan_is_a_gap(kind, tmp_path: Path) -> None:
+    values = pa.array(np.array([4.5, np.inf, -np.inf, np.nan], kind.to_pandas_dtype()), kind)
+    pq.write_table(pa.table({"a": values}), tmp_path / "t.parquet")
+    table, report = encoded(tmp_path / "t.parquet", schema(a={"kind": "float", **PLAIN}))
+    assert table.columns[0].tolist() == [1, 3, 3, 3]
+    assert (report.unplaced["a"], report.outside["a"], report.gaps["a"]) == (2, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +101,7 @@ def test_a_refusing_column_refuses_and_quotes_no_value(cell: str, tmp_path: Path
 
 
 def test_a_refusing_column_takes_gaps_only_if_it_may_be_missing(tmp_path: Path) -> None:
-    path = csv(tmp_path, "a,b\n,\nnan,\n")
+    path = csv(tmp_path, "a,b\n,\n  ,\n")
     assert codes(path, schema(a={**AGE, "outside": "refuse"})) == [[10, 10]]
     with pytest.raises(UserError, match="outside the domain"):
         codes(path, schema(a={**AGE, "outside": "refuse", "missing": False}))

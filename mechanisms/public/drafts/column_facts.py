@@ -13,6 +13,8 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mechanisms.public.drafts.seen import ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, numbers_apart, text_doubts, totals
@@ -30,6 +32,9 @@ FEWEST_TWINS = 200
 SAMPLED = 1000
 #: So many of these tell whether they are numbers at all.
 DOUBTED = 200
+#: Ids of groups: nearly all have so many rows at most; there are so many pairs of rows, at least so many times those of
+#: amounts, and at most this share of them has one last digit.
+FEW_EACH, NEARLY_ALL, FEWEST_PAIRS, OFTENER, EVENLY = 5, 0.9, 25, 4, 0.3
 #: So many cells, and so many columns at most, are looked at together.
 BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A day in digits alone, as 20240229; whole numbers are days where a larger share than this can be.
@@ -44,7 +49,7 @@ DATED = (
 _NO_NUMBERS = Numbers(0, 0, None, None, 0)
 _NOTHING = ColumnFacts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
 #: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.
-ALL, WORDS, NO_DIGITS = "true", "x IS NULL OR NOT isfinite(x)", "NOT regexp_matches(t, '^[0-9]+$')"
+ALL, WORDS, NO_DIGITS = "true", "x IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
 
 
 def looks(source: Source, engine: Any, unit: str | None = None) -> Iterator[Look]:
@@ -129,8 +134,7 @@ class Look:
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-        cells = f"""(SELECT i, t, n, CASE WHEN isfinite(z) THEN z END AS x FROM (
-            SELECT *, {number} AS z FROM seen WHERE ok AND {_among(columns)}))"""
+        cells = f"(SELECT i, t, n, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
         codes_seen: dict[int, dict[float, int]] = {}
         listed = f"SELECT i, x, sum(n) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         for i, x, n in self._engine.execute(listed).fetchall():
@@ -183,7 +187,7 @@ class Look:
             columns = set(self.columns) if which == ALL else self._odd | {index}
             rows = self._engine.execute(
                 f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
-                SELECT *, TRY_CAST(t AS DOUBLE) AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
+                SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
                 GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
                 ORDER BY i, n DESC, hash(t), t"""
             ).fetchall()
@@ -249,7 +253,7 @@ class Look:
             texts: each with how many rows hold it.
         """
         held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
-        return {t: n for t, n in held.items() if not addresses([t], texts)}
+        return {t: n for t, n in held.items() if not addresses([t], self.source.names[index], texts)}
 
     def begun(self, index: int, length: int) -> dict[str, int]:
         """How the texts begin, in so many characters, where enough units hold that; and in how many rows."""
@@ -266,6 +270,23 @@ class Look:
         each = f"SELECT t FROM seen WHERE i = {index} AND ok GROUP BY t HAVING sum(n) > 1"
         ((count,),) = self._engine.execute(f"SELECT count(*) FROM ({each})").fetchall()
         return int(count)
+
+    def of_groups(self, index: int) -> bool:
+        """Whether whole numbers have few rows each, and far more pairs of rows than amounts that lie as far apart.
+
+        Looked at are the second and the third quarter of the rows, in which amounts lie about evenly.
+        """
+        sql = f"SELECT {self.source.number(index)} AS x, count(*) AS n FROM {self.source.relation} GROUP BY x"
+        x, n = self._engine.execute(f"{sql} HAVING x IS NOT NULL ORDER BY x").fetchnumpy().values()
+        quarter = np.minimum(4 * np.cumsum(n) // n.sum(), 3)
+        for own in (quarter == 1, quarter == 2):
+            pairs = (n * (n - 1) / 2)[own]
+            chance = n[own].sum() ** 2 / 2 / (np.ptp(x[own]) + 1) * np.diff(x[own]).min() if own.sum() > 1 else np.inf
+            of_digit = np.bincount((x[own] % 10).astype(int), pairs).max(initial=0)
+            enough = pairs.sum() >= max(OFTENER * chance, FEWEST_PAIRS) and of_digit <= EVENLY * pairs.sum()
+            if not enough or (n[own] <= FEW_EACH).mean() < NEARLY_ALL:
+                return False
+        return True
 
     def beyond(self, index: int, texts: Sequence[str]) -> int:
         """How many distinct texts of a column are none of these, nor empty."""

@@ -36,6 +36,7 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     gap_words,
+    may_be_id,
     number_reading,
     said_thousands,
     share_of,
@@ -94,12 +95,14 @@ def _empty(facts: ColumnFacts) -> Guess:
 
 
 def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
-    """Whole numbers that are called ids, or of which no two are alike."""
+    """Whole numbers that are called ids, of which no two are alike, or that groups of a few rows have in common."""
     seen, name = facts.plain, look.source.names[index]
     if seen.wholes < facts.filled or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
         return None
     if ID_NAME.search(name):
         return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
+    if not CODE_NAME.search(name) and may_be_id(name, facts.distinct, facts.filled) and look.of_groups(index):
+        return None, "whole numbers with gaps, few rows each, far oftener alike than amounts: ids, as of households"
     if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):
         return None
     return None, "whole numbers, no two alike: a running number, or an id"

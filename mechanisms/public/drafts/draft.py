@@ -18,6 +18,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_derived,
     guess_determined,
     guess_ordered,
+    guess_weeks,
     with_same_bins,
 )
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
@@ -110,7 +111,9 @@ def draft_schema(
                 drafted.append((column, fields, guess))
         kin = {} if who is None else ids_of_others(whole, engine, who, many)
         left_out = [e for e in left_out if e[0] not in kin] + [(c, f"{said}: {KIN}") for c, said in kin.items()]
-        drafted = [entry for entry in drafted if entry[0] not in kin]
+        weeks = guess_weeks(whole, engine, {name: fields for name, fields, _ in drafted})
+        left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
+        drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
         persons = "" if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import FEWEST_UNITS, MAX_VALUES
+from mechanisms.public.drafts.column_facts import FEWEST_UNITS, MAX_VALUES, filled
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.code_labels import label_of
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.computing import value_batches
-from mechanisms.public.tables.encode import encoding
+from mechanisms.public.tables.encode import encoding, moment_sql
 from mechanisms.public.tables.scan import Source
 
 #: What is tried for each whole number and each two dates.
 TRIED = ("days", "years")
+#: A week of a year, by ISO 8601.
+WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates, or more whole numbers, than that are not tried.
 MOST = 12
 #: An expression is proposed where at least so many rows hold a value, of at least two kinds.
@@ -77,6 +81,21 @@ def guess_derived(source: Source, drafted: Drafted) -> list[tuple[str, str, int]
         for word in TRIED
     ]
     return _holding(source, asked, tried) if tried else []
+
+
+def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]:
+    """Column of weeks, as 2024-W05 → the column of the days that lie in them, in all rows of the table. NOT private."""
+    weeks = [n for n, f in drafted.items() if all(WEEK.fullmatch(str(v).strip()) for v in f.get("values", [""]))]
+    days = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS}
+    columns = parse_schema({"columns": days}, where="the draft").columns if weeks and days else ()
+    found: dict[str, str] = {}
+    for week, day in itertools.product(weeks, columns):
+        text, moment = source.text(source.names.index(week)), moment_sql(source, source.names.index(day.name), day)
+        same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
+        broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
+        if engine.execute(broken).fetchone() == (0,):
+            found.setdefault(week, day.name)
+    return found
 
 
 def _marked(column: Column) -> str:

@@ -62,11 +62,11 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{many}: an id, by its name"
     if of_name_column(name, texts):
         return None, f"{many}: names of persons, by its name"
-    if len(addresses(texts)) > 0.5 * len(texts):
-        return None, f"{many}: names, e-mail addresses, telephones or accounts of persons"
     if names := may_be_names(name, texts):
         said = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
         return None, f"{said}; if they are none, list them"
+    if len(addresses(texts, name)) > 0.5 * len(texts):
+        return None, f"{many}: names, e-mail addresses, telephones or accounts of persons"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.told(index, texts))
@@ -96,7 +96,8 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     told = look.told(index, {v: spelled[v][v] for v in values})
     frequent = [v for v in values if v in told]
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
-    rare += ", or that hold names, e-mail addresses, telephones or accounts" if (named := addresses(values)) else ""
+    named = addresses(values, look.source.names[index])
+    rare += ", or that hold names, e-mail addresses, telephones or accounts" if named else ""
     free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {free}"
@@ -230,7 +231,8 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*told]
     enough = sum(each[v] for v in often) >= LISTED * facts.filled
     if not told or (facts.filled < ROWS_EACH * facts.distinct and not enough):
-        return None, f"{many}: an id, or {'free text' if addresses(look.sample(index)) else FREE}"
+        named = addresses(look.sample(index), look.source.names[index])
+        return None, f"{many}: an id, or {'free text' if named else FREE}"
     gaps = sorted({*facts.gaps, *gap_words({t: told[t] for t in often}, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
     covered = percent(sum(each[v] for v in often) / facts.filled)

@@ -169,7 +169,7 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     """Numbers in two groups apart, which are alike but for a factor: two units, as 37.2 beside 98.9."""
     rows: Counter[float] = Counter()
     for text, n in texts.items():
-        if (number := reading.number(text)) is not None and math.isfinite(number) and number > 0:
+        if (number := reading.number(text)) is not None and number > 0:
             rows[number] += n
     if len(rows) < FEWEST:
         return []

@@ -214,13 +214,10 @@ def _clipped(column: Column, p: str) -> str:
 def _ordered(column: Column, p: str, text: str) -> str:
     """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
     size, code, beyond = column.size, column.grid.sql(_clipped(column, p)), _beyond_sql(column, p)
-    nothing = f"{p} IS NULL" if column.kind in DATE_KINDS else f"{p} IS NULL OR isnan({p})"
     broken = "" if column.kind in {"float", *DATE_KINDS} else f"WHEN {p} <> round({p}) THEN "
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
     blank = f"trim({text}) IN ({', '.join(map(literal, ('', *column.missing_texts)))})"
-    if column.kind not in DATE_KINDS:
-        blank += f" OR coalesce(isnan({p}), false)"
     is_other = "" if column.other is None else f"WHEN {text} = {literal(column.other)} THEN {column.other_code} "
     out = {
         "clip": f"{code} + {size * OUTSIDE}",
@@ -231,7 +228,7 @@ def _ordered(column: Column, p: str, text: str) -> str:
     rounded = f"{code} + {size * ROUNDED}" if column.outside == "clip" else out
     listed = _declared_gaps(column, p, text, gap)
     return (
-        f"CASE {listed}WHEN {nothing} THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
+        f"CASE {listed}WHEN {p} IS NULL THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
         f"{is_other}ELSE {gap + size * UNPLACED} END "
         f"WHEN {beyond} THEN {out} {broken and broken + rounded} ELSE {code} END"
     )

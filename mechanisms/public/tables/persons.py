@@ -30,12 +30,18 @@ _NO_NAME = rf"(?!(?i:{_NO_NAME}|(congo|{_NO_STAFF})\b))"
 _DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose"
 _DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
 _KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
+#: Telephones within a country: 0171/2345678, 030-1234567, (0351) 24 84 45, 044 668 18 00, 06 12345678, 01 23 45 67 89.
+_NATIONAL = (
+    "0[1-9]([0-9]{2,4} ?[-/] ?[1-9][0-9]{4,8}|[0-9] ?[-/] ?[1-9][0-9]{6,7}|[- ][1-9][0-9]{7})"
+    r"|\(0[1-9][0-9]{1,4}\)( ?[0-9]){5,8}|0[1-9](?P<gap>[ .])[0-9]{2}((?P=gap)[0-9]{2}){3}"
+    "|(?=([0-9][ /]*){9,12}(?![0-9]))0[1-9][0-9]{1,3}[ /]+[1-9][0-9]+( [0-9]{2,})*(?! ?[0-9])"
+)
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), telephones, names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
     r"|\b(?i:tel|telefon|telephone|phone|mobil|mobile|handy|fax)\b[.:]? *[+(]?([0-9][ /().-]*){6}"
-    r"|(?<![\w+])\+[1-9][0-9]([ /().-]*[0-9]){7}|(?<![\w-])0[1-9][0-9]{2,4} ?[-/] ?[1-9][0-9]{4,8}(?![\w-])"
-    r"|(?<![\w-])(\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[0-9]{3}[.-][0-9]{4}(?![\w-])"
+    rf"|(?<![\w+])\+[1-9][0-9]([ /().-]*[0-9]){{7}}|(?<![\w-])({_NATIONAL})(?![\w-])"
+    r"|(?<![\w-])(\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[0-9]{3}[ .-][0-9]{4}(?![\w-])"
     rf"|^(Miss|Sra?)\.? +{_INITIAL}|\b(Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|[Dd]r|DR(?=\.)|[Pp]rof)(\.-Ing\. *|\. *| +)"
     rf"(([a-z]{{1,5}}\.|(med|dent|{PARTICLES.pattern})(?= )) *)*{_INITIAL}"
     rf"|\b({_STAFF})\.? +(?!(?i:{_NO_STAFF})\b){_INITIAL}\w"
@@ -59,19 +65,42 @@ NAME_COLUMN = re.compile(
     r"|(signed|seen|entered|treated|reviewed|created|approved|checked|examined|recorded|written|edited)[_ ]?by)$"
 )
 #: What columns of places and things are called, at the end of their name or in front of "of": their words are no names.
-_THINGS = (
+_CALLED = (
     "city|town|county|state|country|nation|place|location|address|street|road|district|neighbou?rhoods?|borough|region"
     "|area|suburb|village|parish|stadt|ort|land|kreis|stra(ss|ß)e|station|hospital|clinic|ward|department|dept|school"
-    "|university|college|company|employer|firm|brand|product|model|make|drug|medication|substance|diagnosis|disease"
-    "|condition|procedure|treatment|cause|reason|type|category|class|group|kind|status|race|ethnicity|colou?r|religion"
-    "|language|occupation|profession|job|beruf|title|position|sport|team|league|species|genus|event|payment|method"
+    "|university|college|company|employer|firm|brand|product|model|make|team|species|genus|event|disease|breed|park"
+    "|building|manufacturer"
+)
+_THINGS = (
+    f"{_CALLED}|drug|medication|substance|diagnosis|condition|procedure|treatment|cause|reason|type|category|class|group"
+    "|kind|status|race|ethnicity|colou?r|religion|language|occupation|profession|job|beruf|title|position|sport|league"
+    "|payment|method"
 )
 #: What columns are called that often hold names, logins or visa of persons, whatever their texts look like.
 ASKED_COLUMN = re.compile(
     r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
     r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|kürzel|verantwortliche?r?)s?$"
 )
-THING_COLUMN = re.compile(rf"(?i)({_THINGS})s?$|^({_THINGS}) of\b")
+#: Those of things whose words are no names, and those among them that are called after persons.
+THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))
+#: Frequent first names that are no places, and no words that stand before others: Anna Meier is somebody anywhere.
+GIVEN = re.compile(
+    "adam|agnieszka|ahmed|aisha|alejandro|alessandro|ali|alice|amanda|amir|amy|andrea|andreas|andrew|angela|anita"
+    "|anja|ann|anna|anne|annette|anthony|antonio|astrid|ayşe|barbara|beate|benjamin|bernd|birgit|brian|brigitte"
+    "|carlos|carmen|caroline|catherine|christa|christina|christine|christoph|christopher|claudia|daniel|daniela|david"
+    "|deborah|diana|dieter|dmitri|dorothea|edward|elena|elisabeth|elizabeth|elke|emily|emma|eric|erika|eva|fatima"
+    "|fernando|florian|francesca|francesco|frank|franziska|françois|gabriele|georg|george|gerhard|giovanni|giulia"
+    "|giuseppe|günter|hannah|hans|harald|hassan|heike|heinrich|heinz|helga|helmut|horst|ibrahim|ingrid|irina|isabel"
+    "|isabelle|jakob|james|jan|jana|janet|jean|jennifer|jessica|joachim|joan|johann|johanna|john|jonas|joseph|josé"
+    "|juan|julia|julian|jürgen|karen|karin|karl|katarzyna|katharina|katja|kevin|klaus|krzysztof|lars|laura|lena|leon"
+    "|linda|lisa|lucas|luis|lukas|magdalena|manfred|manuel|marco|margaret|maria|marie|mario|marion|markus|marta"
+    "|martha|martin|martina|mary|matthias|mehmet|melanie|michael|michaela|michelle|miguel|mohamed|mohammad|mohammed"
+    "|monika|muhammad|mustafa|nancy|natalia|nicole|nikolai|nina|olga|oliver|omar|patricia|patrick|paul|pedro|peter"
+    "|petra|philipp|pierre|piotr|priya|rachel|rainer|ralf|rebecca|renate|ricardo|richard|robert|roberto|ruth|samantha"
+    "|samuel|sandra|sara|sarah|sebastian|sergio|silvia|simon|sofia|sophie|stefan|stefanie|stephanie|steven|susan"
+    "|susanne|sven|svetlana|sylvia|tanja|teresa|thomas|thorsten|timothy|tomasz|ulrich|ulrike|ursula|ute|uwe|vera"
+    "|volker|walter|werner|william|wolfgang|yusuf"
+)
 #: Words of places and of things, which few names of persons hold.
 COMMON = re.compile(
     "north|south|east|west|new|old|upper|lower|great|little|big|central|inner|outer|san|santa|santo|los|las|el|la"
@@ -89,17 +118,20 @@ COMMON = re.compile(
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
 
 
-def addresses(texts: Collection[str], beside: Collection[str] = ()) -> list[str]:
+def addresses(texts: Collection[str], column: str = "", beside: Collection[str] = ()) -> list[str]:
     """The texts that hold an e-mail address, a telephone or account number, or a name after a title or in brackets.
 
-    All, where half of them or more are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
+    And a first name with another name, but in columns of what is called after persons. All, where half of them or more
+    are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
     """
     named = [t for t in texts if BY_INITIAL.fullmatch(t.strip())]
     initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
     if len(initials) > 1 and 2 * len(named) >= len(texts):
         return list(texts)
     signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts, *beside}}
-    return [t for t in texts if ADDRESS.search(t) or (t in signed and not COMMON.fullmatch(signed[t][2].casefold()))]
+    full = [] if CALLED_COLUMN.search(column) else [t for t in texts if _full_name(t)]
+    told = {*full, *(t for t, match in signed.items() if not COMMON.fullmatch(match[2].casefold()))}
+    return [t for t in texts if t in told or ADDRESS.search(t)]
 
 
 def of_name_column(column: str, texts: Collection[str]) -> list[str]:
@@ -130,7 +162,7 @@ def said_persons(column: str, texts: Collection[str], which: str) -> str:
     Args:
         which: texts these are: listed, frequent.
     """
-    found = of_name_column(column, texts), addresses(texts), may_be_names(column, texts)
+    found = of_name_column(column, texts), addresses(texts, column), may_be_names(column, texts)
     if named := len(max(found, key=len)):
         most = f"{named:,} of the {len(texts):,} {which} texts hold names, e-mail addresses, telephones or accounts"
         rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
@@ -139,6 +171,13 @@ def said_persons(column: str, texts: Collection[str], which: str) -> str:
     if len(words) < 2 or not ASKED_COLUMN.search(column):
         return ""
     return f"called as columns of persons' names or logins are, and the {which} texts would be released as they are"
+
+
+def _full_name(text: str) -> bool:
+    """Whether a text is a frequent first name and another name: Maria Huber, HUBER, MARIA."""
+    words = _words_of_name(text)
+    first = words["," in text and -1] if words else ""
+    return bool(GIVEN.fullmatch(first.partition("-")[0])) and not any(map(COMMON.fullmatch, words))
 
 
 def _words_of_name(text: str) -> list[str]:

@@ -125,27 +125,27 @@ class Source:
         return f"coalesce(CAST({c} AS VARCHAR), '')"
 
     def number(self, index: int, *, strip: Sequence[str] = (), decimal: str = ".") -> str:
-        """SQL for a column as DOUBLE; NULL where it is no number.
+        """SQL for a column as DOUBLE; NULL where it is no number: inf, NaN, 1e400 and 1_000 are none.
 
         Args:
             strip, decimal: how texts are written, as of `NumberForm`; what is written another way is no number.
         """
-        if self.types[index] in INTEGERS | {"DOUBLE"}:
+        if self.types[index] in INTEGERS:
             return f"CAST(c{index} AS DOUBLE)"
-        text = self.text(index)
-        text = text if self.typed(index) else f"replace({text}, {literal(MINUS)}, '-')"
-        if self.typed(index) or not (strip or decimal != "."):
-            return f"TRY_CAST({text} AS DOUBLE)"
+        if self.typed(index):
+            number = f"TRY_CAST({self.text(index)} AS DOUBLE)" if self.types[index] != "DOUBLE" else f"c{index}"
+            return f"CASE WHEN isfinite({number}) THEN {number} END"
+        text = f"replace({self.text(index)}, {literal(MINUS)}, '-')"
         reading = NumberForm(tuple(strip), decimal)
         for sign in reading.signs:
             text = f"replace({text}, {literal(sign)}, '')"
-        text = f"trim({text}, {literal(SPACES)})"
+        text = f"trim({text}, {literal(SPACES)})" if strip or decimal != "." else text
         if reading.marks:
             bare = f"translate({text}, {literal(''.join(reading.marks))}, '')"
             text = f"CASE WHEN {text} = {bare} OR regexp_full_match({text}, {literal(reading.parted)}) THEN {bare} END"
-        if decimal == ".":
-            return f"TRY_CAST({text} AS DOUBLE)"
-        return f"TRY_CAST(CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS DOUBLE)"
+        point = text if decimal == "." else f"replace(replace({text}, '.', '_'), ',', '.')"
+        number = f"TRY_CAST({point} AS DOUBLE)"  # what stands here twice the engine computes once
+        return f"CASE WHEN isfinite({number}) AND NOT contains({point}, '_') THEN {number} END"  # 1_000 is one for it
 
     def shape(self, index: int) -> str:
         """SQL for what the text form of a column looks like as a number: each digit is 9, but a 0 in front stays."""

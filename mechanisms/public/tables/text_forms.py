@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -103,9 +104,10 @@ class NumberForm:
         if self.decimal != ".":
             text = "x" if "." in text else text.replace(self.decimal, ".")
         try:
-            return float(text) if text and "_" not in text else None
+            number = float(text) if text.isascii() and "_" not in text else math.nan
         except ValueError:
             return None
+        return number if math.isfinite(number) else None
 
     @property
     def marks(self) -> tuple[str, ...]:
