@@ -52,7 +52,18 @@ def test_two_tables_are_as_good_as_one_that_was_joined_before(place: Path, suffi
         people.to_parquet(file) if suffix == "parquet" else people.to_csv(file, index=False)
     fixed = (*FAST, "privacy.noise_seed=4", "synthesis.seed=5")
     assert command("run", *TWO, f"data.units.path={file}", *fixed, "hydra.run.dir=two") == 0
-    assert command("run", *TWO, "data.units.path=null", "data.path=whole.csv", *fixed, "hydra.run.dir=one") == 0
+    assert (
+        command(
+            "run",
+            *TWO,
+            "data.units.path=null",
+            "data.units.id=null",
+            "data.path=whole.csv",
+            *fixed,
+            "hydra.run.dir=one",
+        )
+        == 0
+    )
     one, two = (Path(n, "release") for n in ("one", "two"))
     assert (two / "synthetic.csv").read_bytes() == (one / "synthetic.csv").read_bytes()
     for name in ("measurements/index.json", "schema.yaml"):
@@ -162,7 +173,7 @@ def test_a_rehearsal_opens_neither(place: Path, capsys) -> None:
     asked = ("data.schema=stays.yaml", "selection=oneway", "synthesis=independent", "plan.rows=200")
     assert command("rehearse", *asked, "data.units.path=people.csv", "hydra.run.dir=r") == 1
     assert "opens no table" in capsys.readouterr().err
-    assert command("rehearse", *asked, "data.units.id=id", "hydra.run.dir=r") == 0
+    assert command("rehearse", *asked, "hydra.run.dir=r") == 0
 
 
 def test_a_run_goes_on_with_the_same_two_tables_alone(place: Path, capsys) -> None:
