@@ -14,7 +14,16 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, entries_room, sheet_of, tally
+from mechanisms.public.persons.tally import (
+    WHOLE,
+    Persons,
+    _add_persons,
+    by_question,
+    entries_room,
+    sheet_of,
+    stacked,
+    tally,
+)
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
@@ -78,7 +87,7 @@ def persons_of(table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, n
     late = np.where(times < 0, np.iinfo(np.int64).max, times)
     members = np.lexsort((np.arange(owners.size), late if unit.order else np.zeros(owners.size), owners))
     starts = np.concatenate(([0], np.cumsum(np.bincount(owners)))).astype(np.int64)
-    codes = np.array([table.column(n) for n in names], np.int32).reshape(len(names), owners.size)
+    codes = stacked([table.column(n) for n in names], owners.size)
     first = members[starts[:-1]]
     constants = np.array([table.column(n)[first] for n in unit.constant], np.int32).reshape(
         len(unit.constant), first.size
