@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.persons import linking, swaps
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
+from tests.conftest import few
 
 Ints = NDArray[np.int64]
 TEAMS = [f"t{i:02}" for i in range(14)]
@@ -129,7 +130,7 @@ def check(linked: Linked, table: CodedTable, times: Ints, unit: PersonUnit) -> N
     assert all(b <= a for a, b in zip(linked.costs, linked.costs[1:], strict=False))
 
 
-@settings(max_examples=10)
+@few(10)
 @given(
     st.integers(0, 1000), st.integers(1, 40), st.sampled_from([None, 1, 6]), st.sampled_from([0.0, 0.3]),
     st.sampled_from([0.0, 1.0, 50.0]), st.sampled_from([UNIT, UNORDERED]), st.data(),
