@@ -13,7 +13,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("mechanisms", "synthesis", "evaluation", "pipeline")
 SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MAX_LINES = 400
 MODULES = [p for p in SOURCES if p.name not in {"__init__.py", "__main__.py"}]
 MAX_BODY = 60
