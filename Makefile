@@ -44,7 +44,7 @@ compiled: .venv/ready
 QUICK := tests/test_architecture.py tests/accounting tests/public tests/selection tests/synthesis
 
 quick: .venv/ready ## the laws of the mechanisms and of synthesis, no commands (a minute)
-	$(BIN)/python -m pytest -n auto --dist worksteal $(QUICK)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal $(QUICK)
 
 lint: .venv/ready ## ruff and the one-way doors between the rooms
 	$(BIN)/ruff check .
@@ -61,8 +61,8 @@ types: .venv/ready ## mypy --strict
 docs: .venv/docs-ready ## the documentation site, strictly, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee, and five times the examples of dear laws
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those that draw fresh noise, 30 times over (an hour)
 	$(BIN)/python -m tests.flaky --times 30

@@ -12,7 +12,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.joined_units import units_told, with_units
 from pipeline.scores.table_sources import local_units, open_with
 from pipeline.settings.config import LimitsConfig, ScoreConfig
-from pipeline.settings.own_settings import UnitsConfig
+from pipeline.settings.units_config import UnitsConfig
 
 #: The folder in a working folder where both tables are joined.
 FOLDER = "units"

@@ -6,6 +6,7 @@ import os
 import random
 import secrets
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,14 @@ from pipeline.plugins.plugin_discovery import load_module
 
 settings.register_profile("pipeline", deadline=None, max_examples=50)
 settings.load_profile("pipeline")
+
+#: How many times as many examples the laws of `few` draw by `make slow`.
+_more = 1
+
+
+def few(examples: int) -> Callable[[Any], Any]:
+    """A law whose examples are dear draws few; by `make slow` it runs too, and draws five times as many."""
+    return lambda law: pytest.mark.few(settings(max_examples=_more * examples)(law))
 
 
 def _left_to_the_system(handle: int) -> None:
@@ -55,6 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    global _more
+    if config.option.markexpr in {"slow", "slow or few"}:  # the second is how the first comes to workers
+        config.option.markexpr, _more = "slow or few", 5
     if not config.getoption("--fresh-noise"):
         noise.os = SimpleNamespace(urandom=_bytes)  # type: ignore[attr-defined]
         secrets.token_bytes = _bytes  # type: ignore[assignment]

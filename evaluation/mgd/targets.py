@@ -1,7 +1,4 @@
-"""Target marginals of MGD: which marginals, at which levels, with which weights (Li et al. 2021a, section 2.3.2).
-
-Also here: random schemas of three.
-"""
+"""Target marginals of MGD: given ones with levels and weights (Li et al. 2021a, 2.3.2), or random schemas of three."""
 
 from __future__ import annotations
 

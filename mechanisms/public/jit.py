@@ -42,6 +42,11 @@ class Compiled:
             machine_code = numba.njit(own, cache=True, nogil=True, **self.options)
         except RuntimeError:
             machine_code = numba.njit(own, nogil=True, **self.options)
+        typed, plain = machine_code.get_call_template, numba.types.unliteral
+        # A loop that others call with constants is compiled for their type, not again for each constant.
+        machine_code.get_call_template = lambda arguments, named: typed(
+            [plain(a) for a in arguments], {name: plain(a) for name, a in named.items()}
+        )
         return cast("Callable[..., Any]", machine_code)
 
 

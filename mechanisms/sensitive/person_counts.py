@@ -12,7 +12,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.persons.asked_of_persons import counted_questions
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, tally
+from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, stacked, tally
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import value_parts
@@ -58,7 +58,8 @@ def person_counts(
     time = declared.times(by_name)
     times = np.full(plain.rows, -1, np.int64) if time is None else times_of(values[time.name], time)
     constants = _constants(plain, schema, sheet, members, starts, key)
-    return tally(Persons(_stacked(plain, sheet), times, constants, members, starts), sheet)
+    codes = stacked([plain.column(n) for n in sheet.columns], plain.rows)
+    return tally(Persons(codes, times, constants, members, starts), sheet)
 
 
 def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:
@@ -87,14 +88,6 @@ def _owners_and_values(
         alone = np.flatnonzero(owners == NOBODY)
         owners[alone] = owners.max(initial=NOBODY) + 1 + np.arange(alone.size)
     return owners, {c.name: np.concatenate(v) for c, v in zip(columns, read, strict=True)}
-
-
-def _stacked(plain: CodedTable, sheet: Sheet) -> NDArray[np.int32]:
-    """(columns, rows) the codes that are asked about."""
-    codes = np.empty((len(sheet.columns), plain.rows), np.int32)
-    for place, name in enumerate(sheet.columns):
-        codes[place] = plain.column(name)
-    return codes
 
 
 def _constants(

@@ -15,7 +15,7 @@ from mechanisms.public.text_table import lined_up
 from pipeline.report import last_lines as report_run
 from pipeline.report.page import number
 from pipeline.scores import two_tables
-from pipeline.scores.kept_scores import is_csv, tidy_text
+from pipeline.scores.score_files import is_csv, tidy_text
 from pipeline.settings.config import ScoreConfig
 
 

@@ -30,8 +30,7 @@ from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of,
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.repeats import mean_beside
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
-from pipeline.experiments.table1_histograms import Maker
-from pipeline.experiments.table1_scores import (
+from pipeline.experiments.table1 import (
     COMPARED,
     Scores,
     TemporalMap,
@@ -40,6 +39,7 @@ from pipeline.experiments.table1_scores import (
     printed_scores,
     table1_scorer,
 )
+from pipeline.experiments.table1_histograms import Maker
 from pipeline.settings import build, inputs
 from pipeline.settings.config import Config, PrivacyConfig
 from pipeline.settings.specs import build_specs, settled

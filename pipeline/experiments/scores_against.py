@@ -15,7 +15,7 @@ from evaluation.metrics import METRICS
 from mechanisms.public.json_values import Json
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
-from pipeline.experiments.table1_scores import spearman
+from pipeline.experiments.table1 import spearman
 from pipeline.experiments.written import save, write_rows
 
 #: (dataset, ε) → metric → a row of the findings.

@@ -28,7 +28,7 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
 from pipeline.experiments.opened_table import OpenTable
-from pipeline.experiments.table1_scores import MAX_CELLS, TemporalMap
+from pipeline.experiments.table1 import MAX_CELLS, TemporalMap
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, ReleaseConfig

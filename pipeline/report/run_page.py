@@ -43,7 +43,7 @@ from pipeline.report.table_sections import (
     pairs_section,
     validity_section,
 )
-from pipeline.scores.kept_scores import damaged, report_files
+from pipeline.scores.score_files import damaged, report_files
 from pipeline.settings.inputs import check_scored
 
 #: Sections that most readers skip, which are closed at first.

@@ -24,7 +24,7 @@ from pipeline.frames.frame_files import Table, table_files
 from pipeline.settings import machine_limits
 from pipeline.settings.config import DataConfig, DraftConfig, LimitsConfig, ScoreConfig
 from pipeline.settings.inputs import location
-from pipeline.settings.own_settings import UnitsConfig
+from pipeline.settings.units_config import UnitsConfig
 
 
 @contextmanager

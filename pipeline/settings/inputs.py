@@ -11,7 +11,7 @@ from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
 from mechanisms.public.tables.parts import check_table_files
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
-from pipeline.settings.own_settings import UnitsConfig
+from pipeline.settings.units_config import UnitsConfig
 
 if TYPE_CHECKING:
     from mechanisms.public.schema.table_schema import Schema  # slow to load

@@ -1,14 +1,9 @@
-"""Settings that stand with what they set: a frozen dataclass of a selection's or an experiment's own, checked.
-
-Also here: where a second table lies.
-"""
+"""Settings that stand with what they set: a frozen dataclass of a selection's or an experiment's own, checked."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -66,21 +61,3 @@ def culprit(cls: type[Any], values: Mapping[str, Any], whole: str) -> str:
             except OmegaConfBaseException:
                 return group if key is None else f"{group}.{key}"
     return whole
-
-
-@dataclass
-class UnitsConfig:
-    """A table with one row for each unit; None: there is none, and the records hold all columns.
-
-    Attributes:
-        path: its file, as that of the records.
-        id: its column of ids; None: named as in the records.
-    """
-
-    path: str | None = None
-    id: str | None = None
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Its file, where there is one."""
-        return () if not self.path else (Path(self.path).expanduser(),)

@@ -14,7 +14,7 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import CSV, persons_of
-from pipeline.statement.croissant import croissant, registry_record
+from pipeline.statement.catalogue_records import croissant, registry_record
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import is_older

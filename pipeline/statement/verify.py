@@ -21,7 +21,7 @@ from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
 from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
-from pipeline.statement.croissant import croissant, registry_record
+from pipeline.statement.catalogue_records import croissant, registry_record
 from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older

@@ -15,7 +15,7 @@ from pipeline.folders import PAGES, check_output
 from pipeline.report.charts import COLOURS, Drawing, Line, add, lines, svg
 from pipeline.report.page import Card, HeadCard, Page, Section, Table, chart_style
 from pipeline.report.scale import ChartAxis, short
-from pipeline.scores.kept_scores import damaged
+from pipeline.scores.score_files import damaged
 from pipeline.sweeps.results import choice_warning, total
 
 #: Panels in a row of a figure.

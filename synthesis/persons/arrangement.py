@@ -32,7 +32,7 @@ class Goals(NamedTuple):
     """The questions, and per cell the wanted count and how much a squared difference counts.
 
     Attributes:
-        codes: (columns, records).
+        codes: (columns, records) as of `stacked`.
         targets: (cells,) in the unit of the tallies.
         weights: (cells,) 0 for a cell that nothing is known about.
     """
@@ -62,7 +62,7 @@ class Links(NamedTuple):
 
     members: Ints
     starts: Ints
-    owners: Codes
+    owners: Ints
     places: Ints
     times: Ints
     tokens: Ints
@@ -137,7 +137,7 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tupl
     most = int(sizes.max(initial=1))
     entries = max(len(sheet.layout.questions), 1) * most
     links = Links(
-        persons.members.copy(), persons.starts, np.repeat(np.arange(sizes.size, dtype=np.int32), sizes), places,
+        persons.members.copy(), persons.starts, np.repeat(np.arange(sizes.size), sizes), places,
         persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
         np.zeros(int(begins[-1]), np.int32), begins, tally(persons, sheet),
     )  # fmt: skip

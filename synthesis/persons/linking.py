@@ -12,7 +12,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import WHOLE, Codes, Ints, Persons, Sheet, by_question, sheet_of, tally
+from mechanisms.public.persons.tally import WHOLE, Codes, Ints, Persons, Sheet, by_question, sheet_of, stacked, tally
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
@@ -116,10 +116,9 @@ class _World:
 
     def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
         """An arrangement as what tallies count: (records,) who stands where, and the time that each record holds."""
-        codes = [self.table.column(name).astype(np.int32) for name in sheet.columns]
         fixed = [self.constants[self.unit.constant.index(name)] for name in sheet.constants]
         return Persons(
-            np.asfortranarray(np.array(codes, np.int32).reshape(len(codes), members.size)),
+            stacked([self.table.column(name) for name in sheet.columns], members.size),
             times,
             np.array(fixed, np.int32).reshape(len(fixed), self.starts.size - 1),
             members,
@@ -244,7 +243,7 @@ def _aims(
     sizes = [columns[name].size for name in names]
     begins, offsets, rows, first = [], [], [], 0
     for place, size in zip(places, sizes, strict=True):
-        keys = world.bins.astype(np.int64) * size + goals.codes[place]
+        keys = world.bins.astype(np.int64) * size + goals.codes[place, : world.bins.size]
         rows.append(np.argsort(keys, kind="stable").astype(np.int32))
         begins.append(np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=(bin_begins.size - 1) * size)))))
         offsets.append(first)

@@ -21,7 +21,7 @@ from pipeline.budget.admission import check
 from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
-from tests.pipeline.conftest import TOWN, command, people, statement_of, worded
+from tests.pipeline.conftest import TOWN, command, keep, people, put_back, statement_of, worded
 
 ROOT = Path(__file__).parents[2]
 FAST = [*TOWN, "selection=oneway", "synthesis=independent", "evaluation.enabled=false"]
@@ -29,12 +29,31 @@ LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 BASIC = ["budget.ledger=people.json", LIMIT, "budget.accountant=basic"]  # plain sums alone: figures at a glance
 
 
+def write_town(folder: Path) -> Path:
+    people(600).to_csv(folder / "town.csv", index=False)
+    (folder / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    people(600).to_csv(tmp_path / "town.csv", index=False)
-    (tmp_path / "town.yaml").write_text(SCHEMA, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(write_town(tmp_path))
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The town with a run "a" that booked ε = 2."""
+    (place := tmp_path_factory.mktemp("begun") / "town").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(write_town(place))
+        assert run("a", "privacy.epsilon=2") == 0
+    return keep(place)
+
+
+@pytest.fixture
+def spent(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return put_back(begun, monkeypatch)
 
 
 SCHEMA = """
@@ -62,14 +81,13 @@ def epsilons() -> list[float]:
     return [b.spend.epsilon for b in book().bookings]
 
 
-def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(spent, capsys):
     assert run("b", "privacy.epsilon=1.5") == 1
     said = capsys.readouterr().err
     assert "Nothing was booked" in said
     assert "ε = 1, δ = 4.99e-07" in said  # what is left
-    assert not (town / "b" / "release").exists()
-    assert not (town / "b" / "internal").exists()
+    assert not (spent / "b" / "release").exists()
+    assert not (spent / "b" / "internal").exists()
     assert epsilons() == [2]
     assert "a privacy.epsilon within what is left; or a higher limit" in said
     assert run("b", "privacy.epsilon=1") == 0
@@ -78,7 +96,7 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(town, capsys):
         in capsys.readouterr().out
     )
     assert epsilons() == [2, 1]
-    told = [statement_of(town / r)["running_total"] for r in ("a", "b")]
+    told = [statement_of(spent / r)["running_total"] for r in ("a", "b")]
     assert [(t["runs"], t["epsilon_sum"]) for t in told] == [(1, 2), (2, 3)]
 
 
@@ -105,8 +123,7 @@ def test_the_epsilon_that_is_said_to_be_left_fits_and_hardly_more_would(town, ca
     assert command("run", *settings, "hydra.run.dir=c", f"privacy.epsilon={left * 0.999}") == 0
 
 
-def test_a_resumed_run_books_nothing_again_even_after_the_limit_was_changed(town):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_resumed_run_books_nothing_again_even_after_the_limit_was_changed(spent):
     before = Path("people.json").read_bytes()
     assert run("a", "privacy.epsilon=2", "resume=true") == 0
     assert Path("people.json").read_bytes() == before
@@ -117,8 +134,7 @@ def test_a_resumed_run_books_nothing_again_even_after_the_limit_was_changed(town
     assert epsilons() == [2]
 
 
-def test_a_measured_run_whose_booking_is_gone_goes_no_further(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_measured_run_whose_booking_is_gone_goes_no_further(spent, capsys):
     Path("people.json").unlink()
     assert run("a", "privacy.epsilon=2", "resume=true") == 1
     assert "holds no booking of it" in capsys.readouterr().err
@@ -126,8 +142,7 @@ def test_a_measured_run_whose_booking_is_gone_goes_no_further(town, capsys):
     assert run("a", "privacy.epsilon=2", "resume=true") == 1  # a new file of that name is not the one it booked in
 
 
-def test_a_copy_of_a_run_does_not_draw_on_its_booking(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_copy_of_a_run_does_not_draw_on_its_booking(spent, capsys):
     shutil.rmtree("a/release")
     shutil.copytree("a", "b")
     for path in [Path("b/internal/ledger.jsonl"), *Path("b/internal/answers").iterdir()]:
@@ -142,23 +157,21 @@ def test_a_copy_of_a_run_does_not_draw_on_its_booking(town, capsys):
 
 @pytest.mark.parametrize("resume", [[], ["resume=true"]])
 @pytest.mark.parametrize("epsilon", [2, 1])
-def test_a_copy_is_called_a_copy_before_all_else_whatever_its_settings(town, capsys, resume, epsilon):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_copy_is_called_a_copy_before_all_else_whatever_its_settings(spent, capsys, resume, epsilon):
     shutil.copytree("a", "b")
     capsys.readouterr()
     assert run("b", f"privacy.epsilon={epsilon}", *resume) == 1
     said = capsys.readouterr().err
-    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: {town / 'b'} is a copy of the run in ")
-    assert f"hydra.run.dir={town / 'a'} resume=true" in said and "no further cost" not in said
+    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: {spent / 'b'} is a copy of the run in ")
+    assert f"hydra.run.dir={spent / 'a'} resume=true" in said and "no further cost" not in said
 
 
-def test_a_run_that_is_resumed_at_another_cost_names_the_settings_and_the_way_out(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_run_that_is_resumed_at_another_cost_names_the_settings_and_the_way_out(spent, capsys):
     before = Path("people.json").read_bytes()
     capsys.readouterr()
     assert run("a", "privacy.epsilon=0.5", "evaluation.enabled=false", "resume=true") == 1
     said = capsys.readouterr().err
-    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: the run in {town / 'a'} booked another cost; ")
+    assert said.splitlines()[0].startswith(f"error: hydra.run.dir: the run in {spent / 'a'} booked another cost; ")
     assert "changed since it began: privacy.epsilon (was 2.0, is 0.5)." in said
     assert "the old values with resume=true" in said and "another hydra.run.dir" in said and "older copy" not in said
     assert Path("people.json").read_bytes() == before
@@ -175,8 +188,7 @@ def tidied(root: str, *parts: str) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(spent, capsys):
     first = Path("a/release/measurements/answers.npz").read_bytes()
     tidied("a", *GONE)
     assert run("a", "privacy.epsilon=2") == 1
@@ -191,8 +203,7 @@ def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(town, caps
 @pytest.mark.parametrize(
     "parts", [GONE, GONE[1:], GONE[2:], GONE[::2]], ids=["all", "kept out", "ledger", "answers kept"]
 )
-def test_a_run_whose_record_of_its_charges_is_gone_is_not_resumed(town, capsys, parts):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_run_whose_record_of_its_charges_is_gone_is_not_resumed(spent, capsys, parts):
     tidied("a", *parts)
     assert run("a", "privacy.epsilon=2", "resume=true") == 1
     said = capsys.readouterr().err
@@ -227,8 +238,7 @@ def own_ledger_after(root: str, charges: int) -> bytes:
 
 
 @pytest.mark.parametrize("charges", [0, 1])
-def test_a_run_whose_record_was_cut_draws_nothing_anew_whatever_it_kept(town, capsys, charges):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_run_whose_record_was_cut_draws_nothing_anew_whatever_it_kept(spent, capsys, charges):
     Path("a/internal/ledger.jsonl").write_bytes(own_ledger_after("a", charges))
     for answer in sorted(Path("a/internal/answers").iterdir())[charges:]:
         answer.unlink()
@@ -309,8 +319,7 @@ def test_every_charge_of_discovery_of_tries_and_of_scores_is_noted(town, tries):
     assert book().bookings[0].charged == marks[-1] and marks[-1].charges > 2
 
 
-def test_a_run_whose_record_is_one_of_before_its_charges_draws_on_no_old_booking(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_run_whose_record_is_one_of_before_its_charges_draws_on_no_old_booking(spent, capsys):
     record = Path("a/internal/ledger.jsonl")
     record.write_bytes(record.read_bytes().split(b"\n")[0] + b"\n")  # as a backup from before has it
     tidied("a", *GONE[:2])
@@ -344,8 +353,7 @@ def test_an_older_copy_of_the_ledger_is_refused_by_all_who_would_book_in_it(town
     assert "the one of this name before it is gone, with " in capsys.readouterr().err
 
 
-def test_a_run_that_began_with_a_ledger_cannot_go_on_without_it(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
+def test_a_run_that_began_with_a_ledger_cannot_go_on_without_it(spent, capsys):
     assert command("run", *FAST, "hydra.run.dir=a", "privacy.epsilon=2", "resume=true") == 1
     assert "settings.budget.ledger" in capsys.readouterr().err
 
@@ -424,21 +432,18 @@ def test_plan_says_what_would_be_left_and_books_nothing(town, capsys):
     assert Path("people.json").read_bytes() == before
 
 
-def test_nothing_is_left_where_the_sum_is_beyond_a_limit_that_was_lowered(town, capsys):
+def test_nothing_is_left_where_the_sum_is_beyond_a_limit_that_was_lowered(spent, capsys):
     """'left: ε = 0, δ = 0 by the plain sums', and all runs stayed within a limit that they had passed."""
-    assert run("a", "privacy.epsilon=2") == 0
     assert command("budget", "people.json", "limit={epsilon: 1, delta: 1e-7}", "reason=a vote") == 0
     assert "left:  nothing\n" in capsys.readouterr().out
     assert command("budget", "people.json", "format=json") == 0
     assert "all runs stay within" not in capsys.readouterr().out
 
 
-def test_the_command_shows_who_spent_it_for_people_and_for_programs(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
-    capsys.readouterr()
+def test_the_command_shows_who_spent_it_for_people_and_for_programs(spent, capsys):
     assert command("budget", "people.json") == 0
     said = capsys.readouterr().out
-    assert str(town / "a") in said
+    assert str(spent / "a") in said
     assert "left:  ε = 1," in said
     assert command("budget", "people.json", "format=json") == 0
     facts = json.loads(capsys.readouterr().out)

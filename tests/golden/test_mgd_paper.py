@@ -23,7 +23,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.experiments.challenge_scores import sampled
 from pipeline.experiments.challenge_settings import stand_in
-from pipeline.experiments.table1_scores import MARGINALS, PAPER, printed_order
+from pipeline.experiments.table1 import MARGINALS, PAPER, printed_order
 from tests.evaluation.worlds import equation_1, lp_cost_between_neighbours
 
 CENSUS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,20 @@ def done_once(folder: Path, *arguments: str) -> Path:
         patch.chdir(write_town(folder))
         assert command(*arguments) == 0
     return folder
+
+
+def keep(place: Path) -> Path:
+    """The same folder, whose copy `put_back` puts back."""
+    shutil.copytree(place, place.with_name("kept"))
+    return place
+
+
+def put_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as it was kept, in its own place, where a run is no copy of itself; it is the current one."""
+    shutil.rmtree(place)
+    shutil.copytree(place.with_name("kept"), place)
+    monkeypatch.chdir(place)
+    return place
 
 
 def statement_of(run: Path | str) -> dict[str, Any]:

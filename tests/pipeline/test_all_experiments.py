@@ -11,7 +11,7 @@ from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all
 from pipeline.experiments.gallery.published import Published, beside_rows, printed, published_of
-from pipeline.experiments.table1_scores import PAPER
+from pipeline.experiments.table1 import PAPER
 from pipeline.settings.config import load_config
 from tests.pipeline.conftest import command
 

@@ -14,7 +14,7 @@ import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.comparison.compared_tables import comparison_page, named_tables
 from pipeline.comparison.several_tables import Comparison
-from pipeline.scores.kept_scores import tidy_text
+from pipeline.scores.score_files import tidy_text
 from pipeline.sweeps.sweep_page import best_methods, head_cards, method_seconds, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
 from tests.pipeline.conftest import command, people, statement_of, write_town

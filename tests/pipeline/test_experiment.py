@@ -11,8 +11,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.experiments import maps
 from pipeline.experiments.experiment_settings import map_settings
-from pipeline.experiments.table1_histograms import laplace_plan
-from pipeline.experiments.table1_scores import (
+from pipeline.experiments.table1 import (
     MARGINALS,
     PAPER,
     TemporalMap,
@@ -22,6 +21,7 @@ from pipeline.experiments.table1_scores import (
     spearman,
     weighted,
 )
+from pipeline.experiments.table1_histograms import laplace_plan
 from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command, statement_of
 

@@ -12,7 +12,7 @@ import yaml
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import load_schema
-from pipeline.statement.croissant import _Dumper
+from pipeline.statement.catalogue_records import _Dumper
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
 from pipeline.statement.restated import restated

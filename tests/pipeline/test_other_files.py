@@ -49,7 +49,6 @@ def _table_of_other_columns(release):
 
 CROISSANT = "NO  page         croissant.json does not say what privacy.json says"
 TABLES = "NO  tables       "
-OFF = "age: answers that are not on the lattice"
 CHANGES = {
     "a file more": (added("raw.csv"), TABLES + "no run writes raw.csv"),
     "a marginal more": (added("marginals/0009_exact.csv"), TABLES + "no run writes marginals/0009_exact.csv"),

@@ -257,6 +257,7 @@ def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     while time.monotonic() < deadline and started.poll() is None:
         if answers.is_dir() and sum(1 for _ in answers.iterdir()) >= 20:
             break
+        time.sleep(0.01)
     os.kill(started.pid, signal.SIGKILL)
     started.wait()
     saved = sum(1 for _ in answers.iterdir())

@@ -19,7 +19,7 @@ from mechanisms.accounting.restatements import DELTAS, Composition, all_of_budge
 from mechanisms.public.units import rounded_up
 from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
-from pipeline.statement.croissant import registry_record
+from pipeline.statement.catalogue_records import registry_record
 from pipeline.statement.document import render_statement
 from pipeline.statement.statement import in_other_terms
 from pipeline.statement.words import sentence, words_of

@@ -28,7 +28,7 @@ from pipeline.sweeps.planned_jobs import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
 from pipeline.sweeps.sweep_page import best_methods, render
-from tests.pipeline.conftest import TOWN, command, done_once, people
+from tests.pipeline.conftest import TOWN, command, done_once, keep, people, put_back
 
 FAST = [*TOWN, "selection=oneway", "synthesis=independent", "evaluation.enabled=false", "hydra.sweep.dir=sweep"]
 
@@ -44,6 +44,21 @@ def swept(tmp_path_factory):
     with redirect_stdout(io.StringIO()) as out:
         folder = done_once(tmp_path_factory.mktemp("swept"), "run", "-m", *TOWN, *grid)
     return folder / "sweep", out.getvalue()
+
+
+SWEEP = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """The town with a sweep of two jobs."""
+    (place := tmp_path_factory.mktemp("twice") / "town").mkdir()
+    return keep(done_once(place, *SWEEP))
+
+
+@pytest.fixture
+def done(twice, monkeypatch):
+    return put_back(twice, monkeypatch)
 
 
 def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(swept):
@@ -81,63 +96,57 @@ def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town,
     assert "1 of the sweep's 4 jobs failed" in said and "\n3 are done; again: hydra.sweep.dir=sweep" in said
 
 
-def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(town, capsys):
-    sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
-    assert command(*sweep, "resume=true") == 1
-    assert "none of these jobs was begun there" in capsys.readouterr().err and not (town / "sweep").exists()
-    assert command(*sweep) == 0
-    before = jobs_of(town / "sweep")
-    assert command(*sweep, "resume=true", "statement.publisher=Town") == 1
-    assert "none of these jobs was begun there" in capsys.readouterr().err and jobs_of(town / "sweep") == before
-    assert command(*sweep, "resume=true", "privacy.epsilon=1,2,3") == 0, "more of them beside those that were begun"
+def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(done, capsys):
+    assert command(*SWEEP, "resume=true", "hydra.sweep.dir=other") == 1
+    assert "none of these jobs was begun there" in capsys.readouterr().err and not (done / "other").exists()
+    before = jobs_of(done / "sweep")
+    assert command(*SWEEP, "resume=true", "statement.publisher=Town") == 1
+    assert "none of these jobs was begun there" in capsys.readouterr().err and jobs_of(done / "sweep") == before
+    assert command(*SWEEP, "resume=true", "privacy.epsilon=1,2,3") == 0, "more of them beside those that were begun"
     assert "which this total leaves out" not in capsys.readouterr().out
     assert command("run", *FAST[:-1], "hydra.run.dir=sweep/alone") == 0
-    assert command(*sweep, "resume=true", "privacy.epsilon=1,2,3") == 0
+    assert command(*SWEEP, "resume=true", "privacy.epsilon=1,2,3") == 0
     assert "releases of other jobs in sweep, which this total leaves out: 1" in capsys.readouterr().out
 
 
 def test_a_sweep_whose_jobs_all_failed_may_be_started_again(town, capsys):
-    sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
     table = (town / "town.csv").read_bytes()
     (town / "town.csv").write_bytes(table.replace(b"age", b"old", 1))
-    assert command(*sweep) == 1
+    assert command(*SWEEP) == 1
     assert "\n0 are done; again: " in capsys.readouterr().err
     (town / "town.csv").write_bytes(table)
-    assert command(*sweep) == 0
+    assert command(*SWEEP) == 0
 
 
-def test_a_sweep_in_the_folder_of_another_replaces_no_results(town, capsys):
-    assert command("run", "-m", *FAST, "privacy.epsilon=1,2") == 0
-    before = {p: p.read_bytes() for p in (town / "sweep").rglob("*") if p.is_file()}
+def test_a_sweep_in_the_folder_of_another_replaces_no_results(done, capsys):
+    before = {p: p.read_bytes() for p in (done / "sweep").rglob("*") if p.is_file()}
     for again in ([], ["privacy.epsilon=3,4"], ["privacy.epsilon=2,3", "resume=true"]):
         capsys.readouterr()
-        assert command("run", "-m", *FAST, "privacy.epsilon=1,2", *again) == 1
+        assert command(*SWEEP, *again) == 1
         said = capsys.readouterr().err
         assert said.count("error: ") == 1 and "sweep holds a sweep" in said and "are done" not in said
         assert "resume=true" in said and "hydra.sweep.dir=" in said
-        assert {p: p.read_bytes() for p in (town / "sweep").rglob("*") if p.is_file()} == before
+        assert {p: p.read_bytes() for p in (done / "sweep").rglob("*") if p.is_file()} == before
 
 
-def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(town, capsys):
-    sweep = ["run", "-m", *FAST, "privacy.epsilon=1,2"]
-    assert command(*sweep) == 0
-    first, second = jobs_of(town / "sweep")
+def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(done, capsys):
+    first, second = jobs_of(done / "sweep")
     (second / "internal" / "outcome.json").unlink()
     when = {f: (f / "internal" / "outcome.json").stat().st_mtime_ns for f in (first,)}
     ledger = (second / "internal" / "ledger.jsonl").read_bytes()
-    assert command(*sweep, "resume=true") == 0
+    assert command(*SWEEP, "resume=true") == 0
     assert "1 of 2 jobs were done before" in capsys.readouterr().err
     assert (first / "internal" / "outcome.json").stat().st_mtime_ns == when[first]
     assert outcome_of(second).status == "done"
     assert (second / "internal" / "ledger.jsonl").read_bytes() == ledger
-    assert len(jobs_of(town / "sweep")) == 2
-    text = (town / "town.yaml").read_text()
-    (town / "town.yaml").write_text(text.replace("max: 99", "max: 109"))
-    assert command(*sweep, "resume=true") == 1
+    assert len(jobs_of(done / "sweep")) == 2
+    text = (done / "town.yaml").read_text()
+    (done / "town.yaml").write_text(text.replace("max: 99", "max: 109"))
+    assert command(*SWEEP, "resume=true") == 1
     assert "changed since the run began: schema" in capsys.readouterr().err
-    (town / "town.yaml").write_text(text)
-    people(599).to_csv(town / "town.csv", index=False)
-    assert command(*sweep, "resume=true") == 1
+    (done / "town.yaml").write_text(text)
+    people(599).to_csv(done / "town.csv", index=False)
+    assert command(*SWEEP, "resume=true") == 1
     assert "changed since the run began: data" in capsys.readouterr().err
 
 

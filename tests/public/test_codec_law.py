@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import decode_table, write_table
+from tests.conftest import few
 from tests.public.table_worlds import encoded
 
 TEXTS = st.one_of(
@@ -119,7 +120,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @given(data=st.data())
-@settings(max_examples=30)
+@few(30)
 def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) -> None:
     columns = data.draw(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3)) | data.draw(CONSTANTS)
     facts = parse_schema({"name": "t", "columns": columns}, where="t.yaml")

@@ -28,7 +28,7 @@ from mechanisms.public.persons.person_features import (
 )
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, stands_where
 from mechanisms.public.persons.person_unit import parse_person_unit
-from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, tally
+from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.units import Neighbouring
@@ -66,7 +66,7 @@ def people(draw: st.DrawFn) -> list[tuple[int, list[dict[str, int]]]]:
 def as_persons(given_people: list[tuple[int, list[dict[str, int]]]]) -> Persons:
     sheet, records = sheet_of(QUESTIONS), [r for _, own in given_people for r in own]
     return Persons(
-        np.array([[r[n] for r in records] for n in sheet.columns], np.int32).reshape(len(sheet.columns), -1),
+        stacked([np.array([r[n] for r in records]) for n in sheet.columns], len(records)),
         np.array([r["time"] for r in records], np.int64),
         np.array([[sex for sex, _ in given_people]], np.int32),
         np.arange(len(records), dtype=np.int64),
@@ -236,7 +236,7 @@ from tests.public.test_persons import QUESTIONS
 def most(persons, rows):
     sheet = sheet_of(QUESTIONS)
     starts = np.linspace(0, rows, persons + 1).astype(np.int64)
-    codes, constants = np.zeros((len(sheet.columns), rows), np.int32), np.zeros((1, persons), np.int32)
+    codes, constants = np.zeros((len(sheet.columns), rows), np.int32, order="F"), np.zeros((1, persons), np.int32)
     tally(Persons(codes, np.zeros(rows, np.int64), constants, np.arange(rows), starts), sheet)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

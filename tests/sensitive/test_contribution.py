@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import NO_UNIT, WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.private_table import PrivateTable, load_private
+from tests.conftest import few
 from tests.public.table_worlds import csv, schema, source
 
 ONE = 1 << WEIGHT_BITS
@@ -51,7 +52,7 @@ def test_weights_are_absent_where_every_record_counts_in_full(tmp_path: Path) ->
     ids=st.lists(st.sampled_from(list(IDS)), max_size=60),
     bound=st.integers(1, 5),
 )
-@settings(max_examples=12)
+@few(12)
 @pytest.mark.parametrize("clip", ["weight", "truncate"])
 def test_no_unit_counts_more_than_the_bound(clip: str, ids: list[str], bound: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

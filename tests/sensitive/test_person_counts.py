@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.public.persons.asked_of_persons import questions_of
@@ -15,6 +15,7 @@ from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import PrivateTable, load_private
+from tests.conftest import few
 from tests.public.table_worlds import csv, source
 
 KEY = b"a secret of 32 bytes, at least..."
@@ -135,7 +136,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=8)
+@few(8)
 @given(rows=ROWS, missing=st.sampled_from(["drop", "own"]), more=ROWS, at=st.integers(0, 14))
 def test_one_person_more_moves_one_at_most(rows: list[Row], missing: str, more: list[Row], at: int) -> None:
     rows = [r for r in rows if r[0] != "cy"]

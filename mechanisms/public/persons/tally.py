@@ -62,7 +62,7 @@ class Persons(NamedTuple):
     """Records by person. Of real ones NOT private.
 
     Attributes:
-        codes: (columns, records) codes of each column of the sheet.
+        codes: (columns or more, records or more) codes of each column of the sheet, as of `stacked`.
         times: (records,) whole, −1 for none.
         constants: (constants, persons) codes.
         members: (records,) the records of the first person in their order, then those of the second, …
@@ -74,6 +74,17 @@ class Persons(NamedTuple):
     constants: Codes
     members: Ints
     starts: Ints
+
+
+def stacked(columns: Sequence[NDArray[np.integer]], records: int) -> Codes:
+    """(columns, records) codes, those of one record side by side; at least (2, 2).
+
+    numba calls one row contiguous in either order: the loops would be compiled again for it.
+    """
+    codes = np.zeros((max(len(columns), 2), max(records, 2)), np.int32, order="F")
+    for place, column in enumerate(columns):
+        codes[place, :records] = column
+    return codes
 
 
 class Entries(NamedTuple):

@@ -1,7 +1,4 @@
-"""Numbers that a source prints, as data: each with what it is of and the table, figure or section where it stands.
-
-Also here: noise scales that McKenna 2021 prints.
-"""
+"""Numbers that a source prints, figures and noise scales: each with what it is of, where it stands, and ours."""
 
 from __future__ import annotations
 

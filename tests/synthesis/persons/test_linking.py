@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,7 +14,16 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import WHOLE, Persons, _add_persons, by_question, entries_room, sheet_of, tally
+from mechanisms.public.persons.tally import (
+    WHOLE,
+    Persons,
+    _add_persons,
+    by_question,
+    entries_room,
+    sheet_of,
+    stacked,
+    tally,
+)
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column
@@ -22,6 +31,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.persons import linking, swaps
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
+from tests.conftest import few
 
 Ints = NDArray[np.int64]
 TEAMS = [f"t{i:02}" for i in range(14)]
@@ -78,7 +88,7 @@ def persons_of(table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, n
     late = np.where(times < 0, np.iinfo(np.int64).max, times)
     members = np.lexsort((np.arange(owners.size), late if unit.order else np.zeros(owners.size), owners))
     starts = np.concatenate(([0], np.cumsum(np.bincount(owners)))).astype(np.int64)
-    codes = np.array([table.column(n) for n in names], np.int32).reshape(len(names), owners.size)
+    codes = stacked([table.column(n) for n in names], owners.size)
     first = members[starts[:-1]]
     constants = np.array([table.column(n)[first] for n in unit.constant], np.int32).reshape(
         len(unit.constant), first.size
@@ -120,7 +130,7 @@ def check(linked: Linked, table: CodedTable, times: Ints, unit: PersonUnit) -> N
     assert all(b <= a for a, b in zip(linked.costs, linked.costs[1:], strict=False))
 
 
-@settings(max_examples=10)
+@few(10)
 @given(
     st.integers(0, 1000), st.integers(1, 40), st.sampled_from([None, 1, 6]), st.sampled_from([0.0, 0.3]),
     st.sampled_from([0.0, 1.0, 50.0]), st.sampled_from([UNIT, UNORDERED]), st.data(),

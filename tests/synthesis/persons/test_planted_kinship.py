@@ -11,7 +11,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.persons.asked_of_persons import asked_columns, questions_of, with_shares
 from mechanisms.public.persons.person_features import times_of
-from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, tally
+from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.code_labels import bin_bounds
@@ -48,8 +48,8 @@ def linked_again(name: str, strength: float, seed: int) -> tuple[pd.DataFrame, p
     sheet = sheet_of(questions)
     first = members[starts[:-1]]
     fixed = np.array([table.column(n)[first] for n in sheet.constants], np.int32).reshape(-1, first.size)
-    stacked = np.array([table.column(n) for n in sheet.columns], np.int32)
-    exact = by_question(tally(Persons(stacked, times, fixed, members, starts), sheet), questions)
+    own = stacked([table.column(n) for n in sheet.columns], len(rows))
+    exact = by_question(tally(Persons(own, times, fixed, members, starts), sheet), questions)
     answers = []
     for question, counts in zip(questions, exact, strict=True):
         sigma = PERSONS / AS_OF / (MU * question.share**0.5)

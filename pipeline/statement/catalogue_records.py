@@ -1,7 +1,4 @@
-"""croissant.json: what tools for data sets read: Croissant 1.0 with its vocabulary for responsible use (RAI 1.0).
-
-Also here: the record of a registry.
-"""
+"""A release as catalogues know it: croissant.json (Croissant 1.0, RAI 1.0), and deployment.yaml for a registry."""
 
 from __future__ import annotations
 

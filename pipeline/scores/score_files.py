@@ -1,7 +1,4 @@
-"""The scores that a run keeps, and the drawings of its report: written, and read again; NOT private.
-
-Also here: all figures as one CSV.
-"""
+"""Scores as files: those that a run keeps with its drawings, read again, and all figures as one CSV; NOT private."""
 
 from __future__ import annotations
 

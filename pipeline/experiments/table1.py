@@ -1,7 +1,4 @@
-"""The columns of Table 1 for one noisy map: inverse pie chart, range queries, AEMC per marginal, MGD over Δ.
-
-Also here: the map itself.
-"""
+"""Table 1: its map, and its columns as printed and ours: inverse pie chart, range queries, AEMC per marginal, MGD."""
 
 from __future__ import annotations
 
