@@ -216,7 +216,7 @@ def _folded(text: str) -> str:
 
 def lone_hint(lone: int, unit: str | None) -> list[str]:
     """A question where one unit alone holds a listed text."""
-    why = "is the list a public one? Read off this table, each betrays a person: values: discover"
+    why = "is the list a public one? Read off this table, each betrays a person: values: discover, or take it out"
     return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
 
 
