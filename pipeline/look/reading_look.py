@@ -7,8 +7,8 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT, FEWEST_UNITS
-from mechanisms.public.drafts.seen import OFTEN, gap_codes
+from mechanisms.public.drafts.column_facts import COMPACT
+from mechanisms.public.drafts.seen import FEWEST_UNITS, OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO

@@ -13,7 +13,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from mechanisms.public.drafts.seen import ColumnFacts, Moments, Numbers
+from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, numbers_apart, text_doubts, totals
 from mechanisms.public.tables.persons import addresses, said_persons
@@ -22,8 +22,6 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAP
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
-#: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted: it may be one person's.
-FEWEST_UNITS = 10
 #: Two columns are called the same where at least so many rows say so.
 FEWEST_TWINS = 200
 #: So many texts, with their counts, tell what the others look like.
@@ -129,10 +127,10 @@ class Look:
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-        cells = f"""(SELECT i, t, n, CASE WHEN isfinite(z) THEN z END AS x FROM (
+        cells = f"""(SELECT i, t, n, units, CASE WHEN isfinite(z) THEN z END AS x FROM (
             SELECT *, {number} AS z FROM seen WHERE ok AND {_among(columns)}))"""
         codes_seen: dict[int, dict[float, int]] = {}
-        listed = f"SELECT i, x, sum(n) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
+        listed = f"SELECT i, x, max(units) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         for i, x, n in self._engine.execute(listed).fetchall():
             codes_seen.setdefault(i, {})[x] = int(n)
         steps: dict[int, dict[int, int]] = {}
@@ -145,11 +143,11 @@ class Look:
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
-            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0)
-            FROM {cells} GROUP BY i"""
+            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
+            {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
         found = {i: (codes_seen.get(i, {}), steps.get(i, {})) for i, *_ in rows}
-        return {i: Numbers(int(c), int(w), a, b, int(d), *found[i]) for i, c, w, a, b, d in rows}
+        return {i: Numbers(int(c), int(w), a, b, int(d), *found[i], (p, q)) for i, c, w, a, b, d, p, q in rows}
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
         """The days and times of a column, each read by the first form that fits."""
@@ -162,14 +160,14 @@ class Look:
             far = f"CAST(d AS VARCHAR) IN ({', '.join(map(literal, DAYS_OF_GAPS))})"
             rows = self._engine.execute(
                 f"""SELECT i, {counts}, min(d) FILTER (NOT {far}), max(d) FILTER (NOT {far}),
-                coalesce(bool_and(w = d), true), list((d, n)) FILTER ({far})
+                coalesce(bool_and(w = d), true), {_inner("d", f"NOT {far}")}, list((d, units)) FILTER ({far})
                 FROM (SELECT *, {together[-1]} AS w, CAST(w AS DATE) AS d FROM seen WHERE {_among(dated)}) GROUP BY i"""
             ).fetchall()
-            for i, *read, low, high, days, codes in rows:
+            for i, *read, low, high, days, least, most, codes in rows:
                 often: Counter[date] = Counter()
                 for day, n in codes or ():
-                    often[day] += int(n)
-                by_column[i] = Moments.of([int(n) for n in read], low, high, bool(days), often)
+                    often[day] = max(often[day], int(n))
+                by_column[i] = Moments.of([int(n) for n in read], (low, high), (least, most), bool(days), often)
         return by_column[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:
@@ -213,6 +211,9 @@ class Look:
         found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
         found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
         found += text_doubts(often) if kind is None else []
+        if kind in {"integer", "float"}:
+            seen = self.facts[index].plain if reading.plain else self.numbers(index, reading)
+            found += [f"{few_units(self.unit)} {few}" for few in [seen.few_beyond()] if few]
         said = said_persons(self.source.names[index], texts, "frequent") if kind in {"categorical", "flag"} else ""
         found += [f"{said}: leave it out where they name persons"] if said else []
         found += cut_short(texts, self.source.names[index], names=named)
@@ -297,6 +298,18 @@ def twins(source: Source, engine: Any) -> dict[str, str]:
 def few_units(unit: str | None) -> str:
     """What holds a text that is not told, in words."""
     return f"fewer than {FEWEST_UNITS} {'rows' if unit is None else f'values of {unit!r}'} hold"
+
+
+def _inner(value: str, which: str) -> str:
+    """SQL for the least and the largest value that enough units hold, or that has enough other texts beyond it."""
+    kept = f"FILTER ({which} AND {value} IS NOT NULL)"
+    solid = f"FILTER ({which} AND units >= {FEWEST_UNITS})"
+    ends = {"least": "min", "greatest": "max"}
+    parts = (
+        f"{pick}({end}({value}) {solid}, ({end}({value}, {FEWEST_UNITS}) {kept})[{FEWEST_UNITS}])"
+        for pick, end in ends.items()
+    )
+    return ", ".join(parts)
 
 
 def _among(columns: Sequence[int] | set[int] | range) -> str:
