@@ -41,6 +41,7 @@ from pipeline.look.column_look import (
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
+    found_apart,
     frequent_texts,
     gaps_among_numbers,
     joined_cells,
@@ -227,6 +228,7 @@ def _column(
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
+        warnings += found_apart(source, column) if column.discover.values else []
     return ColumnLook(
         column.name,
         "constant" if column.constant else "zip" if column.width is not None else column.kind,

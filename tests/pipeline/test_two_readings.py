@@ -100,6 +100,7 @@ def test_times_in_digits_with_a_zero_in_front_and_numbers_of_two_units_are_left_
     assert "times of the day, as 0930 is?" in lines["at"]
     assert "in several units, °C (400 rows), °F (200 rows): one unit" in lines["degrees"]
     assert "kg" in lines["weight"] and "in several units" in lines["weight"]
+    assert "kg (400 rows), lb (200 rows)" in lines["weight"], "all are counted, not the most frequent texts alone"
     same = {"degrees": made(lambda r, _: f"{r.uniform(36, 40):.1f} °C")}
     assert drafted(same)[0]["degrees"]["strip"] == ["°C"]
     cells["at"] = made(lambda r, _: f"{r.randrange(24):02}{r.randrange(60):02}")
@@ -319,3 +320,17 @@ def test_lost_values_stand_behind_the_lines_on_quality(capsys):
 def test_no_rows_are_refused_before_anything_is_spent(town, capsys):
     assert command("run", *TOWN, *FAST, "synthesis.rows=0") == 1
     assert "synthesis.rows: got 0" in capsys.readouterr().err and not (town / "out").exists()
+
+
+def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are_told(capsys):
+    cells = {
+        "diet": made(lambda r, _: r.choice(["halal", "Halal", "HALAL", "vegan"])),
+        "birth": made(lambda r, i: f"{r.randrange(2005, 2015)}" if i % 3 else f"{r.randrange(5, 15):02}"),
+    }
+    births = json.dumps(sorted({*cells["birth"]}))
+    declared = (
+        "diet: {kind: categorical, values: discover, other: Other}, birth: {kind: categorical, values: %s}" % births
+    )
+    looks = checked(capsys, cells, declared)["columns"]
+    assert "3 of the 4 frequent texts differ from another in capitals alone" in looks["diet"]["hints"][0]
+    assert "years of two digits" in looks["birth"]["hints"][0] and looks["birth"]["status"] == "warning"

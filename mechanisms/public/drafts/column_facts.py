@@ -15,7 +15,16 @@ from typing import Any
 
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, numbers_apart, text_doubts, totals
+from mechanisms.public.tables.doubts import (
+    FEWEST,
+    TOTALS,
+    cut_short,
+    number_doubts,
+    numbers_apart,
+    short_years,
+    text_doubts,
+    totals,
+)
 from mechanisms.public.tables.persons import addresses, said_persons
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
@@ -210,7 +219,8 @@ class Look:
         often = dict(itertools.islice(texts.items(), DOUBTED))
         found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
         found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
-        found += text_doubts(often) if kind is None else []
+        found += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
+        found += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
             seen = self.facts[index].plain if reading.plain else self.numbers(index, reading)
             found += [f"{few_units(self.unit)} {few}" for few in [seen.few_beyond()] if few]
