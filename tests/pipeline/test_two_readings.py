@@ -334,3 +334,11 @@ def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are
     looks = checked(capsys, cells, declared)["columns"]
     assert "3 of the 4 frequent texts differ from another in capitals alone" in looks["diet"]["hints"][0]
     assert "years of two digits" in looks["birth"]["hints"][0] and looks["birth"]["status"] == "warning"
+
+
+def test_lists_of_letters_are_no_spellings_of_a_letter_and_a_zero_byte_stops_no_draft(capsys):
+    cells = {"allergens": made(lambda r, _: r.choice(["G", "H", "H;L", "M"])), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
+    columns, _ = drafted(cells)
+    assert columns["c"]["values"] == ["b"]
+    declared = "allergens: {kind: categorical, values: [G, H, H;L, M]}"
+    assert checked(capsys, {"allergens": cells["allergens"]}, declared)["columns"]["allergens"]["status"] == "ok"

@@ -256,10 +256,12 @@ class Look:
     def told(self, index: int, texts: Mapping[str, int]) -> dict[str, int]:
         """Those of the texts that so many units hold that a draft may tell them, and that name nobody's address.
 
+        A text with a zero byte is none: no schema can list it.
+
         Args:
             texts: each with how many rows hold it.
         """
-        held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
+        held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare and "\0" not in t}
         return {t: n for t, n in held.items() if not addresses([t], texts)}
 
     def begun(self, index: int, length: int) -> dict[str, int]:
@@ -270,7 +272,7 @@ class Look:
         )
         held = f"n >= {FEWEST_UNITS} AND {self._units} >= {FEWEST_UNITS}"
         rows = self._engine.execute(f"{sql} GROUP BY b HAVING {held} ORDER BY n DESC, b LIMIT {MAX_VALUES}").fetchall()
-        return {str(text): int(n) for text, n in rows}
+        return {str(text): int(n) for text, n in rows if "\0" not in str(text)}
 
     def repeated(self, index: int) -> int:
         """How many values stand in two rows or more."""
