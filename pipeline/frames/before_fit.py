@@ -24,7 +24,7 @@ from pipeline.look.look_words import as_facts, as_lines
 from pipeline.look.table_look import check as look_at_table
 from pipeline.report.plan_tables import as_text, planned
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import CheckConfig, Config, DraftConfig, UnitsConfig, typed
+from pipeline.settings.config import CheckConfig, DraftConfig, typed
 from pipeline.settings.overrides import quoted
 
 #: Settings of `schema` that are arguments here.
@@ -124,7 +124,8 @@ def plan(
         schema, epsilon, delta, unit, max_records, settings: as of `fit`.
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = _without_units(run_settings(own, settings), units)
+    config = run_settings(own, settings)
+    config.data.units = type(config.data.units)() if units is not None else config.data.units  # no row of it is read
     if config.plan.rows is None and isinstance(frame, Sized):
         config.plan.rows = len(frame) or None
     with tempfile.TemporaryDirectory(prefix="plan-") as place:
@@ -153,7 +154,8 @@ def rehearse(
         schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = _without_units(run_settings(own, settings), units)
+    config = run_settings(own, settings)
+    config.data.units = type(config.data.units)() if units is not None else config.data.units  # no row of it is read
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))
@@ -169,13 +171,6 @@ def rehearse(
             kinds = {**kinds, **{name: kind for name, kind in beside.items() if name not in kinds}}
         done = rehearsal.rehearse(config, Path(place) / "run" if folder is None else Path(folder).expanduser())
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
-
-
-def _without_units(config: Config, units: Frame | None) -> Config:
-    """The settings of a run without those of how its frame of units is read: no row of one is."""
-    if units is not None:
-        config.data.units = UnitsConfig()
-    return config
 
 
 def _no_rows(frame: Frame) -> Any:

@@ -328,9 +328,8 @@ def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are
         "birth": made(lambda r, i: f"{r.randrange(2005, 2015)}" if i % 3 else f"{r.randrange(5, 15):02}"),
     }
     births = json.dumps(sorted({*cells["birth"]}))
-    declared = (
-        "diet: {kind: categorical, values: discover, other: Other}, birth: {kind: categorical, values: %s}" % births
-    )
+    declared = "diet: {kind: categorical, values: discover, other: Other}"
+    declared += f", birth: {{kind: categorical, values: {births}}}"
     looks = checked(capsys, cells, declared)["columns"]
     assert "3 of the 4 frequent texts differ from another in capitals alone" in looks["diet"]["hints"][0]
     assert "years of two digits" in looks["birth"]["hints"][0] and looks["birth"]["status"] == "warning"

@@ -480,7 +480,7 @@ def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow
 
 
 def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:
-    """One person's -999, 99 and 1900-01-01 became gaps and a bound, though the draft says that no such text is listed."""
+    """One person's -999, 99 and 1900-01-01 became gaps and a bound, though no such text is listed."""
     rows = "".join(f"P{i},{1 + i % 8},{1 + i % 9},2026-0{1 + i % 6}-11,{i % 83 / 10}\n" for i in range(300))
     rows += "P0,9,-999,1900-01-01,400.5\n" * 3 + "P1,99,5,2026-01-01,1\n" + "P2,99,5,2026-01-01,1\n" * 2
     rows += "".join(f"P{i},9,9999,2099-12-31,9.5\n" for i in range(12))

@@ -314,14 +314,9 @@ def few_units(unit: str | None) -> str:
 
 def _inner(value: str, which: str) -> str:
     """SQL for the least and the largest value that enough units hold, or that has enough other texts beyond it."""
-    kept = f"FILTER ({which} AND {value} IS NOT NULL)"
-    solid = f"FILTER ({which} AND units >= {FEWEST_UNITS})"
-    ends = {"least": "min", "greatest": "max"}
-    parts = (
-        f"{pick}({end}({value}) {solid}, ({end}({value}, {FEWEST_UNITS}) {kept})[{FEWEST_UNITS}])"
-        for pick, end in ends.items()
-    )
-    return ", ".join(parts)
+    solid, beyond = f"FILTER ({which} AND units >= {FEWEST_UNITS})", f"FILTER ({which})"
+    ends, k = {"least": "min", "greatest": "max"}, FEWEST_UNITS
+    return ", ".join(f"{a}({end}({value}) {solid}, ({end}({value}, {k}) {beyond})[{k}])" for a, end in ends.items())
 
 
 def _among(columns: Sequence[int] | set[int] | range) -> str:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import Any, TypeAlias
 
 #: A number is asked about as a gap where it stands at least so often, apart from all others.
 OFTEN = 3
@@ -14,6 +15,8 @@ OFTEN = 3
 FEWEST_UNITS = 10
 #: Bounds are driven far out where they span so many times what is left without the FEWEST_UNITS values at either end.
 FAR_OUT = 3
+#: The least and the largest number, or day; None: there is none.
+Ends: TypeAlias = tuple[Any, Any]
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
@@ -41,7 +44,7 @@ class Numbers:
     decimals: int
     codes: dict[float, int] = field(default_factory=dict)
     steps: Mapping[int, int] = field(default_factory=dict)
-    inner: tuple[float | None, float | None] = (None, None)
+    inner: Ends = (None, None)
 
     def gap_codes(self) -> tuple[float, ...]:
         """Codes of gaps that enough units hold, and that lie apart from all other numbers."""
@@ -74,22 +77,13 @@ def step(rank: int) -> float:
     return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
 
 
-def few_beyond(
-    ends: tuple[float | None, float | None], inner: tuple[float | None, float | None], *, left_out: bool
-) -> str:
-    """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are.
-
-    Args:
-        ends: the least and the largest value.
-        inner: as of `Numbers`.
-        left_out: whether some values far from these are not within the bounds.
-    """
-    (low, high), (least, most) = ends, inner
+def few_beyond(ends: Ends, inner: Ends, *, left_out: bool) -> str:
+    """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are."""
     if left_out:
         return "values far from all others, which the bounds leave out: do they mean a gap?"
-    if low is None or high is None or least is None or most is None or high - low <= FAR_OUT * (most - least):
+    if None in (*ends, *inner) or inner[0] >= inner[1] or ends[1] - ends[0] <= FAR_OUT * (inner[1] - inner[0]):
         return ""
-    return "" if least >= most else "what drives the bounds far out: take public ones"
+    return "what drives the bounds far out: take public ones"
 
 
 def gap_codes(
@@ -123,13 +117,7 @@ class Moments:
     few: str
 
     @staticmethod
-    def of(
-        read: list[int],
-        ends: tuple[date | None, date | None],
-        inner: tuple[date | None, date | None],
-        days: bool,
-        often: Mapping[date, int],
-    ) -> Moments:
+    def of(read: list[int], ends: Ends, inner: Ends, days: bool, often: Mapping[date, int]) -> Moments:
         """From the first and the last day but for those in `often`, which may stand for none, and units hold each."""
         low, high = ends
         apart: set[date] = set()
@@ -137,8 +125,7 @@ class Moments:
             apart = {d for d in often if 2 * max(low - d, d - high) >= max(high - low, timedelta(1))}
         gaps = {d for d in apart if often[d] >= FEWEST_UNITS}
         every = [d for d in (low, high, *often) if d is not None and d not in apart]
-        first, last, least, most = (None if d is None else d.toordinal() for d in (low, high, *inner))
-        few = few_beyond((first, last), (least, most), left_out=apart > gaps)
+        few = few_beyond(ends, inner, left_out=apart > gaps)
         return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps), few)
 
 
