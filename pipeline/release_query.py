@@ -341,7 +341,7 @@ def _codes(column: Column) -> dict[str, int]:
 
 
 def _allowed(column: Column, labels: Sequence[str]) -> str:
-    shown = f"values such as {', '.join(labels[:6])}"
+    shown = f"values such as {', '.join([label for label in labels if label][:6])}"
     return f"[low, high], or {shown}" if column.on_a_line and not column.texts else shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +17,11 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
-from mechanisms.public.schema.spellings import reader
+from mechanisms.public.schema.column import DATE_KINDS
+from mechanisms.public.schema.spellings import folded, reader
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.losses import declared_texts
 from mechanisms.public.tables.parts import check_unchanged, table_parts
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
@@ -124,16 +127,16 @@ def load_private(
     aside = None if holdout is None else Aside(key, holdout)
     contents = key if needs_content(unit, aside) else None
     encoded = engine.encode(source, schema, unit, contents=contents, workdir=workdir, progress=progress)
-    sizes, counted, report = None, None, encoded.report
+    sizes, counted, most = None, None, 1
     if unit.column is not None:
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
         most = max(sizes.largest, 1)
-        values = partial(engine.values, source, key=key, aside=None, workdir=workdir)
-        report = lone_texts(schema, unit, report, largest=most, values=values)
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
+    values = partial(engine.values, source, key=key, aside=None, workdir=workdir)
+    report = lone_texts(schema, unit, encoded.report, largest=most, values=values)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
         if unit.column is None:
@@ -161,30 +164,40 @@ def lone_texts(
 ) -> EncodingReport:
     """The report with `lone` of units: a person of many rows betrays a text as a single row does. NOT private.
 
-    Units that are set aside are among them; rows that do not count hold nothing.
+    Units that are set aside are among them, and each row without an id is one, whether it counts or not.
 
     Cost: a pass over the columns in which one unit may hold all rows of a text.
 
     Args:
-        unit: names a column.
         largest: no unit has more records.
         values: `Engine.values` of the table, for columns and a unit.
     """
-    asked = [c for c in schema.columns if 0 < report.fewest.get(c.name, 0) <= largest]
+    texts = {c.name: declared_texts(c) for c in schema.columns}
+    more = {c.name for c in schema.columns if {*texts[c.name]} - {*(c.values if c.listed else ())}}
+    asked = [c for c in schema.columns if c.name in more or 0 < report.fewest.get(c.name, 0) <= largest]
+    lone = {c.name: 0 for c in schema.columns if c.listed or c.name in more}
     if not asked:
-        return replace(report, lone=dict.fromkeys(report.lone, 0))
-    every = replace(unit, max_records=MAX_RECORDS)  # each of a unit's texts counts
-    counts = values(asked, every)
-    lone = dict.fromkeys(report.lone, 0)
+        return replace(report, lone=lone)
+    every = unit if unit.column is None else replace(unit, max_records=MAX_RECORDS, missing="own")
+    plain = [c if c.numeric or c.kind in DATE_KINDS else replace(c, missing_texts=(), other=None) for c in asked]
+    counts = values(plain, every)  # each of a unit's texts counts
     for column in asked:
-        units: Counter[tuple[int | None, str]] = Counter()
-        code_of, held = reader(column), Counter[int | None]()
+        code_of, held, declared = reader(column), Counter[str](), {*map(_bare, texts[column.name])}
+        units: Counter[str] = Counter()
         for text, _, n in counts[column.name]:
-            units[code_of(text), text] += n
-        for (code, _), n in units.items():  # by the spelling that most units hold: one unit may hold several
-            held[code] = max(held[code], n)
-        lone[column.name] = sum(held[code] == 1 for code in range(column.value_codes))
+            units[text] += n
+        for text, n in units.items():  # by the spelling that most units hold: one unit may hold several
+            code = code_of(text) if column.values else None
+            value = () if code is None else column.values[code : code + 1]
+            for one in {*map(_bare, (text, *value))} & declared:
+                held[one] = max(held[one], n)
+        lone[column.name] = sum(n == 1 for n in held.values())
     return replace(report, lone=lone)
+
+
+def _bare(text: str) -> str:
+    """A text but for capitals, spaces around it, and zeros behind the point of a whole number."""
+    return re.sub(r"\.0+$", "", folded(text))
 
 
 def data_print(*paths: Path) -> str:

@@ -113,7 +113,7 @@ def plan(
     delta: float = 1e-9,
     unit: str | None = None,
     max_records: int | str | None = None,
-    units: Frame | None = None,  # noqa: ARG001  # what fit takes, a plan takes
+    units: Frame | None = None,
     **settings: Any,
 ) -> CommandResult:
     """What `fit` would measure, and how noisy it would be, as the command `plan`; nothing is spent.
@@ -125,6 +125,7 @@ def plan(
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
     config = run_settings(own, settings)
+    config.data.units = type(config.data.units)() if units is not None else config.data.units  # no row of it is read
     if config.plan.rows is None and isinstance(frame, Sized):
         config.plan.rows = len(frame) or None
     with tempfile.TemporaryDirectory(prefix="plan-") as place:
@@ -154,6 +155,7 @@ def rehearse(
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
     config = run_settings(own, settings)
+    config.data.units = type(config.data.units)() if units is not None else config.data.units  # no row of it is read
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))

@@ -36,8 +36,8 @@ from mechanisms.public.tables.text_forms import (
 FEW_ROWS, WIDE = 0.05, 0.5
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
-#: Numbers of the Romans: I is no short form of III.
-ROMAN = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+#: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
+LIST_OR_ROMAN = re.compile(".*[;,|/+&].*|m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 #: What stands around the digits of numbers below 0 in accounts.
 BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
 #: Bounds that are off by this factor are said to be.
@@ -216,7 +216,7 @@ def _folded(text: str) -> str:
 
 def lone_hint(lone: int, unit: str | None) -> list[str]:
     """A question where one unit alone holds a listed text."""
-    why = "is the list a public one? Read off this table, each betrays a person: values: discover"
+    why = "is the list a public one? Read off this table, each betrays a person: values: discover, or take it out"
     return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
 
 
@@ -314,7 +314,7 @@ def _alike(column: Column) -> list[str]:
     for value in column.values:
         by_key.setdefault(_folded(value), []).append(value)
     for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
-        words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not ROMAN.fullmatch(k)]
+        words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not LIST_OR_ROMAN.fullmatch(k)]
         if len(words) == 1:
             by_key[letter] += by_key.pop(words[0])
     alike = [values for values in by_key.values() if len(values) > 1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT, FEWEST_UNITS
-from mechanisms.public.drafts.seen import OFTEN, gap_codes
+from mechanisms.public.drafts.column_facts import COMPACT
+from mechanisms.public.drafts.seen import FEWEST_UNITS, OFTEN, gap_codes
 from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
@@ -22,6 +23,7 @@ from mechanisms.public.tables.doubts import (
     TOTALS,
     number_doubts,
     numbers_apart,
+    short_years,
     shorter_codes,
     totals,
 )
@@ -76,6 +78,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
     reading = NumberForm(column.strip, column.decimal)
     if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
+    warnings += short_years(_texts(source, column)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
         texts = _texts(source, column)
         warnings += number_doubts(texts) or ([] if column.width else numbers_apart(texts, reading))
@@ -130,6 +133,16 @@ def shapes_of(source: Source, column: Column) -> dict[str, int]:
 def _texts(source: Source, column: Column) -> Texts:
     """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
     return _most(source, column, f"trim({source.text(source.declared(column.name))})")
+
+
+def found_apart(source: Source, column: Column) -> list[str]:
+    """That texts which a discovery may find differ in capitals alone: such a column has no spellings."""
+    texts = frequent_texts(source, column)
+    alike = Counter(text.casefold() for text in texts)
+    if not (many := sum(n for n in alike.values() if n > 1)):
+        return []
+    why = "each is found, or lost in *other*, by itself"
+    return [f"{many} of the {len(texts)} frequent texts differ from another in capitals alone: {why}; mend the table"]
 
 
 def frequent_texts(source: Source, column: Column) -> list[str]:

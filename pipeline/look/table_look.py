@@ -24,7 +24,7 @@ from mechanisms.public.tables.computing import rows_that_differ
 from mechanisms.public.tables.doubts import cut_short
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of, percent
+from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of, percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
@@ -41,6 +41,7 @@ from pipeline.look.column_look import (
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
+    found_apart,
     frequent_texts,
     gaps_among_numbers,
     joined_cells,
@@ -151,9 +152,9 @@ def look_at(
     schema = scouting_schema(schema) if schema.to_discover else schema
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
-    if unit.column is not None and read is None:
+    if read is None:
         values = partial(EMBEDDED.values, source, key=b"", aside=None, workdir=workdir)
-        report = lone_texts(total, unit, report, largest=report.rows, values=values)
+        report = lone_texts(total, unit, report, largest=1 if unit.column is None else report.rows, values=values)
     seen = _seen(source, schema)
     encoded, at_most = (coded, report), bar.at_most
     columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
@@ -227,6 +228,7 @@ def _column(
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
+        warnings += found_apart(source, column) if column.discover.values else []
     return ColumnLook(
         column.name,
         "constant" if column.constant else "zip" if column.width is not None else column.kind,
@@ -248,10 +250,10 @@ def _persons_released(source: Source, column: Column, seen: Seen, rows: int, uni
     Those of persons with many rows would be released.
     """
     to_find = column.discover is not None and column.discover.values
-    texts = frequent_texts(source, column) if to_find else [text for text, _ in column.spelled]
-    which = "frequent" if to_find else "listed"
-    if column.kind in {"categorical", "flag"} and (said := said_persons(column.name, texts, which)):
-        return [f"{said}; leave_out: [{column.name}]"]
+    each = {"frequent": frequent_texts(source, column) if to_find else [], "listed": declared_texts(column)}
+    for which, texts in each.items():
+        if said := said_persons(column.name, texts, which):
+            return [f"{said}; leave_out: [{column.name}]"]
     asked = unit is None and to_find
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
         return []

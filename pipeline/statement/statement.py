@@ -50,6 +50,7 @@ class Declared:
         synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
         query: as of `asked_query`.
+        units_table: whether columns come from a second table, with one row per unit.
     """
 
     unit: PrivacyUnit
@@ -62,11 +63,13 @@ class Declared:
     selection_rows: int | None = None
     max_unplaced: float = 1.0
     query: str | None = None
+    units_table: bool = False
 
     def facts(self) -> list[JsonDict]:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
         facts += [] if self.start is None else [self.start.fact]
+        facts += [{"fact": "units_table"}] if self.units_table else []
         facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
         rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
@@ -95,6 +98,7 @@ class Declared:
             selection_rows=facts.get("selection_rows", {}).get("rows"),
             max_unplaced=most,
             query=facts.get("query", {}).get("rows_of_one_unit"),
+            units_table="units_table" in facts,
         )
 
 
@@ -113,6 +117,7 @@ def declared(specs: Specs, start: Start | None = None) -> Declared:
         selection_rows=selection.public_rows,
         max_unplaced=config.data.max_unplaced,
         query=asked_query(config.data),
+        units_table=bool(config.data.units.files),
     )
 
 
@@ -331,7 +336,9 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
     if unit.column is not None and unit.clip == "none":
         facts.append({"fact": "no_unit_above", "records": unit.max_records})
     if here.cap is not None:
-        facts.append({"fact": "largest_bound", "cap": here.cap, "discovered": unit.max_records})
+        own_unit = schema.rules.unit
+        by: JsonDict = {"by": "schema"} if own_unit is not None and own_unit.max_records == here.cap else {}
+        facts.append({"fact": "largest_bound", "cap": here.cap, "discovered": unit.max_records, **by})
     return [*facts, *own.facts()]
 
 

@@ -89,6 +89,8 @@ def test_a_plan_takes_what_fit_takes_and_the_number_of_rows_from_the_frame():
         pipeline.plan(None, SCHEMA, folder="out")
     visits, people = clinic().drop(columns="age"), clinic()[["patient", "age"]].drop_duplicates("patient")
     assert pipeline.plan(visits, SCHEMA, unit="patient", max_records=2, units=people)["rows"] == ROWS
+    by_no = {"units": people.rename(columns={"patient": "no"}), "data.units.id": "no"}
+    assert pipeline.plan(visits, SCHEMA, unit="patient", max_records=2, **by_no)["rows"] == ROWS
 
 
 def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
@@ -101,7 +103,8 @@ def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
     with pytest.raises(UserError, match="no column 'age' in the frame"):
         pipeline.rehearse(clinic().drop(columns="age"), SCHEMA, **settings)
     visits, people = clinic().drop(columns="age"), clinic()[["patient", "age"]].drop_duplicates("patient")
-    made = pipeline.rehearse(visits, SCHEMA, unit="patient", max_records=2, units=people, **settings)
+    by_no = {"units": people.rename(columns={"patient": "no"}), "data.units.id": "no"}
+    made = pipeline.rehearse(visits, SCHEMA, unit="patient", max_records=2, **by_no, **settings)
     assert list(made.sample(5).columns) == [*visits.columns[1:], "age"] and made.sample(5)["age"].dtype == "Int16"
 
 

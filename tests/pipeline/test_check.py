@@ -240,7 +240,7 @@ def test_check_counts_the_listed_texts_of_one_row_and_a_run_warns_of_them_before
 
 
 def test_listed_texts_are_counted_by_the_units_of_the_run(town, capsys):
-    """A hangman of six rows is one person, three beekeepers are three; a row without an id is nobody."""
+    """A hangman of six rows is one person, three beekeepers are three; a row without an id is a person of its own."""
     table = people(600)
     table.insert(0, "who", [f"p{i // 2}" for i in range(600)])
     table.loc[:5, ["who", "job"]] = [["p0", "hangman"], ["P0 ", "hangman"]] * 3
@@ -254,11 +254,35 @@ def test_listed_texts_are_counted_by_the_units_of_the_run(town, capsys):
     unit = ["privacy.unit=who", "privacy.max_records=2"]
     assert command("check", *TOWN[1:], *unit, "format=json") == 0
     columns = json.loads(capsys.readouterr().out)["columns"]
-    assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 2}
-    assert "2 of the listed texts are held by one unit ('who') alone" in columns["job"]["hints"][0]
+    assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 3}
+    assert "3 of the listed texts are held by one unit ('who') alone" in columns["job"]["hints"][0]
     assert command("run", *FAST, *unit) == 0
-    warned = "listed texts that one unit ('who') alone holds: 2 of 'job'"
+    warned = "listed texts that one unit ('who') alone holds: 3 of 'job'"
     assert warned in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_text_of_one_person_is_told_wherever_a_schema_lists_it(tmp_path, capsys):
+    """As a gap, a spelling, *other*, a side of a flag, a gap among numbers or days; usual signs of gaps tell nobody."""
+    rows = [f"p{i},a,b,c,yes,{i % 9},2026-01-0{1 + i % 9},NA" for i in range(40)]
+    rows.append('p40,rare,rare,rare,"ja, per Anwalt",refused,custody,-')
+    (tmp_path / "t.csv").write_text("pid,gap,word,rest,paid,n,day,usual\n" + "\n".join([*rows, rows[-1]]) + "\n")
+    (tmp_path / "t.yaml").write_text("""name: t
+source: handbook
+confirmed_public: true
+columns:
+  gap: {kind: categorical, values: [a], missing: [rare]}
+  word: {kind: categorical, values: [b], spellings: {b: [Rare]}}
+  rest: {kind: categorical, values: [c], other: rare}
+  paid: {kind: flag, "true": ["yes", "ja, per Anwalt"], "false": ["no"]}
+  n: {kind: integer, min: 0, max: 9, missing: [refused, "99"]}
+  day: {kind: date, min: 2026-01-01, max: 2026-12-31, bins: month, missing: [custody]}
+  usual: {kind: categorical, values: [x], missing: ["NA", "-", "call Dr. Rosa Zbinden, +41 44 123 45 67"]}
+unit: {column: pid, records: {max: 2}}
+""")
+    assert command("check", f"data.path={tmp_path}/t.csv", f"data.schema={tmp_path}/t.yaml", "format=json") == 0
+    looks = json.loads(capsys.readouterr().out)["columns"]
+    assert {n: c["lone"] for n, c in looks.items()} == {n: int(n != "usual") for n in looks}
+    assert "1 of the 2 listed texts hold names" in looks["usual"]["hints"][0]
 
 
 CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"

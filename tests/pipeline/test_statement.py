@@ -16,14 +16,16 @@ from mechanisms.accounting.accountants.registered import make_accountant
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import DELTAS, Composition, all_of_budget
-from mechanisms.public.units import rounded_up
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.units import Neighbouring, rounded_up
+from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
 from pipeline.statement.catalogue_records import registry_record
 from pipeline.statement.document import render_statement
-from pipeline.statement.statement import in_other_terms
+from pipeline.statement.statement import Declared, FoundHere, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.pipeline.formats import departures, problems
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
@@ -297,3 +299,17 @@ def test_settings_of_the_statement_are_those_that_are_read():
 
     names = {f.name for f in dataclasses.fields(load_config().statement)}
     assert names == {*FIELDS, "key"}
+
+
+def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_its_own():
+    """A page named each discovered column among the texts, and a setting that nobody gave."""
+    found = [{"column": name, "what": what, "release": "this"} for name, what in (("paid", ["bounds", "bins"]),)]
+    jobs = [*found, {"column": "job", "what": ["values"], "release": "this"}]
+    said = {n: sentence("texts_released", {}, {"schema": {"discovered": d}}) for n, d in (("job", jobs), ("no", found))}
+    assert said["job"].endswith("let them pass: job (values), from noisy answers of this run") and "lists" in said["no"]
+    schema = parse_schema(yaml.safe_load(SCHEMA + "unit: {column: person, records: {max: 3}}\n"), where="whole")
+    for cap, words in ((3, "3 (the records of the schema's unit)"), (2, "2 (privacy.max_records_cap)")):
+        own = Declared(PrivacyUnit("person", 2), units_table=True)
+        facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, FoundHere(cap=cap))
+        assert words in " ".join(sentence("public_fact", fact) for fact in facts)
+    assert "neighbouring tables differ in both" in sentence("public_fact", facts[-1])

@@ -101,6 +101,7 @@ def test_times_in_digits_with_a_zero_in_front_and_numbers_of_two_units_are_left_
     assert "times of the day, as 0930 is?" in lines["at"]
     assert "in several units, °C (400 rows), °F (200 rows): one unit" in lines["degrees"]
     assert "kg" in lines["weight"] and "in several units" in lines["weight"]
+    assert "kg (400 rows), lb (200 rows)" in lines["weight"], "all are counted, not the most frequent texts alone"
     same = {"degrees": made(lambda r, _: f"{r.uniform(36, 40):.1f} °C")}
     assert drafted(same)[0]["degrees"]["strip"] == ["°C"]
     cells["at"] = made(lambda r, _: f"{r.randrange(24):02}{r.randrange(60):02}")
@@ -378,3 +379,24 @@ def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amo
     assert {*cells} - {*columns} == {"week", "short", "household"}
     assert "oftener alike than amounts: ids, as of households" in text
     assert text.count("the weeks of 'admitted' in all rows") == 2
+
+
+def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are_told(capsys):
+    cells = {
+        "diet": made(lambda r, _: r.choice(["halal", "Halal", "HALAL", "vegan"])),
+        "birth": made(lambda r, i: f"{r.randrange(2005, 2015)}" if i % 3 else f"{r.randrange(5, 15):02}"),
+    }
+    births = json.dumps(sorted({*cells["birth"]}))
+    declared = "diet: {kind: categorical, values: discover, other: Other}"
+    declared += f", birth: {{kind: categorical, values: {births}}}"
+    looks = checked(capsys, cells, declared)["columns"]
+    assert "3 of the 4 frequent texts differ from another in capitals alone" in looks["diet"]["hints"][0]
+    assert "years of two digits" in looks["birth"]["hints"][0] and looks["birth"]["status"] == "warning"
+
+
+def test_lists_of_letters_are_no_spellings_of_a_letter_and_a_zero_byte_stops_no_draft(capsys):
+    cells = {"allergens": made(lambda r, _: r.choice(["G", "H", "H;L", "M"])), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
+    columns, _ = drafted(cells)
+    assert columns["c"]["values"] == ["b"]
+    declared = "allergens: {kind: categorical, values: [G, H, H;L, M]}"
+    assert checked(capsys, {"allergens": cells["allergens"]}, declared)["columns"]["allergens"]["status"] == "ok"

@@ -185,3 +185,9 @@ def test_a_part_that_is_passed_off_as_the_whole_is_noticed(sharp):
     (part / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "given"}))
     rebound(part)
     assert "statement.html does not say" in verify(part).as_text()
+
+
+def test_the_values_that_a_condition_may_name_are_told_without_an_empty_one(hospital):
+    with pytest.raises(UserError, match="values such as") as refused:
+        hospital.sample(1, where={"job": "zzzzzz"})
+    assert ", ," not in str(refused.value), refused.value

@@ -477,3 +477,22 @@ def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow
     assert (facts["lng"].low, facts["lng"].high) == (-122.484, -122.394)
     assert facts["cost"].bins.edges[:4] == (0, 1, 2, 5) and facts["cost"].high == 10_000
     assert facts["even"].bins.count == 32
+
+
+def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:
+    """One person's -999, 99 and 1900-01-01 became gaps and a bound, though no such text is listed."""
+    rows = "".join(f"P{i},{1 + i % 8},{1 + i % 9},2026-0{1 + i % 6}-11,{i % 83 / 10}\n" for i in range(300))
+    rows += "P0,9,-999,1900-01-01,400.5\n" * 3 + "P1,99,5,2026-01-01,1\n" + "P2,99,5,2026-01-01,1\n" * 2
+    rows += "".join(f"P{i},9,9999,2099-12-31,9.5\n" for i in range(12))
+    text = draft_schema(source(csv(tmp_path, f"pid,a,n,day,pay\n{rows}")), "t", unit="pid")
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["a"] == {"kind": "integer", "min": 1, "max": 9, "missing": False}
+    assert columns["n"] == {"kind": "integer", "min": 1, "max": 9, "missing": ["9999"]}
+    assert columns["day"] == {"kind": "date", "min": "2026-01-01", "max": "2026-06-30", "missing": ["2099-12-31"]}
+    told = {line.strip(): lines[i - 1] for lines in [text.splitlines()] for i, line in enumerate(lines)}
+    head = {
+        name: next(g for line, g in told.items() if line.startswith((f"{name}:", f"'{name}':"))) for name in columns
+    }
+    assert all("fewer than 10 values of 'pid' hold values far from all others" in head[n] for n in ("a", "n", "day"))
+    assert "fewer than 10 values of 'pid' hold what drives the bounds far out" in head["pay"]
+    assert "-999" not in text and "1900" not in text

@@ -15,17 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.drafts.seen import ColumnFacts, Moments, Numbers
+from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables.doubts import TOTALS, cut_short, number_doubts, numbers_apart, text_doubts, totals
+from mechanisms.public.tables.doubts import (
+    FEWEST,
+    TOTALS,
+    cut_short,
+    number_doubts,
+    numbers_apart,
+    short_years,
+    text_doubts,
+    totals,
+)
 from mechanisms.public.tables.persons import addresses, said_persons
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
-#: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted: it may be one person's.
-FEWEST_UNITS = 10
 #: Two columns are called the same where at least so many rows say so.
 FEWEST_TWINS = 200
 #: So many texts, with their counts, tell what the others look like.
@@ -134,9 +141,9 @@ class Look:
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-        cells = f"(SELECT i, t, n, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
+        cells = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
         codes_seen: dict[int, dict[float, int]] = {}
-        listed = f"SELECT i, x, sum(n) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
+        listed = f"SELECT i, x, max(units) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         for i, x, n in self._engine.execute(listed).fetchall():
             codes_seen.setdefault(i, {})[x] = int(n)
         steps: dict[int, dict[int, int]] = {}
@@ -149,11 +156,11 @@ class Look:
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
-            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0)
-            FROM {cells} GROUP BY i"""
+            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
+            {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
         found = {i: (codes_seen.get(i, {}), steps.get(i, {})) for i, *_ in rows}
-        return {i: Numbers(int(c), int(w), a, b, int(d), *found[i]) for i, c, w, a, b, d in rows}
+        return {i: Numbers(int(c), int(w), a, b, int(d), *found[i], (p, q)) for i, c, w, a, b, d, p, q in rows}
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
         """The days and times of a column, each read by the first form that fits."""
@@ -166,14 +173,14 @@ class Look:
             far = f"CAST(d AS VARCHAR) IN ({', '.join(map(literal, DAYS_OF_GAPS))})"
             rows = self._engine.execute(
                 f"""SELECT i, {counts}, min(d) FILTER (NOT {far}), max(d) FILTER (NOT {far}),
-                coalesce(bool_and(w = d), true), list((d, n)) FILTER ({far})
+                coalesce(bool_and(w = d), true), {_inner("d", f"NOT {far}")}, list((d, units)) FILTER ({far})
                 FROM (SELECT *, {together[-1]} AS w, CAST(w AS DATE) AS d FROM seen WHERE {_among(dated)}) GROUP BY i"""
             ).fetchall()
-            for i, *read, low, high, days, codes in rows:
+            for i, *read, low, high, days, least, most, codes in rows:
                 often: Counter[date] = Counter()
                 for day, n in codes or ():
-                    often[day] += int(n)
-                by_column[i] = Moments.of([int(n) for n in read], low, high, bool(days), often)
+                    often[day] = max(often[day], int(n))
+                by_column[i] = Moments.of([int(n) for n in read], (low, high), (least, most), bool(days), often)
         return by_column[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:
@@ -216,7 +223,11 @@ class Look:
         often = dict(itertools.islice(texts.items(), DOUBTED))
         found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
         found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
-        found += text_doubts(often) if kind is None else []
+        found += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
+        found += short_years(often) if kind == "categorical" else []
+        if kind in {"integer", "float"}:
+            seen = self.facts[index].plain if reading.plain else self.numbers(index, reading)
+            found += [f"{few_units(self.unit)} {few}" for few in [seen.few_beyond()] if few]
         said = said_persons(self.source.names[index], texts, "frequent") if kind in {"categorical", "flag"} else ""
         found += [f"{said}: leave it out where they name persons"] if said else []
         found += cut_short(texts, self.source.names[index], names=named)
@@ -249,10 +260,12 @@ class Look:
     def told(self, index: int, texts: Mapping[str, int]) -> dict[str, int]:
         """Those of the texts that so many units hold that a draft may tell them, and that name nobody's address.
 
+        A text with a zero byte is none: no schema can list it.
+
         Args:
             texts: each with how many rows hold it.
         """
-        held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare}
+        held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare and "\0" not in t}
         return {t: n for t, n in held.items() if not addresses([t], self.source.names[index], texts)}
 
     def begun(self, index: int, length: int) -> dict[str, int]:
@@ -263,7 +276,7 @@ class Look:
         )
         held = f"n >= {FEWEST_UNITS} AND {self._units} >= {FEWEST_UNITS}"
         rows = self._engine.execute(f"{sql} GROUP BY b HAVING {held} ORDER BY n DESC, b LIMIT {MAX_VALUES}").fetchall()
-        return {str(text): int(n) for text, n in rows}
+        return {str(text): int(n) for text, n in rows if "\0" not in str(text)}
 
     def repeated(self, index: int) -> int:
         """How many values stand in two rows or more."""
@@ -318,6 +331,13 @@ def twins(source: Source, engine: Any) -> dict[str, str]:
 def few_units(unit: str | None) -> str:
     """What holds a text that is not told, in words."""
     return f"fewer than {FEWEST_UNITS} {'rows' if unit is None else f'values of {unit!r}'} hold"
+
+
+def _inner(value: str, which: str) -> str:
+    """SQL for the least and the largest value that enough units hold, or that has enough other texts beyond it."""
+    solid, beyond = f"FILTER ({which} AND units >= {FEWEST_UNITS})", f"FILTER ({which})"
+    ends, k = {"least": "min", "greatest": "max"}, FEWEST_UNITS
+    return ", ".join(f"{a}({end}({value}) {solid}, ({end}({value}, {k}) {beyond})[{k}])" for a, end in ends.items())
 
 
 def _among(columns: Sequence[int] | set[int] | range) -> str:

@@ -14,6 +14,7 @@ from mechanisms.public.drafts.column_facts import (
     NO_DIGITS,
     WORDS,
     Look,
+    few_units,
 )
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, Guess, guess_texts
@@ -235,11 +236,16 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
     words = gap_words(rest, numbers=True, frequent=told)
-    taken = [t for t in texts if seen.gaps and any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
+    taken = [
+        t
+        for t in look.told(index, texts)
+        if seen.gaps and any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)
+    ]
     gaps = sorted({*facts.gaps, *words, *taken})
     odd = facts.filled - n
     doubt = _gaps_taken(words) + (f"; {', '.join(taken)} taken for a gap: is it?" if taken else "")
     doubt += _unread_but(words, odd, facts, rest, told)
+    doubt += f"; {few_units(look.unit)} {seen.few}" if seen.few else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
@@ -265,7 +271,7 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Codes of digits with leading zeros, too many to list: postal codes and the like."""
     named = bool(POSTAL_NAME.search(look.source.names[index]))
     texts = look.sample(index, NO_DIGITS, 4)
-    gaps = sorted({*facts.gaps, *gap_words(texts, numbers=False)})
+    gaps = sorted({*facts.gaps, *gap_words(look.told(index, texts), numbers=False)})
     many = facts.distinct > MAX_VALUES and (named or facts.distinct <= MOSTLY * facts.rows)
     mostly = facts.digits >= 0.9 * facts.filled and (facts.padded > 0 or named)
     if not many or not mostly or facts.longest > 9 or (facts.shortest < facts.longest and not named):

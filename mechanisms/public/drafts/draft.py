@@ -37,7 +37,7 @@ NOTICE = """\
 # A release made with it says that it is not private, until a person has checked it and set confirmed_public: true.
 # Check each column against what is publicly known (a codebook, a form, the law), never against this table:
 #   - values: is this the public list? Values that only this table shows betray people; `other: Other` takes the rest.
-#     A text that {few} is never listed here: add what a public list names.
+#     A text that {few} is never listed here, signs such as NA aside: add what a public list names.
 #     {counted}
 #   - min and max: replace them by generous public bounds; values outside are clipped.
 #   - bins: as coarse as the question allows; fewer cells, less noise.

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import FEWEST_UNITS, MAX_VALUES, filled
+from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
+from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.code_labels import label_of

@@ -6,9 +6,17 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import Any, TypeAlias
 
-#: A number is taken for a gap where it stands at least so often, apart from all others.
+#: A number is asked about as a gap where it stands at least so often, apart from all others.
 OFTEN = 3
+#: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
+#: bound far from all others: it may be one person's.
+FEWEST_UNITS = 10
+#: Bounds are driven far out where they span so many times what is left without the FEWEST_UNITS values at either end.
+FAR_OUT = 3
+#: The least and the largest number, or day; None: there is none.
+Ends: TypeAlias = tuple[Any, Any]
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
@@ -22,7 +30,9 @@ class Numbers:
         count, wholes: cells that are numbers, and whole numbers.
         low, high: the least and the largest one, but for codes of gaps.
         decimals: the most decimals.
-        codes: numbers that often stand for gaps → how often each occurs.
+        codes: numbers that often stand for gaps → how many units hold each, at least.
+        inner: the least and the largest number but for codes of gaps that enough units hold, or that have enough
+            numbers beyond them; None where all have few.
         steps: numbers above 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that they reach: its rank (of
             1 it is 0, of 10 it is 3) → how many.
     """
@@ -34,15 +44,21 @@ class Numbers:
     decimals: int
     codes: dict[float, int] = field(default_factory=dict)
     steps: Mapping[int, int] = field(default_factory=dict)
+    inner: Ends = (None, None)
 
     def gap_codes(self) -> tuple[float, ...]:
-        """Codes of gaps that occur often, and lie apart from all other numbers."""
-        return gap_codes(self.codes, self.low, self.high)
+        """Codes of gaps that enough units hold, and that lie apart from all other numbers."""
+        return gap_codes(self.codes, self.low, self.high, FEWEST_UNITS)
+
+    def few_beyond(self) -> str:
+        """As of `few_beyond`."""
+        left_out = len(gap_codes(self.codes, self.low, self.high, 0)) > len(self.gap_codes())
+        return few_beyond((self.low, self.high), self.inner, left_out=left_out)
 
     def bounds(self) -> tuple[float, float] | None:
         """The least and the largest number that is no gap."""
         values = [x for x in (self.low, self.high) if x is not None]
-        values += [c for c in self.codes if c not in self.gap_codes()]
+        values += [c for c in self.codes if c not in gap_codes(self.codes, self.low, self.high, 0)]
         return (min(values), max(values)) if values else None
 
     def growing_edges(self, low: float, high: float) -> list[float]:
@@ -61,13 +77,24 @@ def step(rank: int) -> float:
     return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
 
 
-def gap_codes(codes: Mapping[float, int], low: float | None, high: float | None) -> tuple[float, ...]:
-    """Those of the codes that occur often, and lie beyond all other numbers, which go from `low` to `high`."""
+def few_beyond(ends: Ends, inner: Ends, *, left_out: bool) -> str:
+    """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are."""
+    if left_out:
+        return "values far from all others, which the bounds leave out: do they mean a gap?"
+    if None in (*ends, *inner) or inner[0] >= inner[1] or ends[1] - ends[0] <= FAR_OUT * (inner[1] - inner[0]):
+        return ""
+    return "what drives the bounds far out: take public ones"
+
+
+def gap_codes(
+    codes: Mapping[float, int], low: float | None, high: float | None, often: int = OFTEN
+) -> tuple[float, ...]:
+    """Those of the codes that occur so often, and lie beyond all other numbers, which go from `low` to `high`."""
     if low is None or high is None:
         return ()
     apart = {c: n for c, n in codes.items() if c < min(0, low) or c > max(1.5 * high, high + 1)}
     answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
-    return tuple(sorted(c for c, n in apart.items() if n >= OFTEN and not (answers and c == -1)))
+    return tuple(sorted(c for c, n in apart.items() if n >= often and not (answers and c == -1)))
 
 
 @dataclass(frozen=True)
@@ -78,7 +105,8 @@ class Moments:
         read: cells that the first form reads, the first two, and so on.
         low, high: the first and the last day that is no gap; None: there is none.
         days: whether all are whole days.
-        gaps: days that stand for none: they occur often, and lie half the range of the others away from them.
+        gaps: days that stand for none: enough units hold them, and they lie half the range of the others away.
+        few: as of `few_beyond`.
     """
 
     read: list[int]
@@ -86,16 +114,19 @@ class Moments:
     high: date | None
     days: bool
     gaps: frozenset[date]
+    few: str
 
     @staticmethod
-    def of(read: list[int], low: date | None, high: date | None, days: bool, often: Mapping[date, int]) -> Moments:
-        """From the first and the last day but for those in `often`, which may stand for none."""
-        gaps = set()
+    def of(read: list[int], ends: Ends, inner: Ends, days: bool, often: Mapping[date, int]) -> Moments:
+        """From the first and the last day but for those in `often`, which may stand for none, and units hold each."""
+        low, high = ends
+        apart: set[date] = set()
         if low is not None and high is not None:
             apart = {d for d in often if 2 * max(low - d, d - high) >= max(high - low, timedelta(1))}
-            gaps = {d for d in apart if often[d] >= OFTEN}
-        every = [d for d in (low, high, *often) if d is not None and d not in gaps]
-        return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps))
+        gaps = {d for d in apart if often[d] >= FEWEST_UNITS}
+        every = [d for d in (low, high, *often) if d is not None and d not in apart]
+        few = few_beyond(ends, inner, left_out=apart > gaps)
+        return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps), few)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     """All texts but rare ones."""
     counts = {text: sum(own.values()) for text, own in spelled.items()}
     codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
-    gaps = sorted({*facts.gaps, *(v for v in counts if v in codes)}) if len(counts) > 1 else list(facts.gaps)
+    coded = look.told(index, {v: own[v] for v, own in spelled.items() if v in codes})
+    gaps = sorted({*facts.gaps, *coded}) if len(counts) > 1 else list(facts.gaps)
     values = sorted(v for v in counts if v not in gaps)
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
     told = look.told(index, {v: spelled[v][v] for v in values})

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.rewritten_query import Table, mixes, rewritten
+from mechanisms.public.tables.rewritten_query import StoredTable, mixes, rewritten
 from mechanisms.public.tables.scan import Source
 
 #: What depends on the day or on who asks: names without brackets; and texts that databases take for times.
@@ -43,7 +43,7 @@ class Database(Protocol):
     def view(self, schema: str, name: str) -> str | None:
         """The query that a view stands for; None for a table."""
 
-    def table(self, schema: str, name: str) -> Table | None:
+    def table(self, schema: str, name: str) -> StoredTable | None:
         """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
 
 

@@ -38,7 +38,7 @@ class EncodingReport:
         unplaced: column → values that are none of its kind, or absent where the column has no code for that.
         conflicts: rule of the schema → rows that contradict it, and take what the rule says.
         rounded: column → values that were only rounded.
-        lone: column of listed texts → how many of them one row alone holds, or one unit where a column names units.
+        lone: column → how many of the texts that it declares one unit alone holds; as of `lone_texts`.
         fewest: column of listed texts → in how many rows the one stands that fewest rows hold; 0: none is held.
         gaps: column → cells that are declared missing.
     """
@@ -193,9 +193,8 @@ def report_of(rows: int, schema: Schema, marks: NDArray[np.int64], held: NDArray
     outside, unplaced, rounded, gaps = (dict(zip(names, map(int, each), strict=True)) for each in counts)
     listed = [c for c in schema.columns if c.listed]
     each = np.split(held, np.cumsum([c.value_codes for c in listed])[:-1]) if listed else []
-    lone = {c.name: int((rows_of_text == 1).sum()) for c, rows_of_text in zip(listed, each, strict=True)}
     fewest = {c.name: int(n[n > 0].min(initial=rows)) if n.any() else 0 for c, n in zip(listed, each, strict=True)}
-    return EncodingReport(rows, outside, unplaced, rounded=rounded, lone=lone, gaps=gaps, fewest=fewest)
+    return EncodingReport(rows, outside, unplaced, rounded=rounded, gaps=gaps, fewest=fewest)
 
 
 def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:

@@ -19,7 +19,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables.checked_query import DRAWN, OWN, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
-from mechanisms.public.tables.rewritten_query import Table
+from mechanisms.public.tables.rewritten_query import StoredTable
 from mechanisms.public.tables.scan import COPIED, Source, literal, quoted_name
 
 #: Rows that a database hands over at a time.
@@ -133,14 +133,14 @@ class _Sqlite:
         found = self.connection.execute(asked, (name,)).fetchone()
         return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
 
-    def table(self, schema: str, name: str) -> Table | None:
+    def table(self, schema: str, name: str) -> StoredTable | None:
         """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
         asked = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         asked = f"SELECT t.name, c.name FROM ({asked} AND lower(name) = lower(?)) t, pragma_table_info(t.name) c"
         found = self.connection.execute(f"{asked} ORDER BY c.cid", (name,)).fetchall()
         if not found or schema.lower() not in {"", "main"}:
             return None
-        return Table(f"main.{quoted_name(found[0][0])}", tuple(column for _, column in found))
+        return StoredTable(f"main.{quoted_name(found[0][0])}", tuple(column for _, column in found))
 
 
 class _Postgres:
@@ -183,7 +183,7 @@ class _Postgres:
                 return view
         return None
 
-    def table(self, schema: str, name: str) -> Table | None:
+    def table(self, schema: str, name: str) -> StoredTable | None:
         """The same; a name stands for itself and, as without quotes, for its small letters."""
         own = "relkind IN ('r', 'p') AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
         paths = {".".join(quoted_name(w) for w in (schema, word) if w) for word in (name, name.lower())}
@@ -195,7 +195,7 @@ class _Postgres:
         )
         if len({place for place, _ in found}) != 1:
             return None
-        return Table(found[0][0], tuple(column for _, column in found))
+        return StoredTable(found[0][0], tuple(column for _, column in found))
 
     def _rows(self, asked: str) -> list[tuple[str, ...]]:
         with self.connection.cursor() as cursor:

@@ -68,7 +68,7 @@ def number_doubts(texts: Texts) -> list[str]:
         texts: without gaps.
     """
     bare = {t.strip().removesuffix(".0"): n for t, n in texts.items()}
-    return _in_digits(bare) or _short_years(bare)
+    return _in_digits(bare) or short_years(bare)
 
 
 def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
@@ -77,13 +77,17 @@ def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
 
 
 def text_doubts(texts: Texts) -> list[str]:
-    """The same of texts that are no numbers as they stand: numbers with several units."""
+    """The same of texts that are no numbers as they stand: numbers with several units.
+
+    Args:
+        texts: as of `Source.shape`, or some of them themselves.
+    """
     units: Counter[str] = Counter()
     for text, n in texts.items():
         if (match := MEASURED.fullmatch(text.strip())) and match[2].casefold() not in ORDINALS:
             units[match[2]] += n
     usual = [unit for unit, n in units.most_common(3) if n >= max(FEWEST, HARDLY_ANY * units.total())]
-    if len(usual) < 2 or len(texts) < FEWEST or units.total() < NEARLY_ALL * sum(texts.values()):
+    if len(usual) < 2 or units.total() < NEARLY_ALL * sum(texts.values()):
         return []
     few = ", ".join(f"{unit} ({units[unit]:,} rows)" for unit in usual)
     return [f"numbers in several units, {few}: one unit in the table"]
@@ -156,7 +160,7 @@ def _of_days(texts: Texts, form: str) -> bool:
     return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR) >= NEARLY_ALL
 
 
-def _short_years(texts: Texts) -> list[str]:
+def short_years(texts: Texts) -> list[str]:
     """Years of two digits beside those of four: 58 lies far below 1958."""
     long, short = _share(texts, YEARS), _share(texts, SHORT_YEARS)
     if not short or long < 0.5 or long + short < NEARLY_ALL:

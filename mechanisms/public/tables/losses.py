@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.spellings import NO, YES
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, NO_VALUE
 
 SETTING = "data.max_unplaced"
 #: A list is another column's where so many cells are filled, and none of them holds a text of it: *other* takes all.
 NONE_LISTED = 20
+#: Signs of gaps, of yes and no, and labels of *other*, in small letters: whoever holds one alone, it tells of nobody.
+USUAL = frozenset((*(t.lower() for t in GAPS), *map(str, CODES_OF_GAPS), *YES, *NO, "other", "other value"))
 #: So many columns are named in a refusal.
 NAMED = 8
 
@@ -124,6 +128,21 @@ def refuse_losses(losses: Sequence[ColumnLoss], at_most: float, *, figures: bool
 def said_losses(losses: Sequence[ColumnLoss]) -> list[str]:
     """A line per column for the operator: NOT private."""
     return [f"{loss}; they {loss.fate}" for loss in losses]
+
+
+def declared_texts(column: Column) -> list[str]:
+    """The texts of a declaration, which a release shows with the schema: values, spellings, gaps, *other*, a constant.
+
+    Those that were discovered are not among them, nor, values of a list aside, the usual ones.
+    """
+    found = "values" in column.discovered or (column.discover is not None and column.discover.values)
+    spelled = [] if found else [t for t, _ in column.spelled]
+    own = {t: t in column.values for t in (*spelled, *column.missing_texts, column.other or "")}
+    return [t for t, value in own.items() if value or not _usual(t.strip())]
+
+
+def _usual(text: str) -> bool:
+    return len(text) < 2 or text.lower() in USUAL or NO_VALUE.fullmatch(text) is not None
 
 
 def said_lone(lone: Mapping[str, int], unit: str | None) -> list[str]:

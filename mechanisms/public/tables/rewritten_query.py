@@ -49,7 +49,7 @@ FIX = (
 
 
 @dataclass(frozen=True)
-class Table:
+class StoredTable:
     """A table of a database's users.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
     columns: tuple[str, ...]
 
 
-def rewritten(select: Mapping[str, Any], table: Callable[[str, str], Table | None]) -> str:
+def rewritten(select: Mapping[str, Any], table: Callable[[str, str], StoredTable | None]) -> str:
     """The SELECT, each row of which is made of one row of one table.
 
     Args:
@@ -101,7 +101,7 @@ def mixes(reason: str) -> UserError:
 
 @dataclass(frozen=True)
 class _Writer:
-    table: Table
+    table: StoredTable
     prefixes: frozenset[str]
 
     def cell(self, node: Mapping[str, Any]) -> str:

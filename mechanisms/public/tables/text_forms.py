@@ -378,12 +378,12 @@ def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None =
     """Texts among the given that may mean that a value is missing: well-known ones, or up to three words; none for 0.
 
     Args:
-        frequent: a word that is not well known is one of these; None: any may be.
+        frequent: signs such as NA aside it is one of these; None: any may be.
     """
+    texts = {t: n for t, n in texts.items() if frequent is None or t in frequent or t.strip() in GAPS}
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
     usual = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip())]
-    words = [t for t in texts if (frequent is None or t in frequent) and not re.search(r"\d", t)]
-    words = [t for t in words if not ZERO.fullmatch(t.strip())]
+    words = [t for t in texts if not (re.search(r"\d", t) or ZERO.fullmatch(t.strip()))]
     if numbers and len(words) <= 3:
         return sorted({*usual, *words})
     return sorted(usual)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder, stream
@@ -270,7 +270,9 @@ def _copy(
 
 def _counts(table: str, value: str, column: Column, unit: PrivacyUnit, key: bytes) -> list[str]:
     """SQL for (text, t, how many units count it among t values), for units with an id and for those without."""
-    mine = f"{value} NOT IN ({', '.join(map(literal, not_values(column)))})"
+    some, others = counted_texts(column), not_values(column)
+    mine = f"{value} NOT IN ({', '.join(map(literal, others))})"
+    mine = mine if some is None else f"trim({value}) IN ({', '.join(map(literal, some))})"
     alone = f"SELECT {value}, 1, count(*) FROM {table} WHERE {mine}"
     if unit.column is None:
         return [f"{alone} GROUP BY {value}"]
@@ -281,6 +283,14 @@ def _counts(table: str, value: str, column: Column, unit: PrivacyUnit, key: byte
     ranked = f"SELECT v, {held} AS t, {place} AS place FROM ({distinct})"
     queries = [f"SELECT v, t, count(*) FROM ({ranked}) WHERE place <= t GROUP BY v, t"]
     return [*queries, f"{alone} AND unit IS NULL GROUP BY {value}"] if unit.missing == "own" else queries
+
+
+def counted_texts(column: Column) -> list[str] | None:
+    """The texts of a column that are counted alone, spaces around aside; None: all that are values."""
+    if not (column.numeric or column.kind in DATE_KINDS):
+        return None
+    listed = [*column.missing_texts, *([] if column.other is None else [column.other])]
+    return [*listed, *(f"{t}.0" for t in listed)]
 
 
 def not_values(column: Column) -> list[str]:

@@ -122,7 +122,7 @@ class Engine(Protocol):
         """Column → its texts with the weights of their units, for units that are not set aside.
 
         Of its distinct values in a column a unit counts at most C, those of least coin. Missing texts and *other* do
-        not count.
+        not count; of numbers, days and times, the texts that are declared so count alone.
         """
         ...
 

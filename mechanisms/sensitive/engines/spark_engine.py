@@ -28,7 +28,7 @@ from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
-from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, not_values
+from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, counted_texts, not_values
 from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
@@ -343,7 +343,9 @@ def _values(rows: Any, name: str, column: Column, unit: PrivacyUnit, key: bytes)
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    mine = rows.where(~rows[name].isin(not_values(column))).select(rows[name].alias("v"), UNIT)
+    some, cell = counted_texts(column), rows[name]
+    which = ~cell.isin(not_values(column)) if some is None else f.trim(cell).isin(some)
+    mine = rows.where(which).select(cell.alias("v"), UNIT)
     counts = []
     if unit.column is None or unit.missing == "own":
         alone = mine.where(mine[UNIT].isNull()).groupBy("v").agg(f.count(f.lit(1)).alias("n"))
