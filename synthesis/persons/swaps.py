@@ -1,4 +1,4 @@
-"""Swaps that lower the cost of an arrangement: of records, times, tails and constants, between two persons.
+"""Swaps that lower the cost of an arrangement: of records, times and constants, between two persons.
 
 A hill climb in the space of arrangements: every swap that is kept lowers the cost, none is kept that raises it.
 """
@@ -16,9 +16,9 @@ from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swa
 from synthesis.xorshift import following
 
 #: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so
-#: many for a time at a gap that is wanted; so many for tails; the rest for any record of the same bin.
-ALIKE, ELSEWHERE, TIMES, TAILS = 30, 36, 50, 54
-#: A tail of the same length is looked for so often; and a record that is not yet where a proposal would bring it.
+#: many for a time at a gap that is wanted; the rest for any record of the same bin.
+ALIKE, ELSEWHERE, TIMES = 32, 38, 53
+#: A record that may be spared is looked for so often; and one that is not yet where a proposal would bring it.
 TRIES, AGAIN = 8, 6
 
 
@@ -147,30 +147,6 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
 
 
 @compiled_in_place
-def _swap_tails(goals: Goals, links: Links, room: Undo, slot: int, aims: Aims, state: NDArray[np.uint64]) -> float:
-    """All records of a person from a slot on change places with as many of another, whose first is wanted here."""
-    one = links.owners[slot]
-    length = links.starts[one + 1] - slot
-    if slot == links.starts[one] or len(aims.columns) == 0:
-        return 0.0
-    for _ in range(TRIES):
-        aim = below(state, len(aims.columns))
-        b = _like(goals, aims, aim, aims.bins[links.members[slot]], links.members[slot - 1], state)
-        if b < 0:
-            return 0.0
-        place = links.places[b]
-        other = links.owners[place]
-        if other == one or links.starts[other + 1] - place != length or place == links.starts[other]:
-            continue
-        keep(links, room, 0, one)
-        keep(links, room, 1, other)
-        for k in range(length):
-            swap_slots(links, links.members[slot + k], links.members[place + k])
-        return settled(goals, links, room, one, other, slot, place, length)
-    return 0.0
-
-
-@compiled_in_place
 def _to_wanted_time(
     goals: Goals, links: Links, room: Undo, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
 ) -> float:
@@ -221,8 +197,6 @@ def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray
         return _swap(goals, links, room, a, b, True, same)
     if kind < TIMES and near >= 0:
         return _to_wanted_time(goals, links, room, slot, near, aims, state)
-    if kind < TAILS and near >= 0:
-        return _swap_tails(goals, links, room, slot, aims, state)
     low, high = aims.bin_begins[aims.bins[a]], aims.bin_begins[aims.bins[a] + 1]
     b = links.holders[low + below(state, high - low)]
     return 0.0 if a == b else _swap(goals, links, room, a, b, True, True)
