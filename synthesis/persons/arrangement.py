@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.jit import compiled
+from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.tally import (
     MEAN,
     OF_PERSON,
@@ -29,18 +29,20 @@ LEAST = 1e-9
 
 
 class Goals(NamedTuple):
-    """The questions, and per cell the wanted count and how much a squared difference counts.
+    """The questions, and per cell, or wider cell, the wanted count and how much a squared difference counts.
 
     Attributes:
         codes: (columns, records) as of `stacked`.
-        targets: (cells,) in the unit of the tallies.
-        weights: (cells,) 0 for a cell that nothing is known about.
+        targets: (cells + wider cells,) in the unit of the tallies.
+        weights: (cells + wider cells,) 0 for a cell that nothing is known about.
+        within: (cells, kinds) each cell itself, and the wider ones that it lies in.
     """
 
     layout: QuestionArrays
     codes: Codes
     targets: Floats
     weights: Floats
+    within: Ints
 
 
 class Links(NamedTuple):
@@ -57,7 +59,7 @@ class Links(NamedTuple):
         tokens: (records,) the token that each record holds; `holders` the record that holds each token.
         constants: (constants, persons).
         cells: the cells that each person adds to, as `weigh_person` writes them; `begins` where each person's begin.
-        counts: (cells,) the tally of the arrangement.
+        counts: (cells + wider cells,) the tally of the arrangement.
     """
 
     members: Ints
@@ -110,7 +112,7 @@ def _begins(layout: QuestionArrays, starts: Ints) -> Ints:
     return begins
 
 
-@compiled
+@compiled_in_place
 def _weighed(goals: Goals, links: Links, room: Undo, person: int, low: int, high: int) -> int:
     persons = Persons(goals.codes, links.times, links.constants, links.members, links.starts)
     return weigh_person(room.entries, goals.layout, persons, person, low, high)
@@ -136,17 +138,19 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tupl
     begins = _begins(sheet.layout, persons.starts)
     most = int(sizes.max(initial=1))
     entries = max(len(sheet.layout.questions), 1) * most
+    counts = np.zeros(goals.targets.size, np.int64)
+    np.add.at(counts, goals.within, tally(persons, sheet)[:, None])
     links = Links(
         persons.members.copy(), persons.starts, np.repeat(np.arange(sizes.size), sizes), places,
         persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
-        np.zeros(int(begins[-1]), np.int32), begins, tally(persons, sheet),
+        np.zeros(int(begins[-1]), np.int32), begins, counts,
     )  # fmt: skip
     room = Undo(entries_room(entries), np.zeros((3, 2 * entries), np.int64), np.zeros((2, most), np.int64))
     _write_cells(goals, links, room)
     return links, room
 
 
-@compiled
+@compiled_in_place
 def cost_of(goals: Goals, counts: Ints) -> float:
     """Σ over cells of weight × (count − target)²."""
     cost = 0.0
@@ -155,7 +159,7 @@ def cost_of(goals: Goals, counts: Ints) -> float:
     return cost
 
 
-@compiled
+@compiled_in_place
 def keep(links: Links, room: Undo, side: int, person: int) -> None:
     """Remember a person's records in their order."""
     start = links.starts[person]
@@ -163,7 +167,7 @@ def keep(links: Links, room: Undo, side: int, person: int) -> None:
         room.old_members[side, i - start] = links.members[i]
 
 
-@compiled
+@compiled_in_place
 def put_back(links: Links, room: Undo, side: int, person: int) -> None:
     """Give a person its records again, in the order remembered."""
     start = links.starts[person]
@@ -174,7 +178,7 @@ def put_back(links: Links, room: Undo, side: int, person: int) -> None:
             links.places[record] = i
 
 
-@compiled
+@compiled_in_place
 def in_order(links: Links, person: int) -> bool:
     """Sort a person's records by time, none last; equal ones keep their order. Returns whether any moved."""
     start, stop, moved = links.starts[person], links.starts[person + 1], False
@@ -195,7 +199,7 @@ def in_order(links: Links, person: int) -> bool:
     return moved
 
 
-@compiled
+@compiled_in_place
 def swap_times(links: Links, a: int, b: int) -> None:
     """Two records exchange their times."""
     links.times[a], links.times[b] = links.times[b], links.times[a]
@@ -203,7 +207,7 @@ def swap_times(links: Links, a: int, b: int) -> None:
     links.holders[links.tokens[a]], links.holders[links.tokens[b]] = a, b
 
 
-@compiled
+@compiled_in_place
 def swap_slots(links: Links, a: int, b: int) -> None:
     """Two records exchange their slots."""
     one, other = links.places[a], links.places[b]
@@ -211,7 +215,21 @@ def swap_slots(links: Links, a: int, b: int) -> None:
     links.places[a], links.places[b] = other, one
 
 
-@compiled
+@compiled_in_place
+def _moved(goals: Goals, links: Links, before: int, after: int, weight: int) -> float:
+    """Count a weight in another cell than before; returns by how much the cost rises."""
+    rise = 0.0
+    for k in range(goals.within.shape[1]):
+        less, more = goals.within[before, k], goals.within[after, k]
+        if less != more:
+            rise += goals.weights[less] * weight * (weight - 2.0 * (links.counts[less] - goals.targets[less]))
+            links.counts[less] -= weight
+            rise += goals.weights[more] * weight * (weight + 2.0 * (links.counts[more] - goals.targets[more]))
+            links.counts[more] += weight
+    return rise
+
+
+@compiled_in_place
 def _recounted(
     goals: Goals, links: Links, room: Undo, person: int, low: int, high: int, kept: int
 ) -> tuple[float, int]:
@@ -227,17 +245,14 @@ def _recounted(
         before, after, weight = links.cells[entry], room.entries.cells[k], room.entries.weights[k]
         if before == after:
             continue
-        rise += goals.weights[before] * weight * (weight - 2.0 * (links.counts[before] - goals.targets[before]))
-        links.counts[before] -= weight
-        rise += goals.weights[after] * weight * (weight + 2.0 * (links.counts[after] - goals.targets[after]))
-        links.counts[after] += weight
+        rise += _moved(goals, links, before, after, weight)
         links.cells[entry] = after
         room.old[0, kept], room.old[1, kept], room.old[2, kept] = entry, before, weight
         kept += 1
     return rise, kept
 
 
-@compiled
+@compiled_in_place
 def settled(
     goals: Goals, links: Links, room: Undo, one: int, other: int, low: int, low_other: int, length: int
 ) -> float:
@@ -262,8 +277,7 @@ def settled(
         return rise
     for k in range(kept):
         entry, before, weight = room.old[0, k], room.old[1, k], room.old[2, k]
-        links.counts[links.cells[entry]] -= weight
-        links.counts[before] += weight
+        _moved(goals, links, links.cells[entry], before, weight)
         links.cells[entry] = before
     put_back(links, room, 0, one)
     if other != one:

@@ -1,4 +1,4 @@
-"""Swaps that lower the cost of an arrangement: of records, times, tails and constants, between two persons.
+"""Swaps that lower the cost of an arrangement: of records, times and constants, between two persons.
 
 A hill climb in the space of arrangements: every swap that is kept lowers the cost, none is kept that raises it.
 """
@@ -10,16 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.jit import compiled
+from mechanisms.public.jit import compiled_in_place
 from mechanisms.public.persons.tally import Codes, Ints
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
 from synthesis.xorshift import following
 
 #: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so
-#: many for a time at a gap that is wanted; so many for tails; the rest for any record of the same bin.
-ALIKE, ELSEWHERE, TIMES, TAILS = 30, 36, 50, 54
-#: A tail of the same length is looked for so often.
-TRIES = 8
+#: many for a time at a gap that is wanted; the rest for any record of the same bin.
+ALIKE, ELSEWHERE, TIMES = 32, 38, 53
+#: A record that may be spared is looked for so often; and one that is not yet where a proposal would bring it.
+TRIES, AGAIN = 8, 6
 
 
 class Aims(NamedTuple):
@@ -49,14 +49,14 @@ class Aims(NamedTuple):
     gaps: Ints
 
 
-@compiled
+@compiled_in_place
 def below(state: NDArray[np.uint64], count: int) -> int:
     """A random whole number below a count."""
     state[0] = following(state[0])
     return np.int64((state[0] >> np.uint64(11)) % np.uint64(count))  # type: ignore[return-value]
 
 
-@compiled
+@compiled_in_place
 def _neighbour(links: Links, slot: int, state: NDArray[np.uint64]) -> int:
     """The slot before or after, of the same person; −1 where there is none."""
     person = links.owners[slot]
@@ -69,7 +69,15 @@ def _neighbour(links: Links, slot: int, state: NDArray[np.uint64]) -> int:
     return slot - 1 if near >= stop else near
 
 
-@compiled
+@compiled_in_place
+def _another(links: Links, slot: int, near: int, state: NDArray[np.uint64]) -> tuple[int, int]:
+    """Another slot and one beside it; the same ones where it has none."""
+    other = below(state, len(links.members))
+    beside = _neighbour(links, other, state)
+    return (slot, near) if beside < 0 else (other, beside)
+
+
+@compiled_in_place
 def _like(goals: Goals, aims: Aims, aim: int, time_bin: int, record: int, state: NDArray[np.uint64]) -> int:
     """A record of a bin of time with the code of another record; −1 where there is none."""
     key = aims.offsets[aim] + time_bin * aims.sizes[aim] + goals.codes[aims.columns[aim], record]
@@ -77,7 +85,7 @@ def _like(goals: Goals, aims: Aims, aim: int, time_bin: int, record: int, state:
     return -1 if low == high else int(aims.records[aim, low + below(state, high - low)])
 
 
-@compiled
+@compiled_in_place
 def _stays(goals: Goals, links: Links, aims: Aims, aim: int, record: int) -> bool:
     """Whether a record has the code of the one before or after it."""
     slot, column = links.places[record], aims.columns[aim]
@@ -87,7 +95,7 @@ def _stays(goals: Goals, links: Links, aims: Aims, aim: int, record: int) -> boo
     return bool(slot + 1 < links.starts[person + 1] and goals.codes[column, links.members[slot + 1]] == code)
 
 
-@compiled
+@compiled_in_place
 def _free(
     goals: Goals, links: Links, aims: Aims, aim: int, time_bin: int, near: int, a: int, state: NDArray[np.uint64]
 ) -> int:
@@ -102,7 +110,7 @@ def _free(
     return found
 
 
-@compiled
+@compiled_in_place
 def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
     """A token of a time, or the first later one."""
     low = int(np.searchsorted(aims.token_times[: aims.known], time, side="left"))
@@ -110,7 +118,7 @@ def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
     return min(low, aims.known - 1) if high == low else low + below(state, high - low)
 
 
-@compiled
+@compiled_in_place
 def _at_gap(links: Links, record: int, gap: int) -> bool:
     """Whether so much time lies between a record and the one before or after it."""
     slot, time = links.places[record], links.times[record]
@@ -120,7 +128,7 @@ def _at_gap(links: Links, record: int, gap: int) -> bool:
     return bool(slot + 1 < links.starts[person + 1] and links.times[links.members[slot + 1]] - time == gap)
 
 
-@compiled
+@compiled_in_place
 def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, times: bool) -> float:
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
@@ -138,39 +146,21 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
     return rise
 
 
-@compiled
-def _swap_tails(goals: Goals, links: Links, room: Undo, slot: int, aims: Aims, state: NDArray[np.uint64]) -> float:
-    """All records of a person from a slot on change places with as many of another, whose first is wanted here."""
-    one = links.owners[slot]
-    length = links.starts[one + 1] - slot
-    if slot == links.starts[one] or len(aims.columns) == 0:
-        return 0.0
-    for _ in range(TRIES):
-        aim = below(state, len(aims.columns))
-        b = _like(goals, aims, aim, aims.bins[links.members[slot]], links.members[slot - 1], state)
-        if b < 0:
-            return 0.0
-        place = links.places[b]
-        other = links.owners[place]
-        if other == one or links.starts[other + 1] - place != length or place == links.starts[other]:
-            continue
-        keep(links, room, 0, one)
-        keep(links, room, 1, other)
-        for k in range(length):
-            swap_slots(links, links.members[slot + k], links.members[place + k])
-        return settled(goals, links, room, one, other, slot, place, length)
-    return 0.0
-
-
-@compiled
+@compiled_in_place
 def _to_wanted_time(
     goals: Goals, links: Links, room: Undo, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
 ) -> float:
     """A record takes a time at a wanted gap from its neighbour's; or another record of that time takes its place."""
-    a, anchor = links.members[slot], links.times[links.members[near]]
-    if anchor < 0 or len(aims.gaps) == 0:
+    if len(aims.gaps) == 0:
         return 0.0
     gap = aims.gaps[below(state, len(aims.gaps))]
+    for _ in range(AGAIN):
+        if abs(links.times[links.members[slot]] - links.times[links.members[near]]) != gap:
+            break
+        slot, near = _another(links, slot, near, state)
+    a, anchor = links.members[slot], links.times[links.members[near]]
+    if anchor < 0:
+        return 0.0
     time = anchor + gap if slot > near else anchor - gap
     if links.times[a] == time:
         return 0.0
@@ -187,13 +177,18 @@ def _to_wanted_time(
     return 0.0 if a == b else _swap(goals, links, room, a, b, True, False)
 
 
-@compiled
+@compiled_in_place
 def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64], kind: int) -> float:
     """One proposal of a kind below 64; returns by how much the cost rises: below 0 if it is taken, else 0."""
     slot = below(state, len(links.members))
     a, near = links.members[slot], _neighbour(links, slot, state)
     if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
         aim = below(state, len(aims.columns)) if below(state, 2) else 0
+        for _ in range(AGAIN):
+            if not _stays(goals, links, aims, aim, links.members[slot]):
+                break
+            slot, near = _another(links, slot, near, state)
+        a = links.members[slot]
         time_bin = aims.bins[a] if kind < ALIKE else aims.bins[links.members[near]]
         b = _free(goals, links, aims, aim, time_bin, links.members[near], a, state)
         if b < 0 or a == b:
@@ -202,14 +197,12 @@ def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray
         return _swap(goals, links, room, a, b, True, same)
     if kind < TIMES and near >= 0:
         return _to_wanted_time(goals, links, room, slot, near, aims, state)
-    if kind < TAILS and near >= 0:
-        return _swap_tails(goals, links, room, slot, aims, state)
     low, high = aims.bin_begins[aims.bins[a]], aims.bin_begins[aims.bins[a] + 1]
     b = links.holders[low + below(state, high - low)]
     return 0.0 if a == b else _swap(goals, links, room, a, b, True, True)
 
 
-@compiled
+@compiled_in_place
 def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.uint64]) -> float:
     """Two persons exchange one constant, if the cost falls by it."""
     persons, constant = len(links.starts) - 1, below(state, len(links.constants))
@@ -226,7 +219,7 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
     return rise
 
 
-@compiled
+@compiled_in_place
 def sweep(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64]) -> float:
     """A proposal for each record, and for each constant of each person; returns by how much the cost fell."""
     rise = 0.0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.jit import compiled
+from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import LEVELS, PersonQuestion
 from mechanisms.public.units import WEIGHT_BITS
@@ -135,7 +135,7 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
     return Sheet(QuestionArrays(*as_ints, np.array(groups, np.int64)), first, columns, constants)
 
 
-@compiled
+@compiled_in_place
 def _least_below(groups: Ints, first: int, count: int, number: int) -> int:
     """The last of so many ascending starts that is not above a number."""
     low, high = 0, count
@@ -148,7 +148,7 @@ def _least_below(groups: Ints, first: int, count: int, number: int) -> int:
     return low
 
 
-@compiled
+@compiled_in_place
 def _difference(groups: Ints, first: int, count: int, earlier: int, later: int) -> int:
     """The cell of a difference; the last one where a time is missing."""
     if earlier < 0 or later < 0:
@@ -156,7 +156,7 @@ def _difference(groups: Ints, first: int, count: int, earlier: int, later: int) 
     return _least_below(groups, first, count, max(later - earlier, 0))
 
 
-@compiled
+@compiled_in_place
 def _distinct(persons: Persons, column: int, start: int, stop: int, most: int, seen: Ints) -> int:
     """How many distinct codes there are, at most `most`."""
     found = 0
@@ -174,7 +174,7 @@ def _distinct(persons: Persons, column: int, start: int, stop: int, most: int, s
     return found
 
 
-@compiled
+@compiled_in_place
 def _mean_cell(persons: Persons, column: int, start: int, stop: int, values: int, size: int) -> int:
     """The cell of the mean code of the values."""
     total, count = 0, 0
@@ -188,7 +188,7 @@ def _mean_cell(persons: Persons, column: int, start: int, stop: int, values: int
     return (total * (size - 1)) // (count * values)
 
 
-@compiled
+@compiled_in_place
 def _of_person(layout: QuestionArrays, f: int, persons: Persons, person: int, seen: Ints) -> int:
     """The cell of a feature of a person."""
     features, groups, members = layout.features, layout.groups, persons.members
@@ -207,7 +207,7 @@ def _of_person(layout: QuestionArrays, f: int, persons: Persons, person: int, se
     return _mean_cell(persons, column, start, stop, groups[first], size)
 
 
-@compiled
+@compiled_in_place
 def _of_record(layout: QuestionArrays, f: int, persons: Persons, one: int, following: int) -> int:
     """The cell of a feature of a record and the next one."""
     features, groups, codes = layout.features, layout.groups, persons.codes
@@ -221,7 +221,7 @@ def _of_record(layout: QuestionArrays, f: int, persons: Persons, one: int, follo
     return _difference(groups, first, count, persons.times[one], persons.times[following])
 
 
-@compiled
+@compiled_in_place
 def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, person: int, low: int, high: int) -> int:
     """Write the entries of a person in the tally, the cell and the weight of each; returns how many were written.
 
