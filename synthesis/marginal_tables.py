@@ -17,7 +17,9 @@ from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.shrinkage import likeliest
 
 #: Draws of the noise that tell how much of it the agreement of the marginals leaves.
-DRAWS = 10
+DRAWS, FEW = 10, 50
+#: Cells of all marginals: up to so many are drawn FEW times.
+SMALL = 20_000
 #: Cells: larger sets of tables are not drawn.
 MAX_CELLS = 200_000
 
@@ -43,12 +45,12 @@ class MarginalTable:
     consistent_error: NDArray[np.float64]
 
 
-def marginal_tables(measurements: Measurements, *, draws: int = DRAWS) -> list[MarginalTable]:
+def marginal_tables(measurements: Measurements, *, draws: int | None = None) -> list[MarginalTable]:
     """Every marginal that was measured whole, or whose residual was, once, in the order measured.
 
     Guarantee: post-processing; costs no privacy.
     Args:
-        draws: how often the noise is drawn anew, from a seed of its own.
+        draws: how often the noise is drawn anew, from a seed of its own; None: DRAWS, or FEW.
     """
     whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
     rebuilt = completed(replace(measurements, answers=whole)).answers
@@ -67,16 +69,18 @@ def marginal_tables(measurements: Measurements, *, draws: int = DRAWS) -> list[M
 
 
 def _errors(
-    measurements: Measurements, settled: ConsistentTargets, draws: int, rng: np.random.Generator
+    measurements: Measurements, settled: ConsistentTargets, draws: int | None, rng: np.random.Generator
 ) -> dict[Clique, NDArray[np.float64]]:
-    """The root mean squared error of each cell: of √(v + (m − c)²) for a consistent cell c.
+    """The root mean squared error of each cell: √(v + (m − c)² + s²/n) for a consistent cell c of n.
 
     A cell is what its answers and a prior of all cells of the marginal leave (mean m, variance v; `likeliest`): the
-    answers after the linear step, whose noise, alike in all cells of a marginal, is drawn anew. Drawing it around c
-    would call a cell certain that stands at 0.
+    answers after the linear step, whose noise (s), alike in all cells of a marginal, is drawn anew; by s²/n their mean
+    is off, on which the prior stands. Drawing noise around c would call a cell certain that stands at 0.
     """
     centres = {t.clique: t.values for t in settled.marginals}
-    if draws < 1 or sum(v.size for v in centres.values()) > MAX_CELLS:
+    cells = sum(v.size for v in centres.values())
+    draws = (FEW if cells <= SMALL else DRAWS) if draws is None else draws
+    if draws < 1 or cells > MAX_CELLS:
         return {c: np.full(v.shape, np.nan) for c, v in centres.items()}
     variances = dict.fromkeys(centres, 0.0)
     for _ in range(draws):
@@ -89,7 +93,8 @@ def _errors(
         values, centre = target.values, centres[target.clique]
         flat = np.full(values.shape, max(float(values.mean()), 0.0))
         mean, variance = likeliest(values, float(np.sqrt(variances[target.clique])), [flat, flat / 4])
-        errors[target.clique] = np.sqrt(variance + (mean - centre) ** 2)
+        off = variances[target.clique] / values.size
+        errors[target.clique] = np.sqrt(variance + (mean - centre) ** 2 + off)
     return errors
 
 

@@ -196,10 +196,15 @@ MIXED = "a row may be made of the rows of several"
         ("SELECT town.count FROM town", "town.count, no column"),
         ('SELECT "elsewhere" AS p FROM town', "elsewhere, no column"),
         # what two grammars read differently is written anew, as it was checked
-        ("SELECT * FROM town /* /* */ GROUP BY job -- */", ""),
-        (r"SELECT job, e'\', (SELECT count(*) FROM town) AS n, 1 AS [' AS z FROM town", ""),
+        ("SELECT * FROM town /* /* */ GROUP BY job -- */", "in another order"),
+        (r"SELECT job, e'\', (SELECT count(*) FROM town) AS n, 1 AS [' AS z FROM town", "does not take it"),
+        (r"SELECT sex '\', (SELECT count(*) FROM town) AS n, 1 AS [' AS z FROM town", "no query"),
         ("SELECT age, job['] , (SELECT count(*) FROM town) AS n, 1 AS [x'] AS z FROM town", "array extract"),
-        ("SELECT job || $$', (SELECT count(*) FROM town) AS n, '$$ AS z FROM town -- it's", ""),
+        ("SELECT job || $$', (SELECT count(*) FROM town) AS n, '$$ AS z FROM town -- it's", "does not take it"),
+        ("SELECT 'h' || age % 10 AS z FROM town", "in another order"),
+        ("SELECT ('h' || age) % 10 AS z, age NOT IN (1, 2) AS y, NOT age BETWEEN 1 AND 3 AS x FROM town", ""),
+        ("SELECT CAST(age AS REAL) AS r, coalesce(age, 3) AS c, -age AS m FROM town -- it's", ""),
+        ("SELECT name FROM sqlite_stat1", "sqlite_stat1"),
         ("SELECT age COLLATE nocase AS a FROM town", "collate"),
         ("SELECT * EXCLUDE (age) FROM town", "a *"),
         ("SELECT date('n' || 'ow') AS d FROM town", "a cast to date"),
@@ -216,8 +221,9 @@ def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(
         return
     with pytest.raises(UserError) as error:
         ask(True)
-    assert reason in str(error.value) and MIXED in error.value.what
-    assert "data.rows_of_one_unit=true" in str(error.value.fix)
+    assert reason in str(error.value)
+    if reason not in ("in another order", "does not take it", "no query"):
+        assert MIXED in error.value.what and "data.rows_of_one_unit=true" in str(error.value.fix)
 
 
 def test_a_query_names_its_columns(place: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.rewritten_query import StoredTable, mixes, rewritten
+from mechanisms.public.tables.rewritten_query import SIGNS, StoredTable, mixes, rewritten
 from mechanisms.public.tables.scan import Source
 
 #: What depends on the day or on who asks: names without brackets; and texts that databases take for times.
@@ -46,6 +46,9 @@ class Database(Protocol):
     def table(self, schema: str, name: str) -> StoredTable | None:
         """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
 
+    def alike(self, query: str, other: str) -> bool:
+        """Whether the database reads two queries alike, where its grammar ranks operators in an order of its own."""
+
 
 def checked_query(query: str, database: Database, source: Source, *, promised: bool) -> str:
     """The query to ask: its rows are the same whenever it is asked, and none pushes another out.
@@ -77,8 +80,12 @@ def checked_query(query: str, database: Database, source: Source, *, promised: b
             _refuse_unsteady(", ".join(sorted(set(found))), where)
         if where == "data.query" and promised:
             query = rewritten(tree["statements"][0]["node"], database.table)
-            for name in sorted(name for name, trait in traits | database.traits((), query) if trait == OWN):
+            for name in sorted(name for name, trait in traits | database.traits((), SIGNS) if trait == OWN):
                 raise mixes(f"{name}, whose text nobody here knows")
+            if not database.alike(text, query):
+                fix = "brackets around each part; CASE WHEN a = 1 for CASE a WHEN 1, a = 1 for a IS TRUE"
+                problem = "the database reads it in another order than it was checked in"
+                raise UserError(problem, where=where, fix=f"{fix}; as it was checked: {query}")
     return query
 
 

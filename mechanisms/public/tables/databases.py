@@ -135,12 +135,20 @@ class _Sqlite:
 
     def table(self, schema: str, name: str) -> StoredTable | None:
         """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
-        asked = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        asked = f"SELECT t.name, c.name FROM ({asked} AND lower(name) = lower(?)) t, pragma_table_info(t.name) c"
-        found = self.connection.execute(f"{asked} ORDER BY c.cid", (name,)).fetchall()
+        asked = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+        asked += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND lower(name) = lower(?)"
+        asked = f"SELECT t.name, c.name FROM ({asked}) t"
+        asked += " JOIN pragma_table_xinfo(t.name) c ON c.hidden <> 1 ORDER BY c.cid"
+        found = self.connection.execute(asked, (name,)).fetchall()
         if not found or schema.lower() not in {"", "main"}:
             return None
-        return StoredTable(f"main.{quoted_name(found[0][0])}", tuple(column for _, column in found))
+        casts = {"float": "real", "double": "real"}
+        return StoredTable(f"main.{quoted_name(found[0][0])}", tuple(column for _, column in found), casts)
+
+    def alike(self, query: str, other: str) -> bool:
+        """By the programs that SQLite makes of them: it ranks || above +, and IN beside =."""
+        one, two = (self.connection.execute(f"EXPLAIN {q}").fetchall() for q in (query, other))
+        return one == two
 
 
 class _Postgres:
@@ -185,7 +193,8 @@ class _Postgres:
 
     def table(self, schema: str, name: str) -> StoredTable | None:
         """The same; a name stands for itself and, as without quotes, for its small letters."""
-        own = "relkind IN ('r', 'p') AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
+        own = "relkind IN ('r', 'p') AND NOT relrowsecurity"
+        own += " AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
         paths = {".".join(quoted_name(w) for w in (schema, word) if w) for word in (name, name.lower())}
         places = ", ".join(f"to_regclass({literal(path)})" for path in sorted(paths))
         found = self._rows(
@@ -195,7 +204,11 @@ class _Postgres:
         )
         if len({place for place, _ in found}) != 1:
             return None
-        return StoredTable(found[0][0], tuple(column for _, column in found))
+        return StoredTable(found[0][0], tuple(column for _, column in found), {"double": "double precision"})
+
+    def alike(self, query: str, other: str) -> bool:
+        """The engine's parser is PostgreSQL's own."""
+        return True
 
     def _rows(self, asked: str) -> list[tuple[str, ...]]:
         with self.connection.cursor() as cursor:
@@ -215,9 +228,9 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     query = checked_query(_query(address.wanted), database, source, promised=room.promised)
     columns = database.columns(query)
     names, several = [name for name, _ in columns], [name for name, one in columns if not one]
-    if len(set(names)) < len(names) or not names:
+    if len({name.lower() for name in names}) < len(names) or not names:
         fix = "SELECT … AS NAME gives each a name of its own"
-        raise UserError("the query names columns twice, or none", where="data.query", fix=fix)
+        raise UserError("the query names columns twice, but for capitals, or none", where="data.query", fix=fix)
 
     def batches() -> Iterator[Any]:
         try:

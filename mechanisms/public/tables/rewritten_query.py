@@ -30,14 +30,16 @@ BETWEEN_SIDES = {
     "CONJUNCTION_AND": "AND",
     "CONJUNCTION_OR": "OR",
 }
+#: The operators that any part may stand for: IN and nullif compare too.
+SIGNS = "+ - * / % || ~~ !~~ = <> < > <= >="
 #: Functions that read one row, and no clock.
 OF_ONE_ROW = {
     *("lower", "upper", "trim", "ltrim", "rtrim", "substr", "substring", "length", "abs", "round", "nullif", "ifnull"),
 }
 #: Types of numbers and texts: a text that is cast to a time may be the word `now`.
 TYPES = {
-    *("integer", "int", "int4", "int8", "bigint", "smallint", "real", "float", "float4", "float8", "double", "decimal"),
-    *("numeric", "varchar", "text", "string", "bool", "boolean"),
+    *("integer", "int", "int4", "int8", "bigint", "smallint", "float4", "float8", "decimal", "numeric"),
+    *("varchar", "text", "string", "bool", "boolean"),
 }
 #: Parts of a SELECT that are read here; all others are empty.
 PARTS = {"select_list", "where_clause", "from_table", "aggregate_handling", "type", "query_location"}
@@ -55,10 +57,12 @@ class StoredTable:
     Attributes:
         place: its name in quotes, as the database reads it.
         columns: their names.
+        casts: more types, as the engine's parser calls them, and as the database does.
     """
 
     place: str
     columns: tuple[str, ...]
+    casts: Mapping[str, str]
 
 
 def rewritten(select: Mapping[str, Any], table: Callable[[str, str], StoredTable | None]) -> str:
@@ -77,7 +81,7 @@ def rewritten(select: Mapping[str, Any], table: Callable[[str, str], StoredTable
         raise mixes(f"FROM {str(source.get('type') or 'nothing').lower().replace('_', ' ')}, not one table")
     found = table(source.get("schema_name") or "", source["table_name"])
     if found is None:
-        raise mixes(f"{source['table_name']}, a view, or no table of the database's users, or several but for capitals")
+        raise mixes(f"{source['table_name']}, a view, no table of the users, one with row security, or several alike")
     grouped = select.get("group_expressions") or select.get("group_sets")
     if grouped or select["aggregate_handling"] != "STANDARD_HANDLING":
         raise mixes("GROUP BY")
@@ -175,7 +179,7 @@ class _Writer:
             "OPERATOR_NOT": f"(NOT {first})",
             "OPERATOR_IS_NULL": f"({first} IS NULL)",
             "OPERATOR_IS_NOT_NULL": f"({first} IS NOT NULL)",
-            "OPERATOR_COALESCE": f"coalesce({first}, {rest})",
+            "OPERATOR_COALESCE": f"coalesce({', '.join((first, *others))})",
             "COMPARE_IN": f"({first} IN ({rest}))",
             "COMPARE_NOT_IN": f"({first} NOT IN ({rest}))",
         }
@@ -185,10 +189,11 @@ class _Writer:
         """A cast to a number or a text, of so many digits or letters."""
         kind = node.get("type_expr") or {}
         name, sizes = str(kind.get("type_name") or "").lower(), [self.text(c) for c in kind.get("children") or ()]
-        if name not in TYPES or node.get("try_cast") or kind.get("schema"):
-            raise mixes(f"a cast to {name or 'a type'}")
+        written = self.table.casts.get(name, name if name in TYPES else "")
+        if not written or node.get("try_cast") or kind.get("schema"):
+            raise mixes(f"a cast to {name or 'a type'}" + ", not float4 or float8" * (name == "float"))
         size = f"({', '.join(s.strip('()') for s in sizes)})" if sizes else ""
-        return f"CAST({self.text(node['child'])} AS {name}{size})"
+        return f"CAST({self.text(node['child'])} AS {written}{size})"
 
     def function(self, node: Mapping[str, Any]) -> str:
         """A function of OF_ONE_ROW, or an operator."""
