@@ -109,8 +109,9 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
     _check_names(reader.schema.names, read_names)
     fields = [f for f in reader.schema if read_names is None or f.name in read_names]
     typed = zip(getattr(frame, "columns", ()), getattr(frame, "types", ()), strict=False)  # those of DuckDB know both
-    unstable = json.dumps([name for name, kind in typed if str(kind).partition("(")[0] in UNSTABLE])
-    stored = pa.schema([(f.name, _stored_type(f.type, f.name)) for f in fields], metadata={SEVERAL_TEXTS: unstable})
+    unstable = [name for name, kind in typed if str(kind).partition("(")[0] in UNSTABLE]
+    known = {SEVERAL_TEXTS: json.dumps(unstable)} if unstable else None
+    stored = pa.schema([(f.name, _stored_type(f.type, f.name)) for f in fields], metadata=known)
     try:
         with pq.ParquetWriter(path, stored) as writer:
             for batch in reader:
@@ -143,8 +144,7 @@ def _stored_type(kind: Any, name: str) -> Any:
     if pa.types.is_dictionary(kind):
         return _stored_type(kind.value_type, name)
     if "fixed_size_binary[8]" in str(kind):
-        own = f"pl.col({name!r})"
-        fix = f"objects as texts: frame.with_columns({own}.map_elements(str, return_dtype=pl.String)); bytes as binary"
+        fix = f"frame.with_columns(pl.col({name!r}).map_elements(str, return_dtype=pl.String)); of bytes: pa.binary()"
         problem = f"column {name!r} holds 8 bytes each, as addresses of Python objects do: equal objects differ in them"
         raise UserError(problem, where="frame", fix=fix)
     if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:

@@ -6,6 +6,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -90,10 +91,10 @@ def _planned(specs: Specs, plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def _home(thing: type) -> str:
-    """The module that a class names as its own, unless it names one of ours that does not hold it."""
+    """The module of a class; unknown where it names ours, or Python's (`make_dataclass`), that does not hold it."""
     module = str(thing.__module__)
     found = getattr(sys.modules.get(module), thing.__qualname__, None)
-    return module if found is thing or module.partition(".")[0] not in OURS else "unknown"
+    return module if found is thing or module.partition(".")[0] not in {*OURS, *sys.stdlib_module_names} else "unknown"
 
 
 def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[JsonDict, ...]:
@@ -102,8 +103,7 @@ def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[JsonDict, ...]:
     for kind, name, module in parts:
         by, top = offered_by.get(("format" if kind == "reader" else kind, name)), module.partition(".")[0]
         if by is not None or top not in OURS:
-            nowhere = top in {*OURS, *sys.stdlib_module_names, "unknown"}  # a class made by a function is of `types`
-            code = origin(by if by and nowhere else module, by)
+            code = origin(by if by and top in {*OURS, "unknown"} else module, by)
             named.setdefault((kind, name), {"kind": kind, "name": name, **code, "audited": False})
     return tuple(named.values())
 
@@ -143,9 +143,7 @@ def _digest(module: str, offered_by: str) -> str | None:
     beside it that it imports. Those of the module that offers the plugin are included.
     """
     try:
-        files = _files(module)
-        if offered_by.partition(".")[0] != module.partition(".")[0]:
-            files = _files(offered_by) | files
+        files = _files(offered_by) | _files(module)
         digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
     except OSError:  # moved since it was imported: a release that is paid for is written all the same
         return None
@@ -158,8 +156,6 @@ def _digest(module: str, offered_by: str) -> str | None:
 def _files(module: str) -> dict[str, Path]:
     """The files in which a module's work may be done, by their names."""
     name = module.partition(".")[0]
-    if name in sys.stdlib_module_names:
-        return {}
     folders = [Path(folder) for folder in getattr(sys.modules.get(name), "__path__", ())]
     if folders:
         return {str(path.relative_to(folder)): path for folder in folders for path in folder.rglob("*.py")}
@@ -189,15 +185,12 @@ def _beside(file: Path) -> dict[str, Path]:
 def _imported_names(file: Path) -> set[str]:
     """The first parts of the names that a file imports; none where it cannot be parsed (its bytes count)."""
     names: set[str] = set()
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return names
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
     return names
 
 
