@@ -43,7 +43,7 @@ def test_a_link_beside_its_target_is_refused_since_each_row_would_count_twice(li
     folder = folder_of(tmp_path, TEXT, TEXT)  # a copy of a part is one of its own
     assert codes(tmp_path / way, FACTS) == [[0, 1, 0, 1], [1, 2, 1, 2]]
     link(folder / "part-2.csv", folder / "part-1.csv")
-    with pytest.raises(UserError, match=r"part-2\.csv: is the same file as .*part-1\.csv: rows would count twice"):
+    with pytest.raises(UserError, match=r"part-2\.csv: is one file with .*part-1\.csv: rows would count twice"):
         source(tmp_path / way)
 
 

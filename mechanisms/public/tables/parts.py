@@ -77,7 +77,7 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
         if (first := met.setdefault((state.st_dev, state.st_ino), part)) is not part:
-            raise UserError(f"is the same file as {first}: rows would count twice", where=str(part), fix="no links")
+            raise UserError(f"is one file with {first}: rows would count twice", where=str(part), fix="remove the link")
         times = state.st_mtime_ns, state.st_ctime_ns  # who writes a file may set the first back, and not the second
         file_states.append((part, state.st_dev, state.st_ino, state.st_size, *times, links))
     return tuple(file_states)
