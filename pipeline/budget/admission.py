@@ -54,12 +54,11 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
     Raises:
         UserError: an impossible setting of the ledger.
     """
-    config = specs.config
+    config, others = specs.config, rests_on_others(specs, plan)  # what fails in code of others fails before any charge
     terms = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
     if terms is None:
         return ()
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
-    others = rests_on_others(specs, plan)
     resume, settings = config.resume, bound_settings(config)
     return (PlannedRelease(root, terms, spend_of_plan(plan), unprotected, resume, others, settings),)
 

@@ -6,6 +6,7 @@ Columns of Python objects become texts: no value makes another one's text, or ma
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.id_rules import normal_form
 from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
@@ -37,6 +39,8 @@ MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 #: Numbers below 10^-40 and from 10^40 on are written with an exponent.
 MOST_DIGITS = 40
 PER_SECOND = {"s": 10**6, "ms": 10**3}
+#: Types of a relation of DuckDB whose equal values have several texts, or which its stream gives as another type.
+UNSTABLE = ("JSON", "TIME WITH TIME ZONE", "GEOMETRY")
 
 
 @runtime_checkable
@@ -89,7 +93,7 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
         try:
             texts = of_objects(series.dtype) or isinstance(series.dtype, pd.StringDtype)
             array = object_texts(series, column) if texts else pa.array(series, from_pandas=True)
-            arrays[name] = _stored(array, _stored_type(array.type))
+            arrays[name] = _stored(array, _stored_type(array.type, name))
         except MISFITS:
             raise _no_column(name) from None  # the library's own message quotes values
         kinds[name] = kind_of_pandas(label, series.dtype, array.type, column)
@@ -104,7 +108,10 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
     reader = opened_stream(frame)
     _check_names(reader.schema.names, read_names)
     fields = [f for f in reader.schema if read_names is None or f.name in read_names]
-    stored = pa.schema([(f.name, _stored_type(f.type)) for f in fields])
+    typed = zip(getattr(frame, "columns", ()), getattr(frame, "types", ()), strict=False)  # those of DuckDB know both
+    unstable = [name for name, kind in typed if str(kind).partition("(")[0] in UNSTABLE]
+    known = {SEVERAL_TEXTS: json.dumps(unstable)} if unstable else None
+    stored = pa.schema([(f.name, _stored_type(f.type, f.name)) for f in fields], metadata=known)
     try:
         with pq.ParquetWriter(path, stored) as writer:
             for batch in reader:
@@ -128,10 +135,18 @@ def opened_stream(frame: ArrowStream, where: str = "frame") -> Any:
         raise UserError(f"got {type(frame).__name__}", where=where, fix=fix) from None
 
 
-def _stored_type(kind: Any) -> Any:
-    """The type that a file holds such values in: texts as texts, however the library keeps them, times in µs."""
+def _stored_type(kind: Any, name: str) -> Any:
+    """The type that a file holds such values in: texts as texts, however the library keeps them, times in µs.
+
+    Raises:
+        UserError: 8 bytes each. Polars hands the addresses of Python objects over as such: equal ones differ.
+    """
     if pa.types.is_dictionary(kind):
-        return _stored_type(kind.value_type)
+        return _stored_type(kind.value_type, name)
+    if "fixed_size_binary[8]" in str(kind):
+        fix = f"frame.with_columns(pl.col({name!r}).map_elements(str, return_dtype=pl.String)); of bytes: pa.binary()"
+        problem = f"column {name!r} holds 8 bytes each, as addresses of Python objects do: equal objects differ in them"
+        raise UserError(problem, where="frame", fix=fix)
     if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:
         return pa.timestamp("us", kind.tz)
     return pa.large_string() if pa.types.is_string_view(kind) else kind

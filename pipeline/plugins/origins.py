@@ -6,6 +6,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -50,7 +51,7 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
     config = specs.config
     read = {format_of_file(file).name for file, *_ in source.states}
     written, experiment = FORMATS[config.release.format], running.get()
-    asked = [("query", type(a.query).__name__, type(a.query).__module__) for a in measurements.answers]
+    asked = [("query", type(a.query).__name__, _home(type(a.query))) for a in measurements.answers]
     parts = [*_planned(specs, plan), *asked, *_of_table(config.synthesis.kind, maker, written)]
     parts += [("reader", name, FORMATS[name].reader.partition(":")[0]) for name in sorted(read)]
     if experiment is not None:
@@ -72,7 +73,7 @@ def made_again_by(statement: Json, synthesis: str, maker: type, form: TableForma
 
 def _of_table(synthesis: str, maker: type, form: TableFormat) -> list[tuple[str, str, str]]:
     """What made the rows of a table, and what wrote them."""
-    return [("synthesis", synthesis, maker.__module__), ("format", form.name, form.writer.partition(":")[0])]
+    return [("synthesis", synthesis, _home(maker)), ("format", form.name, form.writer.partition(":")[0])]
 
 
 def rests_on_others(specs: Specs, plan: Plan) -> bool:
@@ -82,18 +83,27 @@ def rests_on_others(specs: Specs, plan: Plan) -> bool:
 
 def _planned(specs: Specs, plan: Plan) -> list[tuple[str, str, str]]:
     kind, method = specs.selection.kind, method_of(plan.method)
-    parts = [("selection", kind, type(specs.selection).__module__), ("selection", kind, type(method).__module__)]
-    parts.append(("accountant", plan.accountant.kind, type(plan.accountant).__module__))
+    parts = [("selection", kind, _home(type(specs.selection))), ("selection", kind, _home(type(method)))]
+    parts.append(("accountant", plan.accountant.kind, _home(type(plan.accountant))))
     noise = [e for e in plan.composed if not e.is_choice and as_noise(e)]
-    parts += [("mechanism", e.kind, type(e).__module__) for e in noise]
-    return [*parts, ("engine", specs.config.engine.kind, type(specs.engine).__module__)]
+    parts += [("mechanism", e.kind, _home(type(e))) for e in noise]
+    return [*parts, ("engine", specs.config.engine.kind, _home(type(specs.engine)))]
+
+
+def _home(thing: type) -> str:
+    """The module of a class; unknown where it names ours, or Python's (`make_dataclass`), that does not hold it."""
+    module = str(thing.__module__)
+    found = getattr(sys.modules.get(module), thing.__qualname__, None)
+    return module if found is thing or module.partition(".")[0] not in {*OURS, *sys.stdlib_module_names} else "unknown"
 
 
 def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[JsonDict, ...]:
+    """Those that a plugin offered, whatever their classes say, and those of modules that are not ours."""
     named: dict[tuple[str, str], JsonDict] = {}
     for kind, name, module in parts:
-        if module.partition(".")[0] not in OURS:
-            code = origin(module, offered_by.get((kind, name)))
+        by, top = offered_by.get(("format" if kind == "reader" else kind, name)), module.partition(".")[0]
+        if by is not None or top not in OURS:
+            code = origin(by if by and top in {*OURS, "unknown"} else module, by)
             named.setdefault((kind, name), {"kind": kind, "name": name, **code, "audited": False})
     return tuple(named.values())
 
@@ -127,17 +137,19 @@ def origin(module: str, offered_by: str | None = None) -> JsonDict:
 
 
 def _digest(module: str, offered_by: str) -> str | None:
-    """The digest of the code behind a plugin; None if there is no file.
+    """The digest of the code behind a plugin; None if there is no file of it, or none that can be read.
 
     Of a module in a package: over all Python files of the package. Of another module: over its file, and the files
     beside it that it imports. Those of the module that offers the plugin are included.
     """
-    files = _files(module)
-    if offered_by.partition(".")[0] != module.partition(".")[0]:
-        files = _files(offered_by) | files
+    try:
+        files = _files(offered_by) | _files(module)
+        digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
+    except OSError:  # moved since it was imported: a release that is paid for is written all the same
+        return None
     if len(files) == 1 and not hasattr(sys.modules.get(module.partition(".")[0]), "__path__"):
-        return hashlib.sha256(next(iter(files.values())).read_bytes()).hexdigest()
-    each = (f"{hashlib.sha256(files[name].read_bytes()).hexdigest()}  {name}\n" for name in sorted(files))
+        return next(iter(digests.values()))
+    each = (f"{digests[name]}  {name}\n" for name in sorted(files))
     return hashlib.sha256("".join(each).encode()).hexdigest() if files else None
 
 
@@ -171,13 +183,14 @@ def _beside(file: Path) -> dict[str, Path]:
 
 
 def _imported_names(file: Path) -> set[str]:
-    """The first parts of the names that a file imports."""
+    """The first parts of the names that a file imports; none where it cannot be parsed (its bytes count)."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
     return names
 
 

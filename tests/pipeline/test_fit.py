@@ -8,9 +8,11 @@ import json
 import sys
 import tempfile
 import types
+import uuid
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -278,6 +280,40 @@ def test_bytes_of_a_frame_that_show_nothing_are_an_id_and_weigh_no_more_than_its
         frame, facts, epsilon=1e4, unit="who", max_records=1, **{"privacy.missing_unit": "own"}, **QUICK
     )
     assert release.marginal(["ward"])["count"].round().tolist()[0] == 1 + len(beside)
+
+
+@pytest.mark.filterwarnings("ignore::polars.exceptions.PolarsInefficientMapWarning")
+def test_addresses_of_objects_are_refused_as_ids_and_the_way_out_that_is_named_gives_equal_objects_one():
+    """Polars holds UUIDs as Python objects, and its Arrow stream gives where they lie: each row was a unit."""
+    frame = pl.DataFrame({"who": [*(uuid.UUID(int=1) for _ in range(300)), None], "ward": "a"})
+    facts = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
+    unit = {"unit": "who", "max_records": 1}
+    ids = frame.select("who")
+    for read in (
+        lambda: pipeline.fit(frame, facts, **unit, **QUICK),
+        lambda: pipeline.fit(frame.to_arrow(), facts, **unit, **QUICK),
+        lambda: pipeline.fit(frame.to_arrow().to_pandas(types_mapper=pd.ArrowDtype), facts, **unit, **QUICK),
+        lambda: pipeline.fit(frame.select("ward", who=pl.lit("1")), facts, units=ids, **unit, **QUICK),
+        lambda: pipeline.check(frame, facts, **unit),
+        lambda: pipeline.draft(frame, unit="who"),
+        lambda: pipeline.score(frame, frame, facts),
+    ):
+        with pytest.raises(UserError, match=r"'who' holds 8 bytes.*\n.*pl\.col\('who'\)\.map_elements\(str, "):
+            read()
+    texts = frame.with_columns(pl.col("who").map_elements(str, return_dtype=pl.String))
+    assert texts["who"].null_count() == 1
+    assert pipeline.fit(texts, facts, epsilon=1e4, **unit, **QUICK).marginal(["ward"])["count"].round()[0] == 1
+
+
+@pytest.mark.parametrize("kind", ["JSON", "TIMETZ"])
+def test_types_of_a_duckdb_relation_with_several_texts_for_a_value_are_refused_as_ids_alone(kind):
+    texts = """('{"a":1}'), ('{"a": 1}')""" if kind == "JSON" else "('12:00:00+00'), ('13:00:00+01')"
+    with duckdb.connect() as engine:
+        rows = engine.sql(f"SELECT v::{kind} AS who, 'a' AS ward FROM (VALUES {texts}) t(v)")
+        facts = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
+        with pytest.raises(UserError, match=r"privacy\.unit: the column 'who' holds .*several ways"):
+            pipeline.fit(rows, facts, unit="who", max_records=1, **QUICK)
+        assert pipeline.fit(rows, facts, epsilon=1e4, **QUICK).marginal(["ward"])["count"].round()[0] == 2
 
 
 @pytest.mark.parametrize("beside", ["text", 1, Decimal(1)])

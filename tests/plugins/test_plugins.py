@@ -1,5 +1,6 @@
 """Things of somebody else: found, checked and spelled like ours, named in the statement, not imported by a release."""
 
+import hashlib
 import json
 import re
 import sys
@@ -8,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting.events import noise_event
+from mechanisms.accounting.events import Laplace, noise_event
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
 from pipeline.plugins import offers, plugin_discovery
+from pipeline.plugins.origins import _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from tests.pipeline.conftest import TOWN, command, rebound, statement_of, worded
@@ -582,6 +584,54 @@ def test_a_digest_covers_the_modules_beside_a_plugin_that_it_is_made_of(shelf, c
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "hydra.run.dir=out", "resume=true")
     assert command("run", *given, "hydra.run.dir=again") == 0
     assert statement_of("again")["not_ours"][0]["sha256"] != part["sha256"]
+
+
+#: A noise that moves nothing; its class is made by a function, as an author of good faith may do.
+MADE = """
+from dataclasses import dataclass, make_dataclass, replace
+from typing import ClassVar
+import numpy as np
+from mechanisms.accounting.events import Laplace
+from mechanisms.public.noise_kinds import LAPLACE, NoiseLaw
+try:
+    import shop
+except SyntaxError:
+    pass
+LAW = replace(LAPLACE, name="made")
+Made = make_dataclass("Made", [], bases=(Laplace,), frozen=True, namespace={"law": LAW})
+def sample(reader, size, scale, split):
+    return np.zeros(size, np.int64), np.zeros(size, np.int64)
+NOISE_EVENTS, SAMPLERS = {"made": Made}, {"made": sample}
+"""
+LYING = """
+Made = type("Made", (Laplace,), {"law": LAW, "__module__": Laplace.__module__, "__annotations__": {"law": ClassVar}})
+NOISE_EVENTS = {"made": dataclass(frozen=True)(Made)}
+"""
+
+
+@pytest.mark.parametrize("more", ["", LYING], ids=["of types", "of ours, as it says"])
+def test_a_noise_whose_class_names_another_module_is_named_with_the_module_that_offers_it(more, shelf):
+    """One that named ours was taken for ours; of one of `types` the release that was paid for was lost."""
+    (shelf / "mine.py").write_text(MADE + more)
+    (shelf / "shop.py").write_bytes(b'"b\xf6se"')  # no UTF-8, so that nothing can parse it
+    given = ["plugins=[mine]", "mechanism=made", "selection=oneway", "hydra.run.dir=out"]
+    assert command("run", *TOWN, *given, *QUIET) == 0
+    (part,) = statement_of("out")["not_ours"]
+    assert (part["kind"], part["name"], part["module"]) == ("mechanism", "made", "mine")
+    files = {name: hashlib.sha256((shelf / name).read_bytes()).hexdigest() for name in ("mine.py", "shop.py")}
+    assert part["sha256"] == hashlib.sha256("".join(f"{d}  {n}\n" for n, d in files.items()).encode()).hexdigest()
+    (shelf / "shop.py").unlink()
+    (shelf / "mine.py").unlink()
+    assert origin("mine")["sha256"] is None, "moved since it was imported"
+
+
+def test_a_class_that_names_a_module_of_ours_which_does_not_hold_it_is_not_ours():
+    """Its name need not be one that a plugin offers: a class may say that it is of a kind of ours."""
+    assert _home(Laplace) == Laplace.__module__
+    lying = type("Laplace", (Laplace,), {"kind": "laplace", "__module__": Laplace.__module__})
+    (part,) = _named([("mechanism", "laplace", _home(lying))])
+    assert (part["name"], part["module"], part["audited"]) == ("laplace", "unknown", False)
+    assert not _named([("mechanism", "laplace", _home(Laplace))])
 
 
 def test_what_a_sampler_of_others_fails_to_draw_was_charged_before_and_is_never_drawn_again(shelf, capsys):

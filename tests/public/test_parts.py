@@ -37,6 +37,27 @@ def test_a_folder_and_a_pattern_are_the_table_of_their_parts_in_the_order_of_the
     assert fingerprint(folder) == fingerprint(folder / "*.csv") != fingerprint(tmp_path / "table.csv")
 
 
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+@pytest.mark.parametrize("way", ["parts", "parts/*.csv"])
+def test_a_link_beside_its_target_is_refused_since_each_row_would_count_twice(link, way, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, TEXT, TEXT)  # a copy of a part is one of its own
+    assert codes(tmp_path / way, FACTS) == [[0, 1, 0, 1], [1, 2, 1, 2]]
+    link(folder / "part-2.csv", folder / "part-1.csv")
+    with pytest.raises(UserError, match=r"part-2\.csv: is one file with .*part-1\.csv: rows would count twice"):
+        source(tmp_path / way)
+
+
+def test_a_pattern_leaves_out_hidden_names_as_a_folder_does(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, TEXT)
+    for aside in (".d.csv", "_e.csv", "_temporary/0/part-9.csv", ".old/part-9.csv"):
+        (folder / aside).parent.mkdir(parents=True, exist_ok=True)
+        csv(folder, TEXT, aside)
+    assert codes(folder, FACTS) == codes(folder / "*.csv", FACTS) == codes(tmp_path / "**" / "*.csv", FACTS)
+    assert codes(folder / ".old" / "*.csv", FACTS) == codes(folder, FACTS), "a folder that is named in full"
+    with pytest.raises(UserError, match="no file matches this pattern but hidden ones"):
+        source(folder / "_*.csv")
+
+
 def test_a_file_that_takes_the_place_of_another_is_noticed_whatever_its_size_and_time(tmp_path: Path) -> None:
     """A link that led to another table of as many bytes, written at the same time, was the table as before."""
     one, other, link = (tmp_path / name for name in ("one.csv", "other.csv", "link.csv"))

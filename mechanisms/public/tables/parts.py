@@ -31,9 +31,12 @@ def table_parts(path: Path) -> tuple[Path, ...]:
         return tuple(parts)
     if WILD & set(str(path)) and not path.exists():
         start = Path(path.anchor) if path.is_absolute() else Path()
-        parts = sorted(p for p in start.glob(str(path.relative_to(start))) if p.is_file())
+        fixed = next(i for i, name in enumerate(path.parts) if WILD & set(name))
+        found = {p for p in start.glob(str(path.relative_to(start))) if p.is_file()}
+        parts = sorted(p for p in found if all(name[0] not in "._" for name in p.parts[fixed:]))
         if not parts:
-            raise UserError("no file matches this pattern", where=str(path), fix=FIX)
+            problem = f"no file matches this pattern{' but hidden ones and those that begin with _' if found else ''}"
+            raise UserError(problem, where=str(path), fix=FIX)
         return tuple(parts)
     return (path,)
 
@@ -63,9 +66,9 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
     """How each file stands now; each is opened, since shared folders tell old sizes and times of files that are not.
 
     Raises:
-        UserError: names one that cannot be read.
+        UserError: names one that cannot be read; or two that are one file, by links: its rows would count twice.
     """
-    file_states = []
+    file_states, met = [], dict[tuple[int, int], Path]()
     for part in parts:
         try:
             with part.open("rb") as file:
@@ -73,6 +76,8 @@ def states(parts: Sequence[Path]) -> tuple[State, ...]:
             links = _links(part)
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
+        if (first := met.setdefault((state.st_dev, state.st_ino), part)) is not part:
+            raise UserError(f"is one file with {first}: rows would count twice", where=str(part), fix="remove the link")
         times = state.st_mtime_ns, state.st_ctime_ns  # who writes a file may set the first back, and not the second
         file_states.append((part, state.st_dev, state.st_ino, state.st_size, *times, links))
     return tuple(file_states)
