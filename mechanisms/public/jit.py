@@ -42,6 +42,8 @@ class Compiled:
             machine_code = numba.njit(own, cache=True, nogil=True, **self.options)
         except RuntimeError:
             machine_code = numba.njit(own, nogil=True, **self.options)
+        if numba.config.DISABLE_JIT:
+            return cast("Callable[..., Any]", machine_code)
         typed, plain = machine_code.get_call_template, numba.types.unliteral
         # A loop that others call with constants is compiled for their type, not again for each constant.
         machine_code.get_call_template = lambda arguments, named: typed(
