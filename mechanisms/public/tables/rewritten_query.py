@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import literal, quoted_name
 
+#: A part of a query, as the engine's parser reads it.
+Node: TypeAlias = Mapping[str, Any]
 #: Operators of two sides, as the engine's parser calls them.
 BETWEEN_SIDES = {
     **{sign: sign for sign in ("+", "-", "*", "/", "%", "||")},
@@ -65,7 +67,7 @@ class StoredTable:
     casts: Mapping[str, str]
 
 
-def rewritten(select: Mapping[str, Any], table: Callable[[str, str], StoredTable | None]) -> str:
+def rewritten(select: Node, table: Callable[[str, str], StoredTable | None]) -> str:
     """The SELECT, each row of which is made of one row of one table.
 
     Args:
@@ -108,7 +110,7 @@ class _Writer:
     table: StoredTable
     prefixes: frozenset[str]
 
-    def cell(self, node: Mapping[str, Any]) -> str:
+    def cell(self, node: Node) -> str:
         """A column of the result, with its name."""
         if node["class"] == "STAR":
             if any(node.get(part) for part in node if part.endswith("list") or part in ("columns", "expr")):
@@ -119,7 +121,7 @@ class _Writer:
             raise UserError("a column without a name", where="data.query", fix="SELECT … AS NAME gives it one")
         return f"{self.text(node)} AS {quoted_name(name)}"
 
-    def text(self, node: Mapping[str, Any]) -> str:
+    def text(self, node: Node) -> str:
         """An expression."""
         write = _WRITERS.get(node["class"])
         if write is None:
@@ -127,22 +129,22 @@ class _Writer:
             raise mixes(windows.get(str(node["class"]), str(node["class"]).lower()))
         return write(self, node)
 
-    def sides(self, sign: str, nodes: Sequence[Mapping[str, Any]]) -> str:
+    def sides(self, sign: str, nodes: Sequence[Node]) -> str:
         """Parts with a sign between them."""
         return f"({f' {sign} '.join(map(self.text, nodes))})"
 
-    def _column(self, node: Mapping[str, Any]) -> str:
+    def _column(self, node: Node) -> str:
         *before, name = (str(n) for n in node["column_names"])
         alike = [c for c in self.table.columns if c.lower() == name.lower()]
         if len(alike) != 1 or not {n.lower() for n in before} <= self.prefixes:
             raise mixes(f"{'.'.join((*before, name)).lower()}, no column of the table, or several but for capitals")
         return alike[0]
 
-    def column(self, node: Mapping[str, Any]) -> str:
+    def column(self, node: Node) -> str:
         """A column of the table."""
         return quoted_name(self._column(node))
 
-    def constant(self, node: Mapping[str, Any]) -> str:
+    def constant(self, node: Node) -> str:
         """A number, a text, true, false or NULL."""
         kind, text = node["literal"]["kind"], str(node["literal"]["text"])
         if kind == "STRING":
@@ -154,24 +156,24 @@ class _Writer:
             raise mixes(f"the constant {text}")
         return known
 
-    def comparison(self, node: Mapping[str, Any]) -> str:
+    def comparison(self, node: Node) -> str:
         """Two sides."""
         return self.sides(_listed(BETWEEN_SIDES, node["type"]), [node["left"], node["right"]])
 
-    def conjunction(self, node: Mapping[str, Any]) -> str:
+    def conjunction(self, node: Node) -> str:
         """AND, or OR."""
         return self.sides(_listed(BETWEEN_SIDES, node["type"]), node["children"])
 
-    def between(self, node: Mapping[str, Any]) -> str:
+    def between(self, node: Node) -> str:
         """A range."""
         return f"({self.text(node['input'])} BETWEEN {self.text(node['lower'])} AND {self.text(node['upper'])})"
 
-    def case(self, node: Mapping[str, Any]) -> str:
+    def case(self, node: Node) -> str:
         """A choice by conditions."""
         checks = (f"WHEN {self.text(c['when_expr'])} THEN {self.text(c['then_expr'])}" for c in node["case_checks"])
         return f"(CASE {' '.join(checks)} ELSE {self.text(node['else_expr'])} END)"
 
-    def operator(self, node: Mapping[str, Any]) -> str:
+    def operator(self, node: Node) -> str:
         """What the engine's parser calls so: NOT, IS NULL, IN, coalesce."""
         first, *others = map(self.text, node["children"])
         rest = ", ".join(others)
@@ -185,7 +187,7 @@ class _Writer:
         }
         return _listed(forms, node["type"])
 
-    def cast(self, node: Mapping[str, Any]) -> str:
+    def cast(self, node: Node) -> str:
         """A cast to a number or a text, of so many digits or letters."""
         kind = node.get("type_expr") or {}
         name, sizes = str(kind.get("type_name") or "").lower(), [self.text(c) for c in kind.get("children") or ()]
@@ -195,7 +197,7 @@ class _Writer:
         size = f"({', '.join(s.strip('()') for s in sizes)})" if sizes else ""
         return f"CAST({self.text(node['child'])} AS {written}{size})"
 
-    def function(self, node: Mapping[str, Any]) -> str:
+    def function(self, node: Node) -> str:
         """A function of OF_ONE_ROW, or an operator."""
         name, given = str(node["function_name"]).lower(), [a["expression"] for a in node["arguments"]]
         own = node["schema"] or node["filter"] or node["distinct"] or node["order_bys"]["orders"]
@@ -212,7 +214,7 @@ def _listed(forms: Mapping[str, str], kind: str) -> str:
     return forms[kind]
 
 
-_WRITERS: Mapping[str, Callable[[_Writer, Mapping[str, Any]], str]] = {
+_WRITERS: Mapping[str, Callable[[_Writer, Node], str]] = {
     "COLUMN_REF": _Writer.column,
     "CONSTANT": _Writer.constant,
     "COMPARISON": _Writer.comparison,
