@@ -30,8 +30,8 @@ _UNSEEN = (
 _ENDS = frozenset("0123456789.")  # of a number; "" is none
 #: Characters: the library orders the marks of longer texts in a time that grows with their square, hours for one id.
 _LONG = 1_000
-#: Numbers between 10^-_DIGITS and 10^_DIGITS are written without an exponent.
-_DIGITS = 40
+#: Numbers between 10^-MOST_DIGITS and 10^MOST_DIGITS are written without an exponent.
+MOST_DIGITS = 40
 
 
 @cache
@@ -123,7 +123,7 @@ def _shortest(text: str) -> str:
         return "0"
     exponent += len(digits) - len(short)
     minus = "-" if sign == "-" else ""
-    if not -_DIGITS <= exponent + len(short) <= _DIGITS:
+    if not -MOST_DIGITS <= exponent + len(short) <= MOST_DIGITS:
         return f"{minus}{short}e{exponent}" if exponent else minus + short
     if exponent >= 0:
         return minus + short + "0" * exponent

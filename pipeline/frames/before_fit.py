@@ -24,8 +24,9 @@ from pipeline.look.look_words import as_facts, as_lines
 from pipeline.look.table_look import check as look_at_table
 from pipeline.report.plan_tables import as_text, planned
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import CheckConfig, DraftConfig, typed
+from pipeline.settings.config import CheckConfig, Config, DraftConfig, typed
 from pipeline.settings.overrides import quoted
+from pipeline.settings.units_config import UnitsConfig
 
 #: Settings of `schema` that are arguments here.
 DRAFTED = {"table": "the frame", "output": "Path(…).write_text(draft.text)", "units": "units=", "privacy": "unit="}
@@ -105,6 +106,12 @@ def check(
     return CommandResult(as_facts(look), "\n".join(as_lines(look, table, facts.name)))
 
 
+def _leave_out(units: Frame | None, config: Config) -> None:
+    """No row of a frame of units is read, so that no setting of such a table is needed."""
+    if units is not None:
+        config.data.units = UnitsConfig()
+
+
 def plan(
     frame: Frame | None,
     schema: AnySchema,
@@ -125,7 +132,7 @@ def plan(
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
     config = run_settings(own, settings)
-    config.data.units = type(config.data.units)() if units is not None else config.data.units  # no row of it is read
+    _leave_out(units, config)
     if config.plan.rows is None and isinstance(frame, Sized):
         config.plan.rows = len(frame) or None
     with tempfile.TemporaryDirectory(prefix="plan-") as place:
@@ -155,7 +162,7 @@ def rehearse(
     """
     own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
     config = run_settings(own, settings)
-    config.data.units = type(config.data.units)() if units is not None else config.data.units  # no row of it is read
+    _leave_out(units, config)
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))

@@ -26,7 +26,7 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.units import ID_RULES
-from mechanisms.sensitive.id_rules import normal_form
+from mechanisms.sensitive.id_rules import MOST_DIGITS, normal_form
 from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
 from pipeline.settings.config import schema_path
 
@@ -36,8 +36,6 @@ Wanted: TypeAlias = "Mapping[str, str | None] | None"
 #: What the libraries raise for values that no column of a file can hold.
 MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 #: Microseconds in the units of time that a Parquet file keeps otherwise.
-#: Numbers below 10^-40 and from 10^40 on are written with an exponent.
-MOST_DIGITS = 40
 PER_SECOND = {"s": 10**6, "ms": 10**3}
 #: Types of a relation of DuckDB whose equal values have several texts, or which its stream gives as another type.
 UNSTABLE = ("JSON", "TIME WITH TIME ZONE", "GEOMETRY")

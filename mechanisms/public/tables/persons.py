@@ -64,7 +64,8 @@ NAME_COLUMN = re.compile(
     r"|staff|surgeon|author|editor|therapist|dentist|midwife|instructor|supervisor"
     r"|(signed|seen|entered|treated|reviewed|created|approved|checked|examined|recorded|written|edited)[_ ]?by)$"
 )
-#: What columns of places and things are called, at the end of their name or in front of "of": their words are no names.
+#: What columns of places and things are called, at the end of their name or in front of "of": first of those that are
+#: themselves called after persons, then of all; the words of things are no names.
 _CALLED = (
     "city|town|county|state|country|nation|place|location|address|street|road|district|neighbou?rhoods?|borough|region"
     "|area|suburb|village|parish|stadt|ort|land|kreis|stra(ss|ß)e|station|hospital|clinic|ward|department|dept|school"
@@ -81,7 +82,7 @@ ASKED_COLUMN = re.compile(
     r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
     r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|kürzel|verantwortliche?r?)s?$"
 )
-#: Those of things whose words are no names, and those among them that are called after persons.
+#: Columns of things, and of what is called after persons.
 THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))
 #: Frequent first names that are no places, and no words that stand before others: Anna Meier is somebody anywhere.
 GIVEN = re.compile(
