@@ -207,7 +207,7 @@ class _Postgres:
         return StoredTable(found[0][0], tuple(column for _, column in found), {"double": "double precision"})
 
     def alike(self, query: str, other: str) -> bool:
-        """The engine's parser is PostgreSQL's own."""
+        """PostgreSQL ranks operators as the parser does that checks."""
         return True
 
     def _rows(self, asked: str) -> list[tuple[str, ...]]:
