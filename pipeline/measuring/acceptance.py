@@ -205,7 +205,7 @@ def _withheld(work: Work, why: str) -> Withheld:
         "private": not reasons,
         "unit": unit_fields(work.private.unit),
         "neighbouring": str(plan.budget.neighbouring),
-        "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "guarantee": {"epsilon": spent.epsilon, "delta": spent.delta},
     }
     write_whole(work.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)
     fix = "a new run that spends its own budget, with a larger at_most or a larger ε; this one's stays spent"

@@ -18,7 +18,9 @@ from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import load_config
 from pipeline.stages import run
-from pipeline.sweeps.results import choice_warning
+from pipeline.sweeps.job_process import JobOutcome
+from pipeline.sweeps.planned_jobs import Job
+from pipeline.sweeps.results import choice_warning, results_table
 from tests.pipeline.conftest import TOWN, command, statement_of
 
 #: One marginal, no scores of the report: a run of a moment.
@@ -65,9 +67,11 @@ def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, cap
     assert "resume=true" not in first.err
     assert not (town / "r" / "release").exists()
     inside = town / "r" / "internal"
-    spent = json.loads((inside / "withheld.json").read_text())
-    assert 1.9999 < spent["spent"]["epsilon"] <= 2
-    assert spent["private"] is True
+    facts = json.loads((inside / "withheld.json").read_text())
+    assert 1.9999 < facts["guarantee"]["epsilon"] <= 2
+    assert facts["private"] is True
+    table = results_table([(Job((), {}, town / "r"), JobOutcome("withheld", ""))])
+    assert table["spent_epsilon"].tolist() == [facts["guarantee"]["epsilon"]], "a sweep counts it"
     before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*"), inside / "scored.json"]}
     assert command(*arguments, "resume=true") == 1
     assert [x for x in capsys.readouterr().err.splitlines() if "error" in x] == [
