@@ -112,7 +112,7 @@ def test_a_sweep_of_challenges_gathers_their_scores(town):
     with (town / "sweep" / "internal" / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(r["method"], r["metric"]) for r in rows} == {
-        (m, s) for m in ("independent", "gum") for s in ("density", "range_2018")
+        (m, s) for m in ("independent", "gum") for s in ("density", "range_2018", "round 1", "round 2")
     }
 
 
