@@ -20,7 +20,7 @@ from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
-from mechanisms.public.tables.computing import rows_that_differ
+from mechanisms.public.tables.computing import rows_that_differ, value_batches
 from mechanisms.public.tables.doubts import cut_short
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, moment_sql, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
@@ -341,7 +341,9 @@ def _broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
     """Rules about rows that cannot be, which rows break."""
     zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
     shares = [(rule, share, " (by their bins)") for rule, share in zeros if rule.startswith("impossible")]
-    shares += [(rule, share, "") for rule, share in _descending(source, schema)]
+    shares += [
+        (rule, share, "") for rule, share in [*_descending(source, schema), *_off_calendar(source, schema, coded)]
+    ]
     return [
         f"{rule}: {percent(share)} of the rows break it{how}, and no synthetic row will: is the rule right, and does "
         "each name of a column stand above its own values?"
@@ -364,6 +366,17 @@ def _descending(source: Source, schema: Schema) -> list[tuple[str, float]]:
     counts = ", ".join(f"count(*) FILTER ({sql[a]} > {sql[b]})" for a, b in pairs)
     rows, *descend = source.lines(f"SELECT count(*), {counts} FROM {source.relation}")[0]
     return [(f"{a} ≤ {b}", n / max(rows, 1)) for (a, b), n in zip(pairs, descend, strict=True)]
+
+
+def _off_calendar(source: Source, schema: Schema, coded: CodedTable) -> list[tuple[str, float]]:
+    """Each date or time with a weekday or hour of its own, and the share of the rows in which they differ."""
+    shares = []
+    for rule in schema.rules.calendar:
+        batches = value_batches(source, [schema[rule.time]])
+        times = np.concatenate([np.empty(0), *(batch[rule.time] for batch in batches)])
+        count = rule.differ(times, {n: coded.column(n) for n in rule.columns.values()}).sum()
+        shares.append((f"calendar {rule.time!r}", count / max(coded.rows, 1)))
+    return shares
 
 
 def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:

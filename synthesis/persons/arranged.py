@@ -18,7 +18,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.ordered import ascending
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import Owned, draw
+from mechanisms.public.tables.decode import Owned, draw, draw_agreeing
 from synthesis.consistency.total import default_rows
 from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
@@ -81,7 +81,8 @@ def arranged(
     columns = asked_columns(schema)
     time = unit.times({c.name: c for c in columns})
     values = {n: v for name in unit.order for n, v in _drawn(coded, schema, name, rng).items()}
-    bound = time is not None and any(time.name in group.columns for group in schema.rules.ordered)
+    ruled = {n for g in schema.rules.ordered for n in g.columns} | {r.time for r in schema.rules.calendar}
+    bound = time is not None and time.name in ruled
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
         whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
@@ -117,7 +118,7 @@ def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generato
     """Values of a column of the order; with those of every column that the schema orders with it."""
     group = next((g for g in schema.rules.ordered if name in g.columns), None)
     if group is None:
-        return {name: draw(np.asarray(coded.column(name)), schema[name], rng).values}
+        return {name: draw_agreeing(coded, name, schema, rng).values}
     drawn = [draw(np.asarray(coded.column(n)), schema[n], rng).values for n in group.columns]
     absent = [np.asarray(coded.column(n)) >= group.values for n in group.columns]
     return dict(zip(group.columns, ascending(drawn, absent), strict=True))

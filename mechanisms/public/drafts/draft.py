@@ -15,6 +15,7 @@ from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.rule_guess import (
     Determined,
+    guess_calendar,
     guess_derived,
     guess_determined,
     guess_ordered,
@@ -115,6 +116,7 @@ def draft_schema(
         left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
         drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
+        calendar = guess_calendar(whole, engine, by_name)
         persons = "" if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     rules = guess_derived(source, by_name)
@@ -129,9 +131,9 @@ def draft_schema(
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
-    notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    text = notice + _columns(source, name, drafted, left_out)
-    return text + persons + _derived(rules, [f for f in follows if f.complete]) + _possible(follows) + _ordered(orders)
+    text = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
+    text += _columns(source, name, drafted, left_out) + persons + _derived(rules, follows)
+    return text + _possible(follows) + _ordered(orders) + _calendar(calendar)
 
 
 def _columns(
@@ -209,7 +211,13 @@ def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:
     )
 
 
-def _derived(rules: Sequence[tuple[str, str, int]], maps: Sequence[Determined]) -> str:
+def _calendar(parts: Mapping[str, Mapping[str, str]]) -> str:
+    """Dates and times whose weekday or hour stands in columns of its own, as comments."""
+    head = "# with this rule they agree in every synthetic row; bins of at least a week leave room for it:"
+    return "\n".join([head, f"# calendar: {_quoted(parts)}", ""]) if parts else ""
+
+
+def _derived(rules: Sequence[tuple[str, str, int]], follows: Sequence[Determined]) -> str:
     """What is computed or follows from other columns, as comments: a person must know that it holds everywhere."""
     lines = [
         f"#   {_quoted(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
@@ -217,7 +225,8 @@ def _derived(rules: Sequence[tuple[str, str, int]], maps: Sequence[Determined]) 
     ]
     lines += [
         f"#   {_quoted(m.target)}: {{from: {_quoted(m.source)}, map: {_quoted(dict(m.possible))}}}  # {_share(m)}"
-        for m in maps
+        for m in follows
+        if m.complete
     ]
     head = "# with these rules the column is computed, not measured; is there a public list that says the same?"
     return "\n".join([head, "# derive:", *lines, ""]) if lines else ""

@@ -16,7 +16,7 @@ from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.code_labels import label_of
-from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.computing import value_batches
@@ -96,6 +96,27 @@ def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
         if engine.execute(broken).fetchone() == (0,):
             found.setdefault(week, day.name)
+    return found
+
+
+def guess_calendar(source: Source, engine: Any, drafted: Drafted) -> dict[str, dict[str, str]]:
+    """Date or time → part → the column that holds it, by English names or hours, in all rows. NOT private."""
+    days = sorted(day[:3].casefold() for day in DAYS)
+    parts = {
+        n: "weekday" for n, f in drafted.items() if sorted(str(v)[:3].casefold() for v in f.get("values", ())) == days
+    }
+    parts |= {n: "hour" for n, f in drafted.items() if (f["kind"], f.get("min"), f.get("max")) == ("integer", 0, 23)}
+    times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS} if parts else {}
+    found: dict[str, dict[str, str]] = {}
+    for time in parse_schema({"columns": times}, where="the draft").columns if times else ():
+        moment = moment_sql(source, source.names.index(time.name), time)
+        for name, part in parts.items():
+            text = source.text(source.names.index(name))
+            own = {"weekday": f"lower(trim({text}))[:3] = lower(strftime({moment}, '%a'))"}
+            same = own.get(part, f"TRY_CAST({text} AS DOUBLE) = hour({moment})")
+            broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
+            if (part == "weekday" or time.kind == "datetime") and engine.execute(broken).fetchone() == (0,):
+                found.setdefault(time.name, {}).setdefault(part, name)
     return found
 
 

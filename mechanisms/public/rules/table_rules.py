@@ -16,6 +16,7 @@ import numpy as np
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import COUNTED, PersonUnit, check_unit_apart, parse_person_unit
+from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, check_apart, parse_computed
 from mechanisms.public.rules.joint_bins import coarsened
@@ -30,7 +31,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fields import FieldDict, Fields
 
 #: The fields of a schema that hold rules.
-RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "unit", "unit_id")
+RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "calendar", "unit", "unit_id")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Rules:
         steps: in the order of application: derivations, availability, recodings, coarse bins.
         zeros: structural zeros over the table's columns.
         ordered: groups of columns whose values ascend in every row.
+        calendar: dates and times whose weekday or hour stands in columns of its own.
         unit_ids: how synthetic rows get the id of a unit, or None.
         mapped: columns that are filled from another by a mapping measured with noise.
         unit: whose records belong together, and what is constant in them; or None.
@@ -52,6 +54,7 @@ class Rules:
     steps: tuple[Step, ...] = field(default=(), compare=False)
     zeros: tuple[Zeros, ...] = field(default=(), compare=False)
     ordered: tuple[Ordered, ...] = ()
+    calendar: tuple[CalendarParts, ...] = ()
     unit_ids: UnitIds | None = None
     mapped: tuple[Mapped, ...] = ()
     unit: PersonUnit | None = None
@@ -91,6 +94,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     domain = Domain(tuple(c.attribute for c in columns))
     declared: FieldDict = {}
     ordered, orders = parse_ordered(given.get("ordered"), by_name, where)
+    calendar, parts = parse_calendar(given.get("calendar"), by_name, {n for g in ordered for n in g.columns}, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     steps: list[Step] = []
@@ -115,8 +119,10 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, where=where, folder=folder)
     mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
     more = {"impossible": patterns, "ordered": orders, "unit": unit_content, "unit_id": ids_content, "mapped": pairs}
+    more["calendar"] = parts
     declared |= {k: v for k, v in more.items() if v}
     others = {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
+    others["calendar"] = [n for rule in calendar for n in (rule.time, *rule.columns.values())]
     others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
     if unit is not None:
         if ids is not None:
@@ -128,7 +134,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     steps += [Unmeasured(c.name, c.size) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
-    rules = Rules(declared, tuple(steps), zeros, ordered, ids, mapped, unit)
+    rules = Rules(declared, tuple(steps), zeros, ordered, calendar, ids, mapped, unit)
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
     others["unit"] = [] if unit is None else list(unit.order)
     check_apart(rules.computed, steps, others, where)

@@ -167,7 +167,7 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
             in one call).
     """
     coded, ids = rows.coded, rows.ids
-    drawn = [draw(np.asarray(coded.column(c.name)[start:stop]), c, rng) for c in schema.columns]
+    drawn = [draw_agreeing(coded, c.name, schema, rng, slice(start, stop)) for c in schema.columns]
     if ids is not None and schema.rules.unit is not None:
         drawn = with_constants(drawn, schema, ids[start:stop])
     for group in schema.rules.ordered:
@@ -188,6 +188,20 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
         keys += [special, drawn[schema.domain.index(name)].values]
     order = np.lexsort(keys[::-1])
     return [reordered(d, order) for d in drawn]
+
+
+def draw_agreeing(
+    coded: CodedTable, name: str, schema: Schema, rng: np.random.Generator, rows: slice = slice(None)
+) -> Drawn:
+    """A column's values for some rows; of a date or time, those whose weekday and hour are what the row says."""
+    column, codes = schema[name], np.asarray(coded.column(name)[rows])
+    drawn = draw(codes, column, rng)
+    for rule in schema.rules.calendar:
+        if rule.time == name:
+            parts = {n: np.asarray(coded.column(n)[rows]) for n in rule.columns.values()}
+            bins = np.minimum(codes, column.value_codes - 1)
+            drawn = replace(drawn, values=rule.agreeing(drawn.values, bins, parts, column))
+    return drawn
 
 
 def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) -> list[Drawn]:

@@ -1,0 +1,119 @@
+"""calendar: the weekday and the hour of a synthetic time are those of the row's own columns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.decode import decode_table
+from tests.pipeline.conftest import command
+
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+END = "2024-01-01"
+TIME = {"kind": "datetime", "min": "2023-01-01", "max": "2023-12-31", "bins": {"calendar": "month"}}
+COLUMNS = {
+    "received": TIME,
+    "weekday": {"kind": "categorical", "values": DAYS},
+    "hour": {"kind": "integer", "min": 0, "max": 23},
+}
+RULE = {"received": {"weekday": "weekday", "hour": "hour"}}
+
+
+def schema_of(time=TIME, rule=RULE, **columns):
+    own = {**COLUMNS, "received": time, **columns}
+    return parse_schema({"columns": own, "calendar": rule}, where="s.yaml")
+
+
+def drawn(schema, seed, rows=500):
+    rng = np.random.default_rng(seed)
+    sizes = [c.size for c in schema.columns]
+    codes = CodedTable(schema.domain, tuple(rng.integers(0, n, rows).astype(code_dtype(n)) for n in sizes))
+    return codes, decode_table(codes, schema, rng)
+
+
+BINS = st.one_of(
+    st.just({"calendar": "month"}),
+    st.integers(1, 40).map(lambda n: {"count": n}),
+    st.integers(0, 86_399).map(lambda s: {"edges": ["2023-01-01", f"2023-02-03 {pd.Timestamp(s, unit='s'):%X}", END]}),
+)
+
+
+@given(BINS, st.sampled_from(["both", "weekday", "hour"]), st.permutations(DAYS), st.integers(0, 2**32))
+def test_a_synthetic_time_lies_in_its_bin_and_has_the_weekday_and_the_hour_of_its_row(bins, parts, days, seed):
+    rule = {"received": RULE["received"] if parts == "both" else {parts: parts}}
+    schema = schema_of({**TIME, "bins": bins}, rule, weekday={"kind": "categorical", "values": days})
+    codes, frame = drawn(schema, seed)
+    times = frame["received"]
+    there = times.notna()
+    grid, own = schema["received"].grid, np.asarray(codes.column("received"))[there]
+    seconds = times[there].to_numpy().astype("datetime64[s]").astype(np.int64)
+    assert ((seconds >= grid.starts[own]) & (seconds < grid.ends[own])).all()
+    if "weekday" in rule["received"]:
+        both = there & frame["weekday"].notna()
+        assert (times[both].dt.day_name() == frame["weekday"][both]).all()
+    if "hour" in rule["received"]:
+        both = there & frame["hour"].notna()
+        assert (times[both].dt.hour == frame["hour"][both].astype(int)).all()
+
+
+def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
+    schema = schema_of({**TIME, "kind": "date"}, {"received": {"weekday": "weekday"}})
+    _, frame = drawn(schema, 1)
+    both = frame["received"].notna() & frame["weekday"].notna()
+    assert (frame["received"][both].dt.day_name() == frame["weekday"][both]).all()
+    first, last = (int(np.datetime64(day).astype(int)) for day in ("2023-03-06", "2023-03-07"))
+    march = replace(schema["received"], within=((first, last),))
+    rng = np.random.default_rng(2)
+    codes = CodedTable(
+        schema.domain,
+        (np.full(500, 2, np.uint8), rng.integers(0, 7, 500).astype(np.uint8), np.zeros(500, np.uint8)),
+    )
+    named = replace(schema, columns=(march, *schema.columns[1:]))
+    frame = decode_table(codes, named, rng)
+    assert set(frame["received"].dt.day) == {6, 7}
+    monday = frame["weekday"] == "Monday"
+    assert (frame["received"][monday].dt.day == 6).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rule": {"received": {"minute": "hour"}}}, "minute"),
+        ({"rule": {"received": {}}}, "calendar: got"),
+        ({"rule": {"recieved": RULE["received"]}}, "recieved"),
+        ({"rule": {"received": {"hour": "weekday"}}}, "'weekday' has not the values of hour"),
+        ({"weekday": {"kind": "categorical", "values": DAYS[:6]}}, "'weekday' has not the values of weekday"),
+        ({"time": {**TIME, "bins": {"calendar": "day"}}}, "the bin '2023-01-01' is shorter"),
+        ({"time": {**TIME, "bins": {"calendar": "month_of_year"}}}, "the column is of kind datetime"),
+        ({"time": {**TIME, "kind": "date"}}, "the column is of kind date"),
+        ({"weekday": {"kind": "categorical", "values": "discover"}}, "something is to be discovered"),
+        ({"time": {"kind": "datetime", "bounds": "discover", "within": ["2000-01-01", "2030-01-01"]}}, "discovered"),
+    ],
+)
+def test_a_rule_that_cannot_hold_is_refused_by_name(change, words):
+    with pytest.raises(UserError) as error:
+        schema_of(**change)
+    assert words in str(error.value)
+    assert "fix" in str(error.value) or error.value.fix
+
+
+def test_a_draft_proposes_it_and_check_counts_the_rows_that_differ(tmp_path, capsys):
+    times = pd.Series(pd.date_range("2023-01-02", periods=600, freq="13h"))
+    frame = pd.DataFrame({"received": times, "weekday": times.dt.day_name().str.upper(), "hour": times.dt.hour})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert command("schema", str(tmp_path / "t.csv"), f"output={tmp_path / 't.yaml'}") == 0
+    assert '# calendar: {"received": {"weekday": "weekday", "hour": "hour"}}' in (tmp_path / "t.yaml").read_text()
+    frame.loc[:5, "hour"] = (frame.loc[:5, "hour"] + 1) % 24
+    frame.assign(weekday=frame["weekday"].str.title()).to_csv(tmp_path / "off.csv", index=False)
+    own = {"columns": COLUMNS, "calendar": RULE}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(own, sort_keys=False))
+    capsys.readouterr()
+    assert command("check", f"data.path={tmp_path / 'off.csv'}", f"data.schema={tmp_path / 'own.yaml'}") == 0
+    assert "calendar 'received': 1.0 % of the rows break it" in capsys.readouterr().out
