@@ -22,15 +22,19 @@ def possible_cells(
     """A list of possible combinations: the columns, which of their cells are listed, and the list as labels.
 
     Args:
-        given: rows of values in the order of the columns, or the path of a CSV with the columns in its header.
+        given: rows of values in the order of the columns; the path of a CSV with the columns in its header; or, of two
+            columns, the level of the first one's hierarchy whose nodes are the values of the second.
     """
     if not isinstance(columns, list | tuple) or not columns or len(set(map(str, columns))) < len(columns):
         raise UserError(f"{rule}: columns: got {columns!r}", where=where, fix="a list of columns, each named once")
     names = tuple(as_text(n, rule, where) for n in columns)
-    sizes = [known_column(n, columns_by_name, rule, where).size for n in names]
+    known = [known_column(n, columns_by_name, rule, where) for n in names]
+    sizes = [c.size for c in known]
     check_cells(sizes, rule, where)
     rows = given
-    if isinstance(given, str):
+    if isinstance(given, str) and len(names) == 2 and (level := _of_level(known[0], known[1], given)):
+        rows = level
+    elif isinstance(given, str):
         rows = facts_in_order(folder / Path(given).expanduser(), names, field=rule, where=where)
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
@@ -48,6 +52,20 @@ def possible_cells(
         cells[np.ravel_multi_index(codes, sizes)] = True
         content.append([label_of(columns_by_name[n], c) for n, c in zip(names, codes, strict=True)])
     return names, cells, content
+
+
+def _of_level(leaves: Column, nodes: Column, level: str) -> list[list[str | None]]:
+    """The pairs of a value and its node of a level; *other* and *missing* go with all. Empty: no such level."""
+    if leaves.tree is None or level not in [own.name for own in leaves.tree.levels]:
+        return []
+    above = [leaves.tree.level(level).nodes[n] for n in leaves.tree.nodes_of(level)]
+    rows: list[list[str | None]] = [[leaf, node] for leaf, node in zip(leaves.labels, above, strict=True)]
+    rows += [
+        [label_of(leaves, c), label_of(nodes, n)]
+        for c in range(leaves.value_codes, leaves.size)
+        for n in range(nodes.size)
+    ]
+    return rows + [[leaf, label_of(nodes, n)] for leaf in leaves.labels for n in range(nodes.value_codes, nodes.size)]
 
 
 def known_column(name: str, columns: Mapping[str, Column], rule: str, where: str) -> Column:

@@ -61,7 +61,8 @@ class Cell:
         yardstick = max(by_method, key=lambda m: len(by_method[m]))
         at = {m: ratio(v, by_method[yardstick], paired=self.drawn) for m, v in by_method.items()}
         sign = 1 if FIGURES[figure] else -1
-        return min((m for m, r in at.items() if r is not None), key=lambda m: sign * at[m].value)  # type: ignore[union-attr]
+        there = {m: r.value for m, r in at.items() if r is not None}
+        return min(there, key=lambda m: sign * there[m], default=None)
 
     def against(self, figure: str, method: str, other: str | None) -> Estimate | None:
         """A method's mean over another's; None without both."""
