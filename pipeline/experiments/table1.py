@@ -19,6 +19,7 @@ from evaluation.papers.challenges.range_query import answerable_queries, occupie
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
@@ -205,7 +206,8 @@ def map_schema(config: Config, schema: Schema) -> Schema:
             fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
             raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
     time, place, category = (schema[n] for n in names)
-    cut = replace(schema, name=f"{schema.name}_map", columns=(_monthly(time, where), place, category), leave_out=())
+    columns = (_monthly(time, where), place, category)
+    cut = replace(schema, name=f"{schema.name}_map", columns=columns, leave_out=(), rules=Rules())
     if cut.domain.cells(cut.domain.names) > MAX_CELLS:
         fix = "coarser bins in the schema, or other columns"
         raise UserError(f"{' × '.join(names)} has more than {MAX_CELLS:,} cells", where=where, fix=fix)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import decode_table
 from tests.pipeline.conftest import command
@@ -117,3 +118,11 @@ def test_a_draft_proposes_it_and_check_counts_the_rows_that_differ(tmp_path, cap
     capsys.readouterr()
     assert command("check", f"data.path={tmp_path / 'off.csv'}", f"data.schema={tmp_path / 'own.yaml'}") == 0
     assert "calendar 'received': 1.0 % of the rows break it" in capsys.readouterr().out
+
+
+def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns():
+    rule = {"received": {"weekday": "day", "hour": "hour"}}
+    own = {"received": TIME, "day": COLUMNS["weekday"], "hour": COLUMNS["hour"], "other": {"kind": "flag"}}
+    schema = parse_schema({"columns": own, "calendar": rule}, where="s.yaml")
+    assert part_of(schema, ["received", "day", "hour"], where="test").rules.calendar[0].columns == rule["received"]
+    assert part_of(schema, ["received", "hour", "other"], where="test").rules.calendar == ()

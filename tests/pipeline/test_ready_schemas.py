@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, fields
 
+import numpy as np
 import pytest
 import yaml
 
@@ -241,3 +242,20 @@ def test_no_file_that_lies_about_takes_the_place_of_a_ready_schema(tmp_path, mon
         entry = yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
         assert schema_path(entry["schema"]) == SCHEMAS / f"{name}.yaml"
     assert schema_path("./demo.yaml").resolve() == tmp_path / "demo.yaml", "whoever writes a path means it"
+
+
+def test_the_pairs_of_a_level_can_be_and_no_other() -> None:
+    tree = {"levels": ["area", "city"], "tree": {"north": ["a", "b"], "south": ["c"]}}
+    columns = {
+        "city": {"kind": "categorical", "values": ["a", "b", "c"], "hierarchy": tree},
+        "area": {"kind": "categorical", "values": ["south", "north"], "other": "abroad", "missing": False},
+    }
+    rule = [{"columns": ["city", "area"], "possible": "area"}]
+    (zeros,) = parse_schema({"columns": columns, "impossible": rule}, where="s.yaml").rules.zeros
+    _, cells = zeros
+    impossible = np.argwhere(np.reshape(cells, (4, 3))).tolist()
+    assert impossible == [[0, 0], [1, 0], [2, 1]], "a city lies in its area, or abroad; one that is missing anywhere"
+    with pytest.raises(UserError, match="land"):
+        parse_schema(
+            {"columns": columns, "impossible": [{"columns": ["city", "area"], "possible": "land"}]}, where="s.yaml"
+        )

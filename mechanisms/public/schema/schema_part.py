@@ -28,6 +28,8 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
             rules[rule] = None if gone & set(_strings(content)) else content
         elif rule == "unit":
             rules[rule] = {k: [n for n in v if n not in gone] if isinstance(v, list) else v for k, v in content.items()}
+        elif rule == "calendar":
+            rules[rule] = {n: e for n, e in content.items() if not gone & {n, *e.values()}}
         elif isinstance(content, Mapping):
             rules[rule] = {n: e for n, e in content.items() if not gone & {n, *_columns_of(e), *sources.get(n, ())}}
         else:
