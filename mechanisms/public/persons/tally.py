@@ -22,7 +22,7 @@ Codes = NDArray[np.int32]
 #: The numbers of `Trait` and of LEVELS as the loops know them.
 RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Trait)
 OF_PERSON, OF_RECORDS, OF_STEPS = range(len(LEVELS))
-#: Bits of what a question reads: times, the order of records; so many others for columns and constants, which share them.
+#: Bits of what a question reads: times, the order of records; so many others, which columns and constants share.
 MOMENTS, ORDER, SHARED_BITS = 1, 2, 60
 #: A person's weight.
 WHOLE = 1 << WEIGHT_BITS
@@ -34,7 +34,7 @@ class QuestionArrays(NamedTuple):
     """Questions as arrays, for the loops.
 
     Attributes:
-        questions: (questions, 6) level, first feature, features, first cell, what it reads, 1 if each item has an entry.
+        questions: (questions, 6) level, first feature, features, first cell, what it reads, 1 if each item has one.
         features: (features, 6) kind, column, first of its groups, how many groups, size, stride.
         groups: of all features, one after the other.
     """
