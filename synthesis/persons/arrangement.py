@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.tally import (
+    MOMENTS,
     OF_PERSON,
     OF_RECORDS,
     ORDER,
@@ -175,9 +176,9 @@ def put_back(links: Links, room: Undo, side: int, person: int) -> None:
 
 
 @compiled_in_place
-def in_order(links: Links, person: int) -> bool:
-    """Sort a person's records by time, none last; equal ones keep their order. Returns whether any moved."""
-    start, stop, moved = links.starts[person], links.starts[person + 1], False
+def in_order(links: Links, person: int) -> tuple[int, int]:
+    """Sort a person's records by time, none last; equal ones keep their order. Returns the first and last slot moved."""
+    start, stop, first, last = links.starts[person], links.starts[person + 1], len(links.members), 0
     for i in range(start + 1, stop):
         record, place = links.members[i], i
         time = links.times[record]
@@ -189,10 +190,10 @@ def in_order(links: Links, person: int) -> bool:
             links.places[links.members[place]] = place
             place -= 1
         if place != i:
-            moved = True
+            first, last = min(first, place), i
             links.members[place] = record
             links.places[record] = place
-    return moved
+    return first, last
 
 
 @compiled_in_place
@@ -238,8 +239,10 @@ def _recounted(
     """
     person, low, high = links.owners[slot], slot - 1, slot + 1
     rise, begin = 0.0, links.begins[person]
-    if in_order(links, person):
-        changed, whole = changed | ORDER, True
+    if changed & MOMENTS:
+        first, last = in_order(links, person)
+        if first <= last:
+            changed, low, high = changed | ORDER, min(low, first - 1), max(high, last + 1)
     if whole:
         low, high = links.starts[person], links.starts[person + 1]
     for k in range(_weighed(goals, links, room, person, low, high, changed)):
@@ -262,7 +265,7 @@ def settled(goals: Goals, links: Links, room: Undo, slot: int, slot_other: int, 
         slot, slot_other: of each that changed; `whole` where others did too.
         changed: what did, as bits of `QuestionArrays`.
 
-    Edge cases: 0.0 where it did not fall, and the persons have again the records that `keep` remembers.
+    Edge cases: 0.0 where it did not fall; if times changed, the persons have again the records that `keep` remembers.
     """
     one, other = links.owners[slot], links.owners[slot_other]
     rise, kept = _recounted(goals, links, room, slot, whole or one == other, changed, 0)
@@ -275,7 +278,7 @@ def settled(goals: Goals, links: Links, room: Undo, slot: int, slot_other: int, 
         entry, before, weight = room.old[0, k], room.old[1, k], room.old[2, k]
         _moved(goals, links, links.cells[entry], before, weight)
         links.cells[entry] = before
-    put_back(links, room, 0, one)
-    if other != one:
+    if changed & MOMENTS:
+        put_back(links, room, 0, one)
         put_back(links, room, 1, other)
     return 0.0

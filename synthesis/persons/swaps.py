@@ -133,10 +133,10 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
     one, other = links.owners[low], links.owners[low_other]
-    keep(links, room, 0, one)
-    if other != one:
-        keep(links, room, 1, other)
     changed = MOMENTS if slots != times else 0
+    if changed:
+        keep(links, room, 0, one)
+        keep(links, room, 1, other)
     if slots:
         swap_slots(links, a, b)
         for column in range(len(goals.codes)):
@@ -147,6 +147,8 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
     rise = settled(goals, links, room, low, low_other, False, changed)
     if rise == 0.0 and times:
         swap_times(links, a, b)
+        if slots:
+            swap_slots(links, a, b)
     return rise
 
 
@@ -215,8 +217,6 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
     if mine == its:
         return 0.0
     links.constants[constant, one], links.constants[constant, other] = its, mine
-    keep(links, room, 0, one)
-    keep(links, room, 1, other)
     rise = settled(goals, links, room, links.starts[one], links.starts[other], True, bit_of(-1 - constant))
     if rise == 0.0:
         links.constants[constant, one], links.constants[constant, other] = mine, its
