@@ -177,7 +177,7 @@ def put_back(links: Links, room: Undo, side: int, person: int) -> None:
 
 @compiled_in_place
 def in_order(links: Links, person: int) -> tuple[int, int]:
-    """Sort a person's records by time, none last; equal ones keep their order. Returns the first and last slot moved."""
+    """Sort a person's records by time, none last; equal ones keep their order. Returns the first and last one moved."""
     start, stop, first, last = links.starts[person], links.starts[person + 1], len(links.members), 0
     for i in range(start + 1, stop):
         record, place = links.members[i], i
