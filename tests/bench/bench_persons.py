@@ -126,8 +126,8 @@ def million() -> dict[str, Any]:
             rows["person"] += 10_000 * part
             rows.to_csv(folder / "waves.csv", mode="a", header=part == 0, index=False)
         (folder / "waves.yaml").write_text(WAVES.replace("max: 6", "max: 20"), encoding="utf-8")
-        given = [f"data.path={folder / 'waves.csv'}", f"data.schema={folder / 'waves.yaml'}", "privacy.delta=1e-9"]
-        config = load_config([*given, "privacy.epsilon=1", "evaluation.enabled=false"])
+        given = ["data=table", f"data.path={folder / 'waves.csv'}", f"data.schema={folder / 'waves.yaml'}"]
+        config = load_config([*given, "privacy.epsilon=1", "privacy.delta=1e-9", "evaluation.enabled=false"])
         facts = planned(config)
         whole = timed(lambda: run(config, folder / "run", quiet=True))
     return {
