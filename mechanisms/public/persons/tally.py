@@ -254,7 +254,7 @@ def weigh_person(
         level, first, last, cell = questions[q, 0], questions[q, 1], questions[q, 1] + questions[q, 2], questions[q, 3]
         items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
         weight, moving = WHOLE // max(items, 1), questions[q, 5] > 0
-        own_number = number
+        begin = number
         number += items if moving else min(items, 1)
         if items == 0 or (changed >= 0 and questions[q, 4] & changed == 0):
             continue
@@ -262,8 +262,7 @@ def weigh_person(
             if features[f, 0] <= MEAN:
                 cell += _of_person(layout, f, persons, person, entries.seen) * features[f, 5]
         if not moving:
-            entries.numbers[written], entries.cells[written] = own_number, cell
-            entries.weights[written] = weight * items
+            entries.numbers[written], entries.cells[written], entries.weights[written] = begin, cell, weight * items
             written += 1
             continue
         for i in range(max(low, start), min(high, start + items)):
@@ -272,8 +271,7 @@ def weigh_person(
             for f in range(first, last):
                 if features[f, 0] > MEAN:
                     own += _of_record(layout, f, persons, members[i], following) * features[f, 5]
-            entries.numbers[written], entries.cells[written] = own_number + i - start, own
-            entries.weights[written] = weight
+            entries.numbers[written], entries.cells[written], entries.weights[written] = begin + i - start, own, weight
             written += 1
     return written
 
