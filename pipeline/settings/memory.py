@@ -33,8 +33,9 @@ SCORING_BYTES = 700_000_000
 #: Of a cell of either table as a value, with what is sorted, and as a code alone. Peaks of the demo, measured: 0.57 GB
 #: with 20,000 rows, 0.78 with 290,000, 1.28 with 2,000,000.
 VALUE_BYTES, CODE_BYTES = 16, 4
-#: Of a row that is counted as a person's or linked into one, and of each of its columns.
-PERSON_BYTES, PERSON_COLUMN_BYTES = 150, 12
+#: Of a run of persons, whatever the rows: compiled loops and the room of what reads the file; of a row counted as a
+#: person's or linked into one, and of each of its columns. Peaks of a million rows: 0.80 GB at 5 columns, 0.86 at 10.
+PERSONS_BYTES, PERSON_BYTES, PERSON_COLUMN_BYTES = 250_000_000, 150, 12
 #: Rows times columns of both tables up to which metrics read values, not codes alone.
 MOST_CELLS = 200_000_000
 
@@ -69,7 +70,7 @@ def persons_bytes(schema: Schema, rows: int) -> int:
     """An upper estimate of the peak while so many rows are told apart by person, or linked; 0 where none are."""
     if schema.rules.unit is None:
         return 0
-    return rows * (PERSON_BYTES + PERSON_COLUMN_BYTES * len(schema.columns))
+    return PERSONS_BYTES + rows * (PERSON_BYTES + PERSON_COLUMN_BYTES * len(schema.columns))
 
 
 def planned_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:

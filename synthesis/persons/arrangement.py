@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.tally import (
-    MEAN,
+    MOMENTS,
     OF_PERSON,
     OF_RECORDS,
+    ORDER,
     Codes,
     Entries,
     Ints,
@@ -94,13 +95,9 @@ def _entries_of(layout: QuestionArrays, records: int) -> int:
     """How many entries a person of so many records has in a tally."""
     questions, entries = layout.questions, 0
     for q in range(len(questions)):
-        level, low, number = questions[q, 0], questions[q, 1], questions[q, 2]
+        level, moving = questions[q, 0], questions[q, 5] > 0
         items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
-        moving = 0
-        for f in range(low, low + number):
-            if layout.features[f, 0] > MEAN:
-                moving += 1
-        entries += items if moving > 0 else min(items, 1)
+        entries += items if moving else min(items, 1)
     return entries
 
 
@@ -113,15 +110,15 @@ def _begins(layout: QuestionArrays, starts: Ints) -> Ints:
 
 
 @compiled_in_place
-def _weighed(goals: Goals, links: Links, room: Undo, person: int, low: int, high: int) -> int:
+def _weighed(goals: Goals, links: Links, room: Undo, person: int, low: int, high: int, changed: int) -> int:
     persons = Persons(goals.codes, links.times, links.constants, links.members, links.starts)
-    return weigh_person(room.entries, goals.layout, persons, person, low, high)
+    return weigh_person(room.entries, goals.layout, persons, person, low, high, changed)
 
 
 @compiled
 def _write_cells(goals: Goals, links: Links, room: Undo) -> None:
     for person in range(len(links.starts) - 1):
-        for k in range(_weighed(goals, links, room, person, links.starts[person], links.starts[person + 1])):
+        for k in range(_weighed(goals, links, room, person, links.starts[person], links.starts[person + 1], -1)):
             links.cells[links.begins[person] + room.entries.numbers[k]] = room.entries.cells[k]
 
 
@@ -179,9 +176,9 @@ def put_back(links: Links, room: Undo, side: int, person: int) -> None:
 
 
 @compiled_in_place
-def in_order(links: Links, person: int) -> bool:
-    """Sort a person's records by time, none last; equal ones keep their order. Returns whether any moved."""
-    start, stop, moved = links.starts[person], links.starts[person + 1], False
+def in_order(links: Links, person: int) -> tuple[int, int]:
+    """Sort a person's records by time, none last; equal ones keep their order. Returns the first and last one moved."""
+    start, stop, first, last = links.starts[person], links.starts[person + 1], len(links.members), 0
     for i in range(start + 1, stop):
         record, place = links.members[i], i
         time = links.times[record]
@@ -193,10 +190,10 @@ def in_order(links: Links, person: int) -> bool:
             links.places[links.members[place]] = place
             place -= 1
         if place != i:
-            moved = True
+            first, last = min(first, place), i
             links.members[place] = record
             links.places[record] = place
-    return moved
+    return first, last
 
 
 @compiled_in_place
@@ -231,16 +228,24 @@ def _moved(goals: Goals, links: Links, before: int, after: int, weight: int) -> 
 
 @compiled_in_place
 def _recounted(
-    goals: Goals, links: Links, room: Undo, person: int, low: int, high: int, kept: int
+    goals: Goals, links: Links, room: Undo, slot: int, whole: bool, changed: int, kept: int
 ) -> tuple[float, int]:
     """Count a changed person anew; returns by how much the cost rises, and how many changes are remembered by then.
 
     Args:
-        low, high: which slots changed, `high` left out.
+        slot: that changed; `whole` where others did too.
+        changed: what did, as bits of `QuestionArrays`.
         kept: how many changes of another person are remembered.
     """
+    person, low, high = links.owners[slot], slot - 1, slot + 1
     rise, begin = 0.0, links.begins[person]
-    for k in range(_weighed(goals, links, room, person, low - 1, high)):
+    if changed & MOMENTS:
+        first, last = in_order(links, person)
+        if first <= last:
+            changed, low, high = changed | ORDER, min(low, first - 1), max(high, last + 1)
+    if whole:
+        low, high = links.starts[person], links.starts[person + 1]
+    for k in range(_weighed(goals, links, room, person, low, high, changed)):
         entry = begin + room.entries.numbers[k]
         before, after, weight = links.cells[entry], room.entries.cells[k], room.entries.weights[k]
         if before == after:
@@ -253,25 +258,19 @@ def _recounted(
 
 
 @compiled_in_place
-def settled(
-    goals: Goals, links: Links, room: Undo, one: int, other: int, low: int, low_other: int, length: int
-) -> float:
+def settled(goals: Goals, links: Links, room: Undo, slot: int, slot_other: int, whole: bool, changed: int) -> float:
     """Count two changed persons (or one twice) anew; keep the change if the cost falls; returns by how much it rose.
 
     Args:
-        low, low_other: the first slot of each that changed; `length` how many did.
+        slot, slot_other: of each that changed; `whole` where others did too.
+        changed: what did, as bits of `QuestionArrays`.
 
-    Edge cases: 0.0 where it did not fall, and the persons have again the records that `keep` remembers.
+    Edge cases: 0.0 where it did not fall; if times changed, the persons have again the records that `keep` remembers.
     """
-    start, stop = low, low + length
-    if in_order(links, one) or one == other:
-        start, stop = links.starts[one], links.starts[one + 1]
-    rise, kept = _recounted(goals, links, room, one, start, stop, 0)
+    one, other = links.owners[slot], links.owners[slot_other]
+    rise, kept = _recounted(goals, links, room, slot, whole or one == other, changed, 0)
     if other != one and rise < 0:  # who does not gain by a change looks for another
-        start, stop = low_other, low_other + length
-        if in_order(links, other):
-            start, stop = links.starts[other], links.starts[other + 1]
-        more, kept = _recounted(goals, links, room, other, start, stop, kept)
+        more, kept = _recounted(goals, links, room, slot_other, whole, changed, kept)
         rise += more
     if rise < -LEAST:
         return rise
@@ -279,7 +278,7 @@ def settled(
         entry, before, weight = room.old[0, k], room.old[1, k], room.old[2, k]
         _moved(goals, links, links.cells[entry], before, weight)
         links.cells[entry] = before
-    put_back(links, room, 0, one)
-    if other != one:
+    if changed & MOMENTS:
+        put_back(links, room, 0, one)
         put_back(links, room, 1, other)
     return 0.0

@@ -84,7 +84,7 @@ def linked_persons(
         seed: the same one gives the same bytes.
         sweeps: proposals per record, at most.
 
-    Cost: 2 to 3 µs a proposal where persons have a dozen records, more where they have more; about 200 bytes a record.
+    Cost: 3 to 4 µs a proposal where persons have ten records, more with more questions; about 200 bytes a record.
     """
     by_name, rng = {c.name: c for c in columns}, np.random.default_rng(seed)
     time = unit.times(by_name)

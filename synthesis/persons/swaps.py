@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled_in_place
-from mechanisms.public.persons.tally import Codes, Ints
+from mechanisms.public.persons.tally import MOMENTS, Codes, Ints, bit_of
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
 from synthesis.xorshift import following
 
@@ -133,16 +133,22 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
     one, other = links.owners[low], links.owners[low_other]
-    keep(links, room, 0, one)
-    if other != one:
+    changed = MOMENTS if slots != times else 0
+    if changed:
+        keep(links, room, 0, one)
         keep(links, room, 1, other)
     if slots:
         swap_slots(links, a, b)
+        for column in range(len(goals.codes)):
+            if goals.codes[column, a] != goals.codes[column, b]:
+                changed |= bit_of(column)
     if times:
         swap_times(links, a, b)
-    rise = settled(goals, links, room, one, other, low, low_other, 1)
+    rise = settled(goals, links, room, low, low_other, False, changed)
     if rise == 0.0 and times:
         swap_times(links, a, b)
+        if slots:
+            swap_slots(links, a, b)
     return rise
 
 
@@ -211,9 +217,7 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
     if mine == its:
         return 0.0
     links.constants[constant, one], links.constants[constant, other] = its, mine
-    keep(links, room, 0, one)
-    keep(links, room, 1, other)
-    rise = settled(goals, links, room, one, other, links.starts[one], links.starts[other], 1 << 30)
+    rise = settled(goals, links, room, links.starts[one], links.starts[other], True, bit_of(-1 - constant))
     if rise == 0.0:
         links.constants[constant, one], links.constants[constant, other] = mine, its
     return rise

@@ -1,4 +1,4 @@
-"""Whole persons: of baseball, the default with the schema's unit beside the same without it; and planted kinship."""
+"""Whole persons: baseball with the schema's unit, beside the same without it; planted kinship; a million records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
@@ -16,12 +17,15 @@ from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.frames.fit import fit
+from pipeline.report.plan_tables import planned
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import Run, run
+from synthesis.persons import arranged
+from synthesis.persons.linking import Linked, linked_persons
 from tests.bench.clock import timed
-from tests.bench.planted import FAMILIES, kinship
+from tests.bench.planted import FAMILIES, WAVES, kinship, waves
 
 EPSILONS, RUNS = (0.1, 1.0, 10.0), (0, 1, 2)
 #: How alike the records of planted persons are.
@@ -30,6 +34,7 @@ PERSONS = 4_000
 CASES = (
     *(f"epsilon_{e:g}_run_{i}" for e in EPSILONS for i in RUNS),
     *(f"planted_{family}_{s:g}" for family in FAMILIES for s in STRENGTHS),
+    "million",
 )
 #: What is told of a release, and its value in the real table, owners shuffled: `(figure, column)` of the metric.
 TOLD = {
@@ -102,6 +107,36 @@ def _planted(name: str, strength: float) -> dict[str, Any]:
         f"{c} {' '.join(f'{f[c][1]:.3f}' for f in found)} (real {found[0][c][0]:.3f})" for c in FAMILIES[name].columns
     )
     return {"name": f"{name}, kinship {strength:g}, ε = 3: {told}", "rows": PERSONS, **spent}
+
+
+def million() -> dict[str, Any]:
+    """A million records of 100,000 persons: processor time of the links and of the run; its peak and the predicted."""
+    spent: list[float] = []
+
+    def watched(*given: Any, **more: Any) -> Linked:
+        begun = time.process_time()
+        linked = linked_persons(*given, **more)
+        spent.append(time.process_time() - begun)
+        return linked
+
+    with tempfile.TemporaryDirectory() as place, patch.object(arranged, "linked_persons", watched):
+        folder = Path(place)
+        for part in range(10):  # so that the table weighs little in the peak
+            rows = waves(0.3, 10_000, part, most=18)
+            rows["person"] += 10_000 * part
+            rows.to_csv(folder / "waves.csv", mode="a", header=part == 0, index=False)
+        (folder / "waves.yaml").write_text(WAVES.replace("max: 6", "max: 20"), encoding="utf-8")
+        given = ["data=table", f"data.path={folder / 'waves.csv'}", f"data.schema={folder / 'waves.yaml'}"]
+        config = load_config([*given, "privacy.epsilon=1", "privacy.delta=1e-9", "evaluation.enabled=false"])
+        facts = planned(config)
+        whole = timed(lambda: run(config, folder / "run", quiet=True))
+    return {
+        "name": f"links of a million records of 100,000 persons: {spent[0]:.0f} s of processor time",
+        "rows": 1_000_000,
+        "columns": 5,
+        **whole,
+        "reference": f"predicted {facts['predicted_memory_bytes'] / 1e6:.0f} MB",
+    }
 
 
 def __getattr__(case: str) -> Any:

@@ -87,13 +87,13 @@ def listings(strength: float, hosts: int, seed: int) -> pd.DataFrame:
     return rows.sample(frac=1, random_state=seed).reset_index(drop=True)
 
 
-def waves(strength: float, persons: int, seed: int) -> pd.DataFrame:
-    """Answers of persons in two to six waves that follow each other."""
+def waves(strength: float, persons: int, seed: int, most: int = 6) -> pd.DataFrame:
+    """Answers of persons in two to six waves, or more, that follow each other."""
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(2, 7, persons)
+    sizes = rng.integers(2, most + 1, persons)
     owners = _owners(sizes)
     place = np.arange(owners.size) - (np.cumsum(sizes) - sizes)[owners]
-    first = (rng.random(persons) * (7 - sizes)).astype(int)[owners]
+    first = (rng.random(persons) * (most + 1 - sizes)).astype(int)[owners]
     parties = np.array([0.28, 0.24, 0.16, 0.1, 0.07, 0.15])
     made = {
         "wave": 1 + first + place,

@@ -22,6 +22,8 @@ Codes = NDArray[np.int32]
 #: The numbers of `Trait` and of LEVELS as the loops know them.
 RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Trait)
 OF_PERSON, OF_RECORDS, OF_STEPS = range(len(LEVELS))
+#: Bits of what a question reads: times, the order of records; so many others, which columns and constants share.
+MOMENTS, ORDER, SHARED_BITS = 1, 2, 60
 #: A person's weight.
 WHOLE = 1 << WEIGHT_BITS
 #: For the distinct codes of a person.
@@ -32,7 +34,7 @@ class QuestionArrays(NamedTuple):
     """Questions as arrays, for the loops.
 
     Attributes:
-        questions: (questions, 4) level, first feature, features, first cell.
+        questions: (questions, 6) level, first feature, features, first cell, what it reads, 1 if each item has one.
         features: (features, 6) kind, column, first of its groups, how many groups, size, stride.
         groups: of all features, one after the other.
     """
@@ -119,7 +121,7 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
     groups: list[int] = []
     first = 0
     for question in questions:
-        rows.append((LEVELS.index(question.level), len(features), len(question.features), first))
+        begin, reads = len(features), 0 if question.level == "persons" else ORDER
         stride = 1
         strides = []
         for feature in reversed(question.features):
@@ -130,9 +132,19 @@ def sheet_of(questions: Sequence[PersonQuestion]) -> Sheet:
             place = names.index(feature.column) if feature.column in names else -1
             features.append((int(feature.kind), place, len(groups), len(feature.groups), feature.size, step))
             groups += feature.groups
+            reads |= MOMENTS if feature.kind in {Trait.SPAN, Trait.GAP} else ORDER if feature.kind is Trait.FIRST else 0
+            reads |= 0 if place < 0 else bit_of(-1 - place if feature.kind is Trait.CONSTANT else place)
+        moving = any(f.kind > Trait.MEAN for f in question.features)
+        rows.append((LEVELS.index(question.level), begin, len(question.features), first, reads, moving))
         first += stride
-    as_ints = (np.array(rows, np.int64).reshape(-1, 4), np.array(features, np.int64).reshape(-1, 6))
+    as_ints = (np.array(rows, np.int64).reshape(-1, 6), np.array(features, np.int64).reshape(-1, 6))
     return Sheet(QuestionArrays(*as_ints, np.array(groups, np.int64)), first, columns, constants)
+
+
+@compiled_in_place
+def bit_of(place: int) -> int:
+    """The bit of a column of a sheet; constants are counted from the end, from −1 on."""
+    return 1 << (2 + place % SHARED_BITS)
 
 
 @compiled_in_place
@@ -222,7 +234,9 @@ def _of_record(layout: QuestionArrays, f: int, persons: Persons, one: int, follo
 
 
 @compiled_in_place
-def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, person: int, low: int, high: int) -> int:
+def weigh_person(
+    entries: Entries, layout: QuestionArrays, persons: Persons, person: int, low: int, high: int, changed: int
+) -> int:
     """Write the entries of a person in the tally, the cell and the weight of each; returns how many were written.
 
     They are numbered in the order of the questions, those of one question in the order of records or steps: persons of
@@ -231,6 +245,7 @@ def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, per
     Args:
         person: of one record at least.
         low, high: of entries of records and steps only those whose record stands at these places, `high` left out.
+        changed: bits of which a question reads one, or it is left out; −1: none is.
     """
     questions, features, members = layout.questions, layout.features, persons.members
     start, stop = persons.starts[person], persons.starts[person + 1]
@@ -238,18 +253,17 @@ def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, per
     for q in range(len(questions)):
         level, first, last, cell = questions[q, 0], questions[q, 1], questions[q, 1] + questions[q, 2], questions[q, 3]
         items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
-        if items == 0:
+        weight, moving = WHOLE // max(items, 1), questions[q, 5] > 0
+        begin = number
+        number += items if moving else min(items, 1)
+        if items == 0 or (changed >= 0 and questions[q, 4] & changed == 0):
             continue
-        moving = False
         for f in range(first, last):
             if features[f, 0] <= MEAN:
                 cell += _of_person(layout, f, persons, person, entries.seen) * features[f, 5]
-            else:
-                moving = True
-        weight = WHOLE // items
         if not moving:
-            entries.numbers[written], entries.cells[written], entries.weights[written] = number, cell, weight * items
-            written, number = written + 1, number + 1
+            entries.numbers[written], entries.cells[written], entries.weights[written] = begin, cell, weight * items
+            written += 1
             continue
         for i in range(max(low, start), min(high, start + items)):
             following = members[i + 1] if i + 1 < stop else members[i]
@@ -257,9 +271,8 @@ def weigh_person(entries: Entries, layout: QuestionArrays, persons: Persons, per
             for f in range(first, last):
                 if features[f, 0] > MEAN:
                     own += _of_record(layout, f, persons, members[i], following) * features[f, 5]
-            entries.numbers[written], entries.cells[written], entries.weights[written] = number + i - start, own, weight
+            entries.numbers[written], entries.cells[written], entries.weights[written] = begin + i - start, own, weight
             written += 1
-        number += items
     return written
 
 
@@ -269,7 +282,7 @@ def _add_persons(counts: Ints, entries: Entries, layout: QuestionArrays, persons
         start, stop = persons.starts[person], persons.starts[person + 1]
         for q in range(len(layout.questions) if start < stop else 0):
             one = QuestionArrays(layout.questions[q : q + 1], layout.features, layout.groups)
-            for k in range(weigh_person(entries, one, persons, person, start, stop)):
+            for k in range(weigh_person(entries, one, persons, person, start, stop, -1)):
                 counts[entries.cells[k]] += entries.weights[k]
 
 
