@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mechanisms.public.tables.doubts import listed_gaps
 from tests.pipeline.conftest import TOWN, command, people
 from tests.pipeline.looks import checked, drafted
 
@@ -117,6 +118,31 @@ def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared
     hints = " ".join(column["hints"])
     assert column["status"] == ("warning" if asked else "ok"), column
     assert (f"a gap? missing: {json.dumps(asked)}" in hints) if asked else "a gap?" not in hints
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        (["1", "2", "3", "99", "k.A.", "x"], ["99", "k.A.", "x"]),
+        (["ledig", "keine Angabe", "unbekannt"], ["keine Angabe", "unbekannt"]),
+        (["ja", "nein", "weiß nicht", "verweigert", "99"], ["weiß nicht", "verweigert", "99"]),
+        (["AOK", "TK", "000", "9999", "--", "entf."], ["000", "9999", "--", "entf."]),
+        (["1", "2", "98", "99", "-9"], ["99", "-9"]),
+        (["0000", "1900", *map(str, range(1940, 2006)), "2099", "9999"], ["0000", "1900", "2099", "9999"]),
+        ([*map(str, range(97, 102)), *map(str, range(1898, 1903)), "00", "01", "x1"], []),
+        (["0", "-1"], []),
+        (["s", "m", "x"], []),
+    ],
+)
+def test_listed_values_that_may_mean_a_gap_are_asked_about(values, asked):
+    assert listed_gaps(values) == asked
+
+
+def test_a_draft_and_check_ask_the_same_of_listed_values_that_may_mean_a_gap(folder, capsys):
+    cells = {"care": ["1", "2", "3", "99", "k.A.", "x"] * 60}
+    assert "'99', 'k.A.', 'x' among the values: a gap?" in drafted(cells)[1]
+    (hint,) = checked(capsys, cells)["columns"]["care"]["hints"]
+    assert hint == "'99', 'k.A.', 'x' among the values: a gap? missing: [\"99\", \"k.A.\", \"x\"]"
 
 
 def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(folder, capsys):

@@ -8,10 +8,24 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 
-from mechanisms.public.tables.text_forms import HARDLY_ANY, ID_NAME, MEASURED, NumberForm, Texts, as_moment, share_of
+from mechanisms.public.schema.spellings import NO, YES
+from mechanisms.public.tables.text_forms import (
+    CODES_OF_GAPS,
+    CROSSES,
+    GAPS,
+    HARDLY_ANY,
+    ID_NAME,
+    MEASURED,
+    NO_VALUE,
+    NumberForm,
+    Texts,
+    as_moment,
+    share_of,
+)
 
 #: How days and times are written in digits alone, as 20240229 is, and in how many of them.
 COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
@@ -57,6 +71,8 @@ OFF = 0.06
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
 #: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
 APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
+CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: So many pairs of texts are one number with a zero at the end and without.
 CODES_PAIRS = 3
 
@@ -120,6 +136,26 @@ def shorter_codes(texts: Texts, width: int) -> list[str]:
     usual = len(max(shorter, key=lambda t: shorter[t]))
     few = f"{sum(shorter.values()):,} of {sum(digits.values()):,} codes have {usual} digits or so, and are read as"
     return [f"{few} {'4123'[:usual].zfill(width)} is: lost zeros, or another country's?"]
+
+
+def listed_gaps(values: Collection[str]) -> list[str]:
+    """Listed values that may mean a gap: signs and words for it, codes, years and zeros, and a cross beside numbers.
+
+    A number is none where numbers beside it are listed too, nor -1 beside 0 alone: databases of offices write yes so.
+    """
+    bare = {v: v.strip() for v in values}
+    numbers = {int(t) for t in bare.values() if re.fullmatch("-?[0-9]{1,9}", t)}
+    others = {t.casefold() for t in bare.values()} - {"-1"}
+    yes = {"-1"} if "0" in others and "1" not in others and others <= {*YES, *NO} else set()
+
+    def apart(text: str) -> bool:
+        number = int(text)
+        beside = {1} if number == 0 else {number - 1, number - 2}, {number + 1, number + 2}
+        return number < 0 or not any(some <= numbers for some in beside)
+
+    asked = [v for v, t in bare.items() if t in GAPS or NO_VALUE.fullmatch(t) or (t in CROSSES and numbers)]
+    coded = [v for v, t in bare.items() if CODED.fullmatch(t) and t not in yes and len(bare) > 1 and apart(t)]
+    return [v for v in values if v in {*asked, *coded}]
 
 
 def totals(texts: Texts) -> str:
