@@ -250,7 +250,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         listed_texts = dict(zip(column.values, values.tolist(), strict=True)) if column.values else {}
         spelled = misspelt(listed_texts)
         hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
-    hints += _listed_gaps(column)
+    gaps = listed_gaps(column.values) if column.kind == "categorical" and not column.constant else []
+    hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)
     if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:
@@ -296,13 +297,6 @@ def _far_bounds(column: Column, seen: Seen) -> list[str]:
         how = f"min and max go {bound / seen.most:,.0f} times as far as 99 % of the numbers"
         return [f"{how}: are they in another unit, or wider than need be?"]
     return []
-
-
-def _listed_gaps(column: Column) -> list[str]:
-    if column.kind != "categorical" or column.constant:
-        return []
-    gaps = listed_gaps(column.values)
-    return [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
 
 
 def _alike(column: Column) -> list[str]:

@@ -19,18 +19,14 @@ from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.computing import value_batches
-from mechanisms.public.tables.doubts import CUT_SHORT, cut_short
+from mechanisms.public.tables.doubts import CUT_SHORT, LOOKED_AT, USUAL, cut_short, ids_of_nobody, two_shapes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, gap_words, may_be_id, may_number
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.reading_look import compact_days
 
-#: Of so many ids, those with the most records, texts that look like none are told.
-LOOKED_AT = 1000
-#: Ids hold digits where so large a share of them does.
-NUMBERED = 0.9
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 
@@ -111,11 +107,12 @@ def _of_units(
     hints += _above(source, unit.column, seen, int(sizes.size))
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
-    warned = [
-        f"unit {unit.column!r}: {text!r} is the id of {texts[text]:,} records, as of one person: is it none? "
-        f"privacy.missing_unit_values={listed([*unit.missing_values, text])}"
-        for text in gap_words(texts, numbers=_numbered(texts))
-    ]
+    some = counted.field("values")[:: max(1, sizes.size // LOOKED_AT)]
+    warned = [f"unit {unit.column!r}: {said}" for said in two_shapes(some.to_pylist())]
+    if nobody := ids_of_nobody(texts, float(np.quantile(sizes, USUAL)) if sizes.size else 0.0):
+        each = ", ".join(f"{text!r} is the id of {texts[text]:,} records" for text in nobody)
+        cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
+        warned.append(f"unit {unit.column!r}: {each}, as of one person: is it none? {cure}")
     warned += _one_person(counted.field("values"), unit)
     text = source.text(source.index(unit.column, where="privacy.unit"))
     cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
@@ -125,11 +122,6 @@ def _of_units(
     if lost > bar.at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
-
-
-def _numbered(ids: Mapping[str, int]) -> bool:
-    """Whether nearly all ids hold digits, so that a word among them is none."""
-    return sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
 
 
 def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, asked: list[str]) -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Collection
 
 import numpy as np
 
-from mechanisms.public.schema.spellings import NO, YES
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CROSSES,
@@ -24,6 +23,7 @@ from mechanisms.public.tables.text_forms import (
     NumberForm,
     Texts,
     as_moment,
+    gap_words,
     share_of,
 )
 
@@ -71,6 +71,11 @@ OFF = 0.06
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
 #: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
 APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: Of so many ids, those with the most records, texts that look like none are told; this share has the usual number.
+LOOKED_AT, USUAL = 1000, 0.99
+#: Ids hold digits where so large a share of them does, and are of a shape where this share is; zeros or nines alone,
+#: with letters before them, are often nobody's; and so many times the usual number of records is no person's.
+NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: So many pairs of texts are one number with a zero at the end and without.
@@ -138,6 +143,29 @@ def shorter_codes(texts: Texts, width: int) -> list[str]:
     return [f"{few} {'4123'[:usual].zfill(width)} is: lost zeros, or another country's?"]
 
 
+def ids_of_nobody(ids: Texts, usual: float) -> list[str]:
+    """Ids that may be none: gaps by their words, zeros or nines with unusually many records, or far too many records.
+
+    Args:
+        ids: those with the most records, these first → how many each has.
+        usual: so many records 99 % of the ids do not exceed.
+    """
+    numbers = sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
+    many = [t for t, n in ids.items() if n > FAR_MORE * usual or (n > usual and NO_NUMBER.fullmatch(t.strip()))]
+    return list(dict.fromkeys([*gap_words(ids, numbers=numbers), *many[:FEWEST]]))
+
+
+def two_shapes(ids: Collection[str]) -> list[str]:
+    """That ids are of two shapes, which one person may have both of; the sentence quotes no id."""
+    masked = [re.sub(r"[^\W\d_]", "A", re.sub("[0-9]", "0", text.strip())) for text in ids]
+    shapes = {text: re.sub(r"(\w)\1+", r"\1", text) for text in {*masked}}
+    (one, n), (other, m) = [*Counter(map(shapes.__getitem__, masked)).most_common(2), ("", 0), ("", 0)][:2]
+    if m < max(FEWEST, LARGE_PART * len(masked)) or n + m < NEARLY_ALL * len(masked):
+        return []
+    examples = ", ".join(next(text for text in masked if shapes[text] == shape) for shape in (one, other))
+    return [f"ids come in two shapes ({examples}): does one person have both? Each is protected alone"]
+
+
 def listed_gaps(values: Collection[str]) -> list[str]:
     """Listed values that may mean a gap: signs and words for it, codes, years and zeros, and a cross beside numbers.
 
@@ -145,17 +173,15 @@ def listed_gaps(values: Collection[str]) -> list[str]:
     """
     bare = {v: v.strip() for v in values}
     numbers = {int(t) for t in bare.values() if re.fullmatch("-?[0-9]{1,9}", t)}
-    others = {t.casefold() for t in bare.values()} - {"-1"}
-    yes = {"-1"} if "0" in others and "1" not in others and others <= {*YES, *NO} else set()
 
-    def apart(text: str) -> bool:
+    def asked(text: str) -> bool:
+        if not CODED.fullmatch(text):
+            return text in GAPS or NO_VALUE.fullmatch(text) is not None or (text in CROSSES and bool(numbers))
         number = int(text)
-        beside = {1} if number == 0 else {number - 1, number - 2}, {number + 1, number + 2}
-        return number < 0 or not any(some <= numbers for some in beside)
+        beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
+        return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
 
-    asked = [v for v, t in bare.items() if t in GAPS or NO_VALUE.fullmatch(t) or (t in CROSSES and numbers)]
-    coded = [v for v, t in bare.items() if CODED.fullmatch(t) and t not in yes and len(bare) > 1 and apart(t)]
-    return [v for v in values if v in {*asked, *coded}]
+    return [v for v, t in bare.items() if asked(t)]
 
 
 def totals(texts: Texts) -> str:
