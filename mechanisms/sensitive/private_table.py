@@ -131,13 +131,14 @@ def load_private(
     if unit.column is not None:
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
-        most = max(sizes.largest, 1)
+        most = 2 * max(sizes.largest, 1)  # one person may have two ids
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
 
     def values(columns: Sequence[Column], every: PrivacyUnit) -> Counts:
-        return engine.values(of_persons(source, every), columns, every, key=key, aside=None, workdir=workdir)
+        persons = of_persons(source, every) if isinstance(engine, DuckdbEngine) else source
+        return engine.values(persons, columns, every, key=key, aside=None, workdir=workdir)
 
     report = lone_texts(schema, unit, encoded.report, largest=most, values=values)
     clipped, persons = encoded.clipped(key, aside), None
@@ -208,7 +209,8 @@ def of_persons(source: Source, unit: PrivacyUnit) -> Source:
     often = f"SELECT id, n, quantile_cont(n, {USUAL}) OVER () FROM ({ids}) ORDER BY n DESC, id LIMIT {LOOKED_AT}"
     rows = source.lines(often)
     nobody = ids_of_nobody({t: n for t, n, _ in rows}, rows[0][2] if rows else 0.0)
-    bare = f"CASE WHEN {known} THEN {text} ELSE regexp_replace({text}, '[^\\pL\\pN]+', '', 'g') END AS c{index}"
+    bare = f"coalesce(nullif(regexp_replace({text}, '[^\\pL\\pN]+', '', 'g'), ''), {text})"
+    bare = f"CASE WHEN {known} THEN {text} ELSE {bare} END AS c{index}"
     kept = "".join(f" AND {text} <> {literal(t)}" for t in nobody)
     return replace(source, relation=f"(SELECT * REPLACE ({bare}) FROM {table} WHERE true{kept})")
 

@@ -38,7 +38,7 @@ from pipeline.release_query import asked_ranges, code_weights
 #: How an estimate was made.
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
 #: Said where an interval leaves every possible answer open.
-DROWNED = "an interval covers every answer that is possible: the noise, or the bins, drown it"
+DROWNED = "intervals cover every answer that is possible: the noise, or the bins, drown the estimate"
 #: Groups whose number of records is not above so many of its standard errors take no part.
 CERTAIN = 4.0
 #: Means that are tried before the best of them is refined.
@@ -73,7 +73,8 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
         raise _untold(measurements, clique, bounds=bounds)
-    drowned = [DROWNED] if any(_covers_all(line, question, groups) for line in lines) else []
+    whole = sum(_covers_all(line, question, groups) for line in lines)
+    drowned = [f"{whole:,} of {len(lines):,} {DROWNED}"] if whole else []
     lines = [_supported(line) for line in lines]
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))

@@ -212,6 +212,13 @@ def test_figures_have_the_digits_that_their_error_supports(line, shown):
     assert (rounded.value, rounded.low, rounded.high, rounded.error) == shown
 
 
+def test_an_interval_that_leaves_every_answer_open_is_said_to_be_drowned():
+    for what, column, more in (("mean", "age", {}), ("proportion", "job", {"value": "baker"})):
+        asked = question(what, column, **more)
+        notes = [estimates.estimate(TOWN, release(2, sigma=s), asked).attrs["notes"] for s in (1.0, 1e6)]
+        assert f"1 of 1 {estimates.DROWNED}" not in notes[0] and f"1 of 1 {estimates.DROWNED}" in notes[1], what
+
+
 def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):
     loaded = load(one_run / "release")
     by_call = estimate(one_run / "release", "mean", "age", by="job")
