@@ -169,20 +169,12 @@ def _of_codes(column: Column, seen: Seen) -> bool:
 
 def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     """Ids that are others but for marks in them, or letters before their digits: ID-1234, 12 34 and 1234."""
-    marks = pc.replace_substring_regex(ids, r"[\pL\pN]+", "")
     bare = pc.replace_substring_regex(ids, r"[^\pL\pN]+", "")
-    bare = pc.replace_substring_regex(bare, r"^0+([0-9]+)$", r"\1")
     digits = pc.replace_substring_regex(bare, r"^\pL+0*([0-9]+)$", r"\1")
     numbers = bare.filter(pc.match_substring_regex(bare, "^[0-9]+$"))
-    lettered = pc.and_(pc.not_equal(digits, bare), pc.is_in(digits, value_set=numbers))
-    letters = pc.if_else(lettered, pc.replace_substring_regex(bare, r"[0-9]+$", ""), "")
-    form = pc.binary_join_element_wise(marks, letters, "\x00")
-    people = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
-    people = people.filter(pc.not_equal(people["person"], ""))
-    if pc.count_distinct(people["person"]).as_py() == people.num_rows:
-        return []
-    forms_each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
-    split = forms_each.filter(pc.greater(forms_each["form_count_distinct"], 1))
+    people = pa.table({"id": ids, "person": pc.if_else(pc.is_in(digits, value_set=numbers), digits, bare)})
+    each = people.group_by("person").aggregate([("id", "count"), ("id", "list")])
+    split = each.filter(pc.and_(pc.greater(each["id_count"], 1), pc.not_equal(each["person"], "")))
     if not split.num_rows:
         return []
     ids_of_one = sorted(split["id_list"][0].as_py(), key=len)

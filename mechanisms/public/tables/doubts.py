@@ -144,14 +144,14 @@ def shorter_codes(texts: Texts, width: int) -> list[str]:
 
 
 def ids_of_nobody(ids: Texts, usual: float) -> list[str]:
-    """Ids that may be none: gaps by their words, zeros or nines with unusually many records, or far too many records.
+    """Ids that may be none: gaps by their words, and far too many records, of zeros or nines alone half as many.
 
     Args:
         ids: those with the most records, these first → how many each has.
         usual: so many records 99 % of the ids do not exceed.
     """
     numbers = sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
-    many = [t for t, n in ids.items() if n > FAR_MORE * usual or (n > usual and NO_NUMBER.fullmatch(t.strip()))]
+    many = [t for t, n in ids.items() if n > FAR_MORE * usual * (0.5 if NO_NUMBER.fullmatch(t.strip()) else 1)]
     return list(dict.fromkeys([*gap_words(ids, numbers=numbers), *many[:FEWEST]]))
 
 
