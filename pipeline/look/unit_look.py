@@ -172,9 +172,10 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     bare = pc.replace_substring_regex(ids, r"[^\pL\pN]+", "")
     digits = pc.replace_substring_regex(bare, r"^\pL+0*([0-9]+)$", r"\1")
     numbers = bare.filter(pc.match_substring_regex(bare, "^[0-9]+$"))
-    people = pa.table({"id": ids, "person": pc.if_else(pc.is_in(digits, value_set=numbers), digits, bare)})
-    each = people.group_by("person").aggregate([("id", "count"), ("id", "list")])
-    split = each.filter(pc.and_(pc.greater(each["id_count"], 1), pc.not_equal(each["person"], "")))
+    person = pc.if_else(pc.is_in(digits, value_set=numbers), digits, bare)
+    people = pa.table({"id": ids, "person": person, "form": pc.replace_substring_regex(ids, "[0-9]+", "")})
+    each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
+    split = each.filter(pc.and_(pc.greater(each["form_count_distinct"], 1), pc.not_equal(each["person"], "")))
     if not split.num_rows:
         return []
     ids_of_one = sorted(split["id_list"][0].as_py(), key=len)
