@@ -32,6 +32,7 @@ from pipeline.inference.marginal_estimates import (
 from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
 from pipeline.marginal_files import attribute_labels, cells_frame, check_columns
 from pipeline.release_folder import read_release
+from pipeline.statement.words import noted
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
 
@@ -58,8 +59,9 @@ def query(
         release: the release folder of a run.
         marginal, where, solution, level: as `answer` takes them.
     """
-    schema, _, measurements = read_release(Path(release))
-    return answer(schema, measurements, marginal=marginal, where=where, solution=solution, level=level)
+    schema, statement, measurements = read_release(Path(release))
+    answered = answer(schema, measurements, marginal=marginal, where=where, solution=solution, level=level)
+    return noted(answered, statement)
 
 
 def answer(

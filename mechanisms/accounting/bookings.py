@@ -190,21 +190,23 @@ def opened(terms: LedgerTerms) -> Book:
 def _same(book: Book, terms: LedgerTerms) -> None:
     """UserError where the file is about something else."""
     mine, other, kind, slack = book.scope, terms.scope, book.filter.kind, book.filter.slack
+    units = [(f"privacy unit ({k})", mine.unit.get(k), other.unit.get(k)) for k in {**mine.unit, **other.unit}]
     for fact, booked, asked, fix in (
         ("table", mine.table, other.table, f"budget.table={mine.table} if it holds the same people, or another ledger"),
-        ("privacy unit", dict(mine.unit), dict(other.unit), "the same privacy unit, or another ledger"),
+        *((*fact, "the same privacy unit, or another ledger") for fact in units),
         ("neighbouring relation", mine.neighbouring, other.neighbouring, f"privacy.neighbouring={mine.neighbouring}"),
         ("accountant", kind, terms.accountant or kind, f"budget.accountant={kind}"),
         ("slack", slack, slack if terms.slack is None else terms.slack, f"budget.slack={slack:g}"),
     ):
         if booked != asked:
-            raise UserError(f"its {fact} is {_said(booked)}, not {_said(asked)}", where=str(terms.path), fix=fix)
+            booked, asked = _said(booked, asked), _said(asked, booked)
+            raise UserError(f"its {fact} is {booked}, not {asked}", where=str(terms.path), fix=fix)
 
 
-def _said(value: object) -> str:
-    if not isinstance(value, dict):
-        return repr(value)
-    return "one record" if value.get("column") is None else ", ".join(f"{k}: {v}" for k, v in value.items())
+def _said(value: object, other: object) -> str:
+    """A fact in words; of two lists what the other has not."""
+    apart = [t for t in value if t not in other] if isinstance(value, list) and isinstance(other, list) else []
+    return "one record" if value is None else repr(apart or value)
 
 
 def book_runs(terms: LedgerTerms, bookings: Sequence[Booking]) -> Book:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,14 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
-from mechanisms.public.schema.column import DATE_KINDS
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.spellings import folded, reader
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.doubts import LOOKED_AT, USUAL, ids_of_nobody
 from mechanisms.public.tables.losses import declared_texts
 from mechanisms.public.tables.parts import check_unchanged, table_parts
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
@@ -131,11 +131,15 @@ def load_private(
     if unit.column is not None:
         sizes = encoded.unit_sizes()
         check_sizes(unit, sizes)
-        most = max(sizes.largest, 1)
+        most = 2 * max(sizes.largest, 1)  # one person may have two ids
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
-    values = partial(engine.values, source, key=key, aside=None, workdir=workdir)
+
+    def values(columns: Sequence[Column], every: PrivacyUnit) -> Counts:
+        persons = of_persons(source, every) if isinstance(engine, DuckdbEngine) else source
+        return engine.values(persons, columns, every, key=key, aside=None, workdir=workdir)
+
     report = lone_texts(schema, unit, encoded.report, largest=most, values=values)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
@@ -170,7 +174,7 @@ def lone_texts(
 
     Args:
         largest: no unit has more records.
-        values: `Engine.values` of the table, for columns and a unit.
+        values: `Engine.values` of `of_persons` of the table, for columns and a unit.
     """
     texts = {c.name: declared_texts(c) for c in schema.columns}
     more = {c.name for c in schema.columns if {*texts[c.name]} - {*(c.values if c.listed else ())}}
@@ -193,6 +197,22 @@ def lone_texts(
                 held[one] = max(held[one], n)
         lone[column.name] = sum(n == 1 for n in held.values())
     return replace(report, lone=lone)
+
+
+def of_persons(source: Source, unit: PrivacyUnit) -> Source:
+    """The rows with ids of texts without marks, as 12 34 and 1234 are one, and without those under ids of nobody."""
+    if unit.column is None or source.types[index := source.index(unit.column, where="privacy.unit")] != "VARCHAR":
+        return source
+    text, table = source.text(index), source.relation
+    known = f"trim({text}) IN ({', '.join(map(literal, ('', *unit.missing_values)))})"
+    ids = f"SELECT {text} AS id, count(*) AS n FROM {table} WHERE NOT {known} GROUP BY id"
+    often = f"SELECT id, n, quantile_cont(n, {USUAL}) OVER () FROM ({ids}) ORDER BY n DESC, id LIMIT {LOOKED_AT}"
+    rows = source.lines(often)
+    nobody = ids_of_nobody({t: n for t, n, _ in rows}, rows[0][2] if rows else 0.0)
+    bare = f"coalesce(nullif(regexp_replace({text}, '[^\\pL\\pN]+', '', 'g'), ''), {text})"
+    bare = f"CASE WHEN {known} THEN {text} ELSE {bare} END AS c{index}"
+    kept = "".join(f" AND {text} <> {literal(t)}" for t in nobody)
+    return replace(source, relation=f"(SELECT * REPLACE ({bare}) FROM {table} WHERE true{kept})")
 
 
 def _bare(text: str) -> str:

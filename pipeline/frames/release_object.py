@@ -35,7 +35,7 @@ from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthesisConfig, typed
 from pipeline.statement.digests import MANIFEST
-from pipeline.statement.words import condition_in_words, loss_in_words, refuse_part, words_of
+from pipeline.statement.words import condition_in_words, loss_in_words, noted, refuse_part, words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,8 @@ class Release:
             UserError: an unknown column or solution; without one, no measured marginal tells.
         """
         names = [columns] if isinstance(columns, str) else columns
-        return answer(self.schema, self.measurements, marginal=names, solution=solution, level=level)
+        answered = answer(self.schema, self.measurements, marginal=names, solution=solution, level=level)
+        return noted(answered, self.statement)
 
     def distances(self) -> pd.DataFrame:
         """How far each pair is from independence (InDif), the most dependent first, with a standard error.
@@ -149,7 +150,7 @@ class Release:
         Raises:
             UserError: the run did not ask for that (selection=auto, indif and groups do).
         """
-        return distances(self.schema, self.measurements)
+        return noted(distances(self.schema, self.measurements), self.statement)
 
     def count(self, where: Mapping[str, Any], *, level: str = "records") -> pd.DataFrame:
         """How many records, or persons, satisfy conditions, from the noisy answers, as `query` says it: one row.
@@ -158,7 +159,7 @@ class Release:
             where: column → a value, a list of values, or [low, high] of an ordered column, both included.
             level: as of `marginal`.
         """
-        return answer(self.schema, self.measurements, where=where, level=level)
+        return noted(answer(self.schema, self.measurements, where=where, level=level), self.statement)
 
     def estimate(
         self,

@@ -18,6 +18,7 @@ from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.settings.config import QueryConfig
+from pipeline.statement.words import noted
 
 #: Settings that belong to an estimate alone.
 OF_ESTIMATES = ("column", "other", "by", "value", "quantile", "within_bin", "sampling", "unmeasured")
@@ -40,8 +41,8 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
     if config.distances:
         if config.bounds or config.marginal or config.where or config.estimate is not None:
             raise UserError("one question at a time", where="query", fix="distances=true alone")
-        schema, _, measurements = read_release(release)
-        return _with_sources(distances(schema, measurements))
+        schema, statement, measurements = read_release(release)
+        return noted(_with_sources(distances(schema, measurements)), statement)
     if config.estimate is not None and (config.bounds or config.marginal or config.where):
         fix = "one of estimate=…, marginal=[…], where={…} and bounds=true"
         raise UserError("one question at a time", where="query", fix=fix)

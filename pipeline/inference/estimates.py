@@ -37,6 +37,8 @@ from pipeline.release_query import asked_ranges, code_weights
 
 #: How an estimate was made.
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
+#: Said where an interval leaves every possible answer open.
+DROWNED = "intervals cover every answer that is possible: the noise, or the bins, drown the estimate"
 #: Groups whose number of records is not above so many of its standard errors take no part.
 CERTAIN = 4.0
 #: Means that are tried before the best of them is refined.
@@ -71,6 +73,9 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
         raise _untold(measurements, clique, bounds=bounds)
+    whole = sum(_covers_all(line, question, groups) for line in lines)
+    drowned = [f"{whole:,} of {len(lines):,} {DROWNED}"] if whole else []
+    lines = [_supported(line) for line in lines]
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))
     frame = frame.rename(columns={n: f"({n})" for n in frame.columns if n in {"estimate", "low", "high", "how"}})
@@ -83,8 +88,26 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     )
     source = marginal or (coarse.counts if coarse else None)
     frame.attrs["sources"] = [" × ".join(c) for c in source.sources] if source and how != FRECHET else []
-    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(coarse) if coarse else [])]
+    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(coarse) if coarse else []), *drowned]
     return frame
+
+
+def _covers_all(line: Interval, question: EstimateQuestion, groups: Groups) -> bool:
+    """Whether an interval holds every answer that is possible."""
+    if question.what in {"count", "odds_ratio"}:
+        return False
+    ends = {"proportion": (0.0, 1.0), "correlation": (-1.0, 1.0)}.get(question.what)
+    low, high = ends or (groups.low[groups.counted > 0].min(), groups.high[groups.counted > 0].max())
+    return bool(line.low <= low and high <= line.high)
+
+
+def _supported(line: Interval) -> Interval:
+    """The figures in the digits that the error supports: four of it, and of the largest figure six at least."""
+    largest = max(abs(x) for x in (line.value or 0.0, line.low, line.high) if math.isfinite(x))
+    kept = [(x, digits) for x, digits in ((largest, 6), (line.error or 0.0, 4)) if 0 < x < math.inf]
+    places = max((digits - 1 - math.floor(math.log10(x)) for x, digits in kept), default=0)
+    value, error = (None if x is None else round(x, places) for x in (line.value, line.error))
+    return Interval(value, round(line.low, places), round(line.high, places), error)
 
 
 def _lines(

@@ -32,7 +32,7 @@ from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
 from pipeline.statement.digests import read_manifest
 from pipeline.statement.format_2 import as_fields
-from pipeline.statement.words import refuse_part
+from pipeline.statement.words import noted, refuse_part
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000
@@ -47,8 +47,6 @@ NOTES = (
 )
 #: And estimates of a population, where units have several records.
 TOGETHER = "a unit may have several records, which are no independent draws: the error of sampling is larger than that"
-#: And both of a release that was accepted, or chosen from several tries, by its own noisy scores.
-CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
 
 
 def bounds(release: Path, *, marginal: Sequence[str] = (), synthetic: CodedTable | None = None) -> pd.DataFrame:
@@ -106,10 +104,9 @@ def table_bounds(
         *said_cells(schema, coverage(measurements).noisy),
         *wide,
         *([without] if changed else []),
-        *([CHOSEN] if chosen_by_score(statement) else []),
     ]
     frame.attrs["related"] = related
-    return frame
+    return noted(frame, statement)
 
 
 def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
@@ -159,12 +156,6 @@ def as_frame(schema: Schema, each_bound: Sequence[ErrorBound]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def chosen_by_score(statement: Json) -> bool:
-    """Whether the statement tells that noisy scores decided which release it is."""
-    accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
-    return accepted or statement.get("selection") is not None
-
-
 def estimate(release: Path, question: estimate_questions.EstimateQuestion) -> pd.DataFrame:
     """An estimate for each group from a release folder: see `estimates.estimate`.
 
@@ -185,6 +176,4 @@ def estimate_of(
     together = question.sampling and question.level == LEVELS[0]
     if together and as_fields(statement)["unit"]["max_records"] != 1:
         frame.attrs["notes"].append(TOGETHER)
-    if chosen_by_score(statement):
-        frame.attrs["notes"].append(CHOSEN)
-    return frame
+    return noted(frame, statement)

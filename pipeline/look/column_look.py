@@ -16,11 +16,10 @@ from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
+from mechanisms.public.tables.doubts import listed_gaps
 from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
-    CODES_OF_GAPS,
     CROSSES,
-    GAPS,
     ZERO,
     NumberForm,
     date_forms,
@@ -243,7 +242,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
-    hints += _far_bounds(column, seen) + _listed_gaps(column)
+    hints += _far_bounds(column, seen)
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
@@ -251,6 +250,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         listed_texts = dict(zip(column.values, values.tolist(), strict=True)) if column.values else {}
         spelled = misspelt(listed_texts)
         hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
+    gaps = listed_gaps(column.values) if column.kind == "categorical" and not column.constant else []
+    hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)
     if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:
@@ -296,16 +297,6 @@ def _far_bounds(column: Column, seen: Seen) -> list[str]:
         how = f"min and max go {bound / seen.most:,.0f} times as far as 99 % of the numbers"
         return [f"{how}: are they in another unit, or wider than need be?"]
     return []
-
-
-def _listed_gaps(column: Column) -> list[str]:
-    if column.kind != "categorical" or column.constant:
-        return []
-    others = {v.strip().casefold() for v in column.values} - {"-1"}
-    yes = "0" in others and "1" not in others and others <= {*YES, *NO}  # databases of offices write yes as -1
-    codes = {str(c) for c in CODES_OF_GAPS if (c < 0 or c >= 999) and not (yes and c == -1)}
-    gaps = [v for v in column.values if v in GAPS or (v in codes and len(column.values) > 1)]
-    return [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
 
 
 def _alike(column: Column) -> list[str]:

@@ -30,7 +30,7 @@ from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.private_table import EMBEDDED, lone_texts
+from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, of_persons
 from pipeline.look.column_look import (
     ColumnLook,
     Seen,
@@ -153,7 +153,8 @@ def look_at(
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
     if read is None:
-        values = partial(EMBEDDED.values, source, key=b"", aside=None, workdir=workdir)
+        persons = of_persons(source, unit)
+        values = partial(EMBEDDED.values, persons, key=b"", aside=None, workdir=workdir)
         report = lone_texts(total, unit, report, largest=1 if unit.column is None else report.rows, values=values)
     seen = _seen(source, schema)
     encoded, at_most = (coded, report), bar.at_most

@@ -19,18 +19,14 @@ from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.computing import value_batches
-from mechanisms.public.tables.doubts import CUT_SHORT, cut_short
+from mechanisms.public.tables.doubts import CUT_SHORT, LOOKED_AT, USUAL, cut_short, ids_of_nobody, two_shapes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, gap_words, may_be_id, may_number
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.reading_look import compact_days
 
-#: Of so many ids, those with the most records, texts that look like none are told.
-LOOKED_AT = 1000
-#: Ids hold digits where so large a share of them does.
-NUMBERED = 0.9
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 
@@ -111,11 +107,12 @@ def _of_units(
     hints += _above(source, unit.column, seen, int(sizes.size))
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
-    warned = [
-        f"unit {unit.column!r}: {text!r} is the id of {texts[text]:,} records, as of one person: is it none? "
-        f"privacy.missing_unit_values={listed([*unit.missing_values, text])}"
-        for text in gap_words(texts, numbers=_numbered(texts))
-    ]
+    some = counted.field("values")[:: max(1, sizes.size // LOOKED_AT)]
+    warned = [f"unit {unit.column!r}: {said}" for said in two_shapes(some.to_pylist())]
+    if nobody := ids_of_nobody(texts, float(np.quantile(sizes, USUAL)) if sizes.size else 0.0):
+        each = ", ".join(f"{text!r} is the id of {texts[text]:,} records" for text in nobody)
+        cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
+        warned.append(f"unit {unit.column!r}: {each}, as of one person: is it none? {cure}")
     warned += _one_person(counted.field("values"), unit)
     text = source.text(source.index(unit.column, where="privacy.unit"))
     cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
@@ -125,11 +122,6 @@ def _of_units(
     if lost > bar.at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
-
-
-def _numbered(ids: Mapping[str, int]) -> bool:
-    """Whether nearly all ids hold digits, so that a word among them is none."""
-    return sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
 
 
 def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, asked: list[str]) -> list[str]:
@@ -177,20 +169,13 @@ def _of_codes(column: Column, seen: Seen) -> bool:
 
 def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     """Ids that are others but for marks in them, or letters before their digits: ID-1234, 12 34 and 1234."""
-    marks = pc.replace_substring_regex(ids, r"[\pL\pN]+", "")
     bare = pc.replace_substring_regex(ids, r"[^\pL\pN]+", "")
-    bare = pc.replace_substring_regex(bare, r"^0+([0-9]+)$", r"\1")
     digits = pc.replace_substring_regex(bare, r"^\pL+0*([0-9]+)$", r"\1")
     numbers = bare.filter(pc.match_substring_regex(bare, "^[0-9]+$"))
-    lettered = pc.and_(pc.not_equal(digits, bare), pc.is_in(digits, value_set=numbers))
-    letters = pc.if_else(lettered, pc.replace_substring_regex(bare, r"[0-9]+$", ""), "")
-    form = pc.binary_join_element_wise(marks, letters, "\x00")
-    people = pa.table({"id": ids, "person": pc.if_else(lettered, digits, bare), "form": form})
-    people = people.filter(pc.not_equal(people["person"], ""))
-    if pc.count_distinct(people["person"]).as_py() == people.num_rows:
-        return []
-    forms_each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
-    split = forms_each.filter(pc.greater(forms_each["form_count_distinct"], 1))
+    person = pc.if_else(pc.is_in(digits, value_set=numbers), digits, bare)
+    people = pa.table({"id": ids, "person": person, "form": pc.replace_substring_regex(ids, "[0-9]+", "")})
+    each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
+    split = each.filter(pc.and_(pc.greater(each["form_count_distinct"], 1), pc.not_equal(each["person"], "")))
     if not split.num_rows:
         return []
     ids_of_one = sorted(split["id_list"][0].as_py(), key=len)

@@ -24,6 +24,7 @@ from pipeline.console import WIDTH, at_most, folded, labelled
 from pipeline.folders import REHEARSAL
 from pipeline.report.numbers_section import as_lines
 from pipeline.statement.format_2 import start_named
+from pipeline.statement.statement import NO_HOLDOUT
 from pipeline.statement.words import words_of
 from pipeline.version import __version__
 
@@ -135,9 +136,11 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     covered = coverage(done.measurements, done.schema, start=start_named(statement.to_json()))
     pairs = decided(done.measurements, done.schema)
     persons = done.table.with_name(persons_of(done.table.name))
+    share = statement.to_json()["holdout"]
+    aside = "" if share == NO_HOLDOUT else f"; {share:g} of the units were set aside"
     second = f"release/{persons.name}, " if persons.is_file() else ""
     whose = "" if done.persons is None else f" of {done.persons:,} persons"
-    table = f"release/{done.table.name} ({done.rows:,} rows{whose}), {second}and release/statement.html"
+    table = f"release/{done.table.name} ({done.rows:,} rows{whose}{aside}), {second}and release/statement.html"
     lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
     lines += [labelled("folder", _here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]

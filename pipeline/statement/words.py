@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 from jinja2.environment import TemplateModule
+from pandas import DataFrame
 
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.running_total import RunningTotal
@@ -21,7 +22,10 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import environment
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
-from pipeline.statement.statement import unit_fields, unit_of
+from pipeline.statement.statement import NO_HOLDOUT, unit_fields, unit_of
+
+#: Said of answers of a release that was accepted, or chosen from several tries, by its own noisy scores.
+CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
 
 
 def sentence(name: str, *fields: Any) -> str:
@@ -48,6 +52,22 @@ def words_of(statement: Json) -> JsonDict:
         "warnings": [*budget_warnings(budget["epsilon"], budget["delta"]), *unit_warnings(unit_of(unit))],
         "running_total": running_total_in_words(statement["running_total"]),
     }
+
+
+def noted(answer: DataFrame, statement: Json) -> DataFrame:
+    """The answer of a release with what is true of each of its answers at the end of `attrs["notes"]`."""
+    share, notes = statement.get("holdout", NO_HOLDOUT), []
+    if is_older(statement) and not str(share).startswith(NO_HOLDOUT):
+        notes.append(f"{share}: counts are of the other units alone")
+    elif share != NO_HOLDOUT:
+        notes.append(
+            f"a share {share:g} of the units was set aside (evaluation.holdout): a count of the whole table is about "
+            f"1/(1 − {share:g}) = {1 / (1 - share):.4g} times as large; shares, means and quantiles need no factor"
+        )
+    accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
+    notes += [CHOSEN] if accepted or statement.get("selection") is not None else []
+    answer.attrs["notes"] = [*answer.attrs.get("notes", ()), *notes]
+    return answer
 
 
 def unit_in_words(unit: PrivacyUnit) -> str:

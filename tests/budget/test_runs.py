@@ -386,6 +386,20 @@ def test_the_ledger_speaks_of_those_that_named_it_not_of_one_file(town, capsys):
     assert "its table is 'table', not 'other'" in capsys.readouterr().err
 
 
+def test_a_ledger_of_another_unit_says_what_differs_alone(town, capsys):
+    person = ["privacy.unit=person", "privacy.max_records=2", "privacy.epsilon=0.1"]
+    assert run("a", *person) == 0
+    capsys.readouterr()
+    for other, words in (
+        (['privacy.missing_unit_values=["",NA,zero]', *person], "(missing_values) is ['nan', 'NaN', 'N/A', "),
+        (["privacy.unit_id_rules=[unicode,trim,number]", *person], "(rules) is ['case'], not ['unicode', "),
+        (["privacy.epsilon=0.1"], "(column) is 'person', not one record"),
+    ):
+        assert run("b", *other) == 1
+        said = capsys.readouterr().err
+        assert f"its privacy unit {words}" in said and len(said.splitlines()[0]) < 250
+
+
 def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys):
     assert run("a", "privacy.epsilon=1", "seed=1") == 0
     said = " ".join(capsys.readouterr().err.split())

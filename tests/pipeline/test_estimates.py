@@ -17,6 +17,8 @@ from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
 from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimates import _supported
+from pipeline.inference.ratio_intervals import Interval
 from tests.pipeline.conftest import SCHEMA, command, people
 
 TOWN = parse_schema(yaml.safe_load(SCHEMA), where="town")
@@ -194,6 +196,27 @@ def test_the_command_and_the_function_answer_alike(one_run, capsys):
     by_call = estimate(one_run / "release", "mean", "age", by="job")
     assert by_command["low"].to_numpy() == pytest.approx(by_call["low"].to_numpy(), rel=1e-5)
     assert "clipping" in said.err and "bins are up to 9 wide" in said.err and "not of a population" in said.err
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (Interval(39.123456789, 38.98765432, 39.25925925, 0.0693219), (39.12346, 38.98765, 39.25926, 0.06932)),
+        (Interval(1234567.891, 1234000.123, 1235135.659, 289.6789), (1234567.9, 1234000.1, 1235135.7, 289.7)),
+        (Interval(None, -math.inf, 0.123456789), (None, -math.inf, 0.123457, None)),
+        (Interval(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_figures_have_the_digits_that_their_error_supports(line, shown):
+    rounded = _supported(line)
+    assert (rounded.value, rounded.low, rounded.high, rounded.error) == shown
+
+
+def test_an_interval_that_leaves_every_answer_open_is_said_to_be_drowned():
+    for what, column, more in (("mean", "age", {}), ("proportion", "job", {"value": "baker"})):
+        asked = question(what, column, **more)
+        notes = [estimates.estimate(TOWN, release(2, sigma=s), asked).attrs["notes"] for s in (1.0, 1e6)]
+        assert f"1 of 1 {estimates.DROWNED}" not in notes[0] and f"1 of 1 {estimates.DROWNED}" in notes[1], what
 
 
 def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import pipeline
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Neighbouring
@@ -88,6 +89,20 @@ def test_statement_and_ledger_say_who_was_set_aside_and_no_budget_changes(town, 
     assert command("verify", "out/release") == 0  # those of residuals, which may be below C, from their matrices
     first = json.loads((town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()[0])
     assert first["holdout"] == said["holdout"]
+    assert "0.25 of the units were set aside" in capsys.readouterr().out
+    release, factor = pipeline.load("out/release"), "1/(1 − 0.25) = 1.333 times as large"
+    answers = [
+        release.count({"job": "baker"}),
+        release.marginal("job"),
+        release.estimate("count", "job", value="baker"),
+        release.bounds(["job"]),
+        pipeline.query("out/release", where={"job": "baker"}),
+        pipeline.bounds("out/release", marginal=["job"]),
+    ]
+    assert all(factor in answer.attrs["notes"][-1] for answer in answers)
+    assert command("query", "from=out/release", "marginal=[job]", "format=json") == 0
+    printed = capsys.readouterr()
+    assert factor in json.loads(printed.out)["notes"][-1] and factor in printed.err
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text())
     assert scores["rows"]["real"] < 600
     again = command("run", *TOWN, *UNIT, "evaluation.holdout=0.3", "hydra.run.dir=out", "resume=true")

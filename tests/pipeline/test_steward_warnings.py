@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mechanisms.public.tables.doubts import listed_gaps, two_shapes
 from tests.pipeline.conftest import TOWN, command, people
 from tests.pipeline.looks import checked, drafted
 
@@ -30,6 +31,39 @@ def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(tow
     assert f"{100 * lost / 600:.1f} % of the records have no id or lie beyond the bound: their weight is lost" in said
     assert command("check", *TOWN[1:], *unit, f"privacy.missing_unit_values={none[1]}") == 0
     assert "as of one person" not in capsys.readouterr().out
+
+
+def test_ids_of_nobody_are_asked_about_on_one_line_and_ids_of_two_shapes(town, capsys):
+    """Zeros, nines and words that thirty records share each; and persons who have an id of either shape."""
+    rows = [(f"S-{i // 2:05}" if i % 2 else f"2021/{i // 2:05}") for i in range(480)]
+    rows += [junk for junk in ("0", "999", "P99999", "nobody here") for _ in range(30)]
+    table = people(600)
+    table["job"] = ["baker", "smith"] * 300
+    table.loc[3, "job"] = table.loc[599, "job"] = "clerk"
+    table.insert(0, "who", rows)
+    table.to_csv(town / "town.csv", index=False)
+    schema = (town / "town.yaml").read_text().replace("leave_out: [", "leave_out: [who, ")
+    (town / "town.yaml").write_text(schema)
+    assert command("check", *TOWN[1:], "privacy.unit=who", "privacy.max_records=4") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    none = re.search(r"as of one person: is it none\? privacy\.missing_unit_values=(\[[^]]*\])", said)
+    assert none and {"0", "999", "p99999", "nobody here"} <= {*json.loads(none[1])}, said
+    assert "ids come in two shapes (0000/00000, A-00000): does one person have both?" in " ".join(said.split())
+    assert "1 of the listed texts are held by one unit ('who') alone" in said, "rows of nobody are no unit"
+    unit = ["privacy.unit=who", "privacy.max_records=4", f"privacy.missing_unit_values={none[1]}"]
+    assert command("check", *TOWN[1:], *unit) == 0
+    assert "as of one person" not in capsys.readouterr().out
+    assert not two_shapes([f"{i:x}" for i in range(4000)]) and not two_shapes([f"A{i}" for i in range(900)])
+
+
+def test_units_that_are_one_but_for_marks_hold_a_text_as_one_and_a_draft_asks_of_two_shapes(folder, capsys):
+    ids = [f"{i // 3:04} {i // 3 + 10:04}" if i % 3 else f"{i // 3:04}{i // 3 + 10:04}" for i in range(900)]
+    cells = {"who": ids, "nation": ["TUV" if i < 3 else "DEAT"[i % 2 * 2 :][:2] for i in range(900)]}
+    declared = "nation: {kind: categorical, values: [DE, AT, TUV], missing: false}"
+    look = checked(capsys, cells, declared, "privacy.unit=who", "privacy.max_records=3")
+    assert look["columns"]["nation"]["lone"] == 1
+    assert command("schema", "t.csv", "output=s.yaml", "privacy.unit=who") == 0
+    assert "ids come in two shapes (0000 0000, 00000000): does one person have both?" in Path("s.yaml").read_text()
 
 
 @pytest.mark.parametrize(("days", "asked"), [(range(1, 13), True), (range(1, 29), False)])
@@ -117,6 +151,31 @@ def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared
     hints = " ".join(column["hints"])
     assert column["status"] == ("warning" if asked else "ok"), column
     assert (f"a gap? missing: {json.dumps(asked)}" in hints) if asked else "a gap?" not in hints
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        (["1", "2", "3", "99", "k.A.", "x"], ["99", "k.A.", "x"]),
+        (["ledig", "keine Angabe", "unbekannt"], ["keine Angabe", "unbekannt"]),
+        (["ja", "nein", "weiß nicht", "verweigert", "99"], ["weiß nicht", "verweigert", "99"]),
+        (["AOK", "TK", "000", "9999", "--", "entf."], ["000", "9999", "--", "entf."]),
+        (["1", "2", "98", "99", "-9"], ["99", "-9"]),
+        (["0000", "1900", *map(str, range(1940, 2006)), "2099", "9999"], ["0000", "1900", "2099", "9999"]),
+        ([*map(str, range(97, 102)), *map(str, range(1898, 1903)), "00", "01", "x1"], []),
+        (["0", "-1"], []),
+        (["s", "m", "x"], []),
+    ],
+)
+def test_listed_values_that_may_mean_a_gap_are_asked_about(values, asked):
+    assert listed_gaps(values) == asked
+
+
+def test_a_draft_and_check_ask_the_same_of_listed_values_that_may_mean_a_gap(folder, capsys):
+    cells = {"care": ["1", "2", "3", "99", "k.A.", "x"] * 60}
+    assert "'99', 'k.A.', 'x' among the values: a gap?" in drafted(cells)[1]
+    (hint,) = checked(capsys, cells)["columns"]["care"]["hints"]
+    assert hint == "'99', 'k.A.', 'x' among the values: a gap? missing: [\"99\", \"k.A.\", \"x\"]"
 
 
 def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(folder, capsys):

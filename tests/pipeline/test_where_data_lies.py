@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -175,6 +178,8 @@ MIXED = "a row may be made of the rows of several"
             "SELECT t.person, lower(job) AS j, CAST(age AS INTEGER) + 1 AS n FROM town t WHERE sex IN ('f')",
             "",
         ),
+        ("SELECT person, replace(job, 'a', ',') AS j FROM town WHERE replace(sex, 'f', 'g') = 'g'", ""),
+        ("SELECT replace((SELECT max(job) FROM town), 'a', 'b') AS j FROM town", "a subquery"),
         ("SELECT CASE WHEN age > 3 THEN 'old' END AS a FROM town WHERE job LIKE 'x%' AND age IS NOT NULL", ""),
         ("wards", "wards, a view"),
         ("SELECT age FROM wards", "wards, a view"),
@@ -224,6 +229,15 @@ def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(
     assert reason in str(error.value)
     if reason not in ("in another order", "does not take it", "no query"):
         assert MIXED in error.value.what and "data.rows_of_one_unit=true" in str(error.value.fix)
+
+
+def test_replace_means_the_same_in_the_engine_and_in_the_database() -> None:
+    cells = [None, "", "1.234,5", ",,", "aAa", "äÄ", "€"]
+    sql = "SELECT " + ", ".join("replace(CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))" for _ in range(3))
+    with closing(sqlite3.connect(":memory:")) as stored, duckdb.connect() as engine:
+        for one, other in itertools.product(cells, cells):
+            given = [one, other, ".", one, ",", other, ",a", one or None, other]  # of '' for NULL each has its own word
+            assert stored.execute(sql, given).fetchall() == engine.execute(sql, given).fetchall(), given
 
 
 def test_a_query_names_its_columns(place: Path, tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.parquet", b"PAR1 and then nothing of use", "is not a whole Parquet file"),
     ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
     ("t.xlsx", b"PK\x03\x04rest", "this is a zip archive or a spreadsheet"),
+    ("t.duckdb", b"12345678DUCK\0\0rest", "fix: in DuckDB: COPY NAME TO 'x.parquet'"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text, but likely utf-16"),
 ]
 

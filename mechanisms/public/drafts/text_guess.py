@@ -12,6 +12,7 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
+from mechanisms.public.tables.doubts import listed_gaps
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
 from mechanisms.public.tables.text_forms import (
@@ -126,6 +127,8 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
         fields.setdefault("spellings", "common")
         said += f"; {own} spellings in the table: capitals and spaces around do not count"
     wrong = misspelt({v: counts[v] for v in values})
+    gaps = listed_gaps(values)
+    said += f"; {_few(gaps)} among the values: a gap?" if gaps else ""
     return fields, said + (f"; {wrong}" if wrong else "")
 
 

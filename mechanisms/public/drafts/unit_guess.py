@@ -9,6 +9,7 @@ from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.fields import Fields
 from mechanisms.public.schema.schema_text import dump_yaml
+from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME
 
@@ -47,7 +48,9 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
     varying, in_part = _varying(source, engine, unit, names)
     if not varying and not in_part:
         return ""
-    text = HEAD + _field("column", unit)
+    ids = f"SELECT t FROM ({_texts(source, source.names.index(unit))}) ORDER BY hash(t) LIMIT {LOOKED_AT}"
+    shapes = two_shapes([t for (t,) in engine.execute(ids).fetchall()])
+    text = HEAD + _field("column", unit) + "".join(f"  # {said}\n" for said in shapes)
     if in_part := [n for n in in_part if n not in varying]:
         some = ", ".join(map(repr, in_part))
         text += f"  # filled in some records of a {unit!r} and empty in others, and so not constant here: {some}\n"

@@ -8,10 +8,24 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 
-from mechanisms.public.tables.text_forms import HARDLY_ANY, ID_NAME, MEASURED, NumberForm, Texts, as_moment, share_of
+from mechanisms.public.tables.text_forms import (
+    CODES_OF_GAPS,
+    CROSSES,
+    GAPS,
+    HARDLY_ANY,
+    ID_NAME,
+    MEASURED,
+    NO_VALUE,
+    NumberForm,
+    Texts,
+    as_moment,
+    gap_words,
+    share_of,
+)
 
 #: How days and times are written in digits alone, as 20240229 is, and in how many of them.
 COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
@@ -57,6 +71,13 @@ OFF = 0.06
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
 #: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
 APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: Of so many ids, those with the most records, texts that look like none are told; this share has the usual number.
+LOOKED_AT, USUAL = 1000, 0.99
+#: Ids hold digits where so large a share of them does, and are of a shape where this share is; zeros or nines alone,
+#: with letters before them, are often nobody's; and so many times the usual number of records is no person's.
+NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
+#: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
+CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: So many pairs of texts are one number with a zero at the end and without.
 CODES_PAIRS = 3
 
@@ -120,6 +141,47 @@ def shorter_codes(texts: Texts, width: int) -> list[str]:
     usual = len(max(shorter, key=lambda t: shorter[t]))
     few = f"{sum(shorter.values()):,} of {sum(digits.values()):,} codes have {usual} digits or so, and are read as"
     return [f"{few} {'4123'[:usual].zfill(width)} is: lost zeros, or another country's?"]
+
+
+def ids_of_nobody(ids: Texts, usual: float) -> list[str]:
+    """Ids that may be none: gaps by their words, and far too many records, of zeros or nines alone half as many.
+
+    Args:
+        ids: those with the most records, these first → how many each has.
+        usual: so many records 99 % of the ids do not exceed.
+    """
+    numbers = sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
+    many = [t for t, n in ids.items() if n > FAR_MORE * usual * (0.5 if NO_NUMBER.fullmatch(t.strip()) else 1)]
+    return list(dict.fromkeys([*gap_words(ids, numbers=numbers), *many[:FEWEST]]))
+
+
+def two_shapes(ids: Collection[str]) -> list[str]:
+    """That ids are of two shapes, which one person may have both of; the sentence quotes no id."""
+    masked = [re.sub(r"[^\W\d_]", "A", re.sub("[0-9]", "0", text.strip())) for text in ids]
+    shapes = {text: re.sub(r"(\w)\1+", r"\1", text) for text in {*masked}}
+    (one, n), (other, m) = [*Counter(map(shapes.__getitem__, masked)).most_common(2), ("", 0), ("", 0)][:2]
+    if m < max(FEWEST, LARGE_PART * len(masked)) or n + m < NEARLY_ALL * len(masked):
+        return []
+    examples = ", ".join(next(text for text in masked if shapes[text] == shape) for shape in (one, other))
+    return [f"ids come in two shapes ({examples}): does one person have both? Each is protected alone"]
+
+
+def listed_gaps(values: Collection[str]) -> list[str]:
+    """Listed values that may mean a gap: signs and words for it, codes, years and zeros, and a cross beside numbers.
+
+    A number is none where numbers beside it are listed too, nor -1 beside 0 alone: databases of offices write yes so.
+    """
+    bare = {v: v.strip() for v in values}
+    numbers = {int(t) for t in bare.values() if re.fullmatch("-?[0-9]{1,9}", t)}
+
+    def asked(text: str) -> bool:
+        if not CODED.fullmatch(text):
+            return text in GAPS or NO_VALUE.fullmatch(text) is not None or (text in CROSSES and bool(numbers))
+        number = int(text)
+        beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
+        return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
+
+    return [v for v, t in bare.items() if asked(t)]
 
 
 def totals(texts: Texts) -> str:

@@ -15,12 +15,17 @@ from mechanisms.public.schema.dialect import Dialect
 
 DELIMITERS = (",", ";", "\t", "|")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-SQLITE = b"SQLite f"
+AS_A_TABLE = "save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
+#: Bytes at a place near the start of a file → what it is, and the way out.
 FOREIGN = {
-    SQLITE: "a SQLite file",
-    b"PK\x03\x04": "a zip archive or a spreadsheet",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
+    (0, b"SQLite f"): ("a SQLite file", "sqlite:///{path}, with data.table=NAME or a #NAME"),
+    (8, b"DUCK"): (
+        "this is a DuckDB file, which is not read",
+        "in DuckDB: COPY NAME TO 'x.parquet', for the table NAME",
+    ),
+    (0, b"PK\x03\x04"): ("this is a zip archive or a spreadsheet, which is not read", AS_A_TABLE),
+    (0, b"BZh"): ("this is bzip2, which is not read", AS_A_TABLE),
+    (0, b"\xfd7zXZ"): ("this is xz, which is not read", AS_A_TABLE),
 }
 MAX_HEADER = 1 << 22
 #: The longest line of names of a released table that is read.
@@ -51,17 +56,14 @@ def check_file(path: Path) -> None:
         raise UserError(f"cannot be read: {error.strerror}", where=where, fix="check its permissions") from error
     if not start:
         raise UserError("the file is empty", where=where, fix="a table with at least a header")
-    for magic, name in FOREIGN.items():
-        if start.startswith(magic):
-            fix = "save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
-            if magic == SQLITE:
-                raise UserError("a SQLite file", where=where, fix=f"sqlite:///{path}, with data.table=NAME or a #NAME")
-            raise UserError(f"this is {name}, which is not read", where=where, fix=fix)
+    for (place, magic), (problem, fix) in FOREIGN.items():
+        if start.startswith(magic, place):
+            raise UserError(problem, where=where, fix=fix.replace("{path}", str(path)))
 
 
 def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(8)
+        return file.read(12)
 
 
 def compression(path: Path) -> Literal["none", "gzip", "zstd"]:
@@ -121,9 +123,7 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     except (OSError, EOFError, zlib.error) as error:
         raise UserError("the compressed file is truncated or damaged", where=where, fix=DAMAGED) from error
     if "\0" in line:
-        raise UserError(
-            "is not a text", where=where, fix="save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
-        )
+        raise UserError("is not a text", where=where, fix=AS_A_TABLE)
     if not line.strip():
         raise UserError("the file has no header", where=where, fix="the names of the columns in its first line")
     if line.count('"') % 2:

@@ -36,7 +36,8 @@ BETWEEN_SIDES = {
 SIGNS = "+ - * / % || ~~ !~~ = <> < > <= >="
 #: Functions that read one row, and no clock.
 OF_ONE_ROW = {
-    *("lower", "upper", "trim", "ltrim", "rtrim", "substr", "substring", "length", "abs", "round", "nullif", "ifnull"),
+    *("lower", "upper", "trim", "ltrim", "rtrim", "replace", "substr", "substring", "length", "abs", "round"),
+    *("nullif", "ifnull"),
 }
 #: Types of numbers and texts: a text that is cast to a time may be the word `now`.
 TYPES = {

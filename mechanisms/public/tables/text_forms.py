@@ -20,7 +20,8 @@ from mechanisms.public.schema.readings import ISO
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
-_NO_WORDS = "unknown|not known|none|missing|unbekannt|keine angabe|k\\. ?a\\.|inconnue?|desconocido"
+_NO_WORDS = "unknown|not known|none|missing|not stated|no answer|don.?t know|unbekannt|unbek\\."
+_NO_WORDS += "|keine angaben?|k\\. ?a\\.|weiß nicht|weiss nicht|verweigert|entf\\.|inconnue?|desconocido"
 NO_VALUE = re.compile(rf"(?i:{_NO_WORDS})|([0-9])\1{{5,}}")
 #: What boxes are ticked with.
 CROSSES = ("x", "✓", "✔")
