@@ -34,8 +34,8 @@ from mechanisms.public.tables.text_forms import (
     share_of,
 )
 
-#: A bin with at most this share of the rows and at least that share of the range hides its values.
-FEW_ROWS, WIDE = 0.05, 0.5
+#: A bin with between these shares of the rows and at least that share of the range hides its values.
+FEWEST_ROWS, FEW_ROWS, WIDE = 0.005, 0.05, 0.5
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
@@ -43,12 +43,13 @@ LIST_OR_ROMAN = re.compile(".*[;,|/+&].*|m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(
 #: Spaces and marks between a letter and a digit: 1 A is 1a.
 BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])")
 ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
-#: So many values are shown with their spellings; so many listed numbers stand there with their unit and without.
-SPELLED, WITH_UNIT = 8, 3
+#: So many listed numbers stand there with their unit and without.
+WITH_UNIT = 3
+#: A day of the years 1982 to 2064 as programs for sheets count it.
+SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
 #: What stands around the digits of numbers below 0 in accounts.
 BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
-#: A mark of schools with a sign behind; what is said where values of one form alone are lost.
-MARK = re.compile("[0-6] ?-")
+#: Said where values of one form alone are lost.
 ONE_SIDED = "all that are written so are lost, and the mean rises"
 #: Bounds that are off by this factor are said to be.
 FAR = 10
@@ -154,7 +155,9 @@ def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[s
             cure = f"{instead} Beside each other, the first of the two reads each day that may be either"
         hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
-    return hints + _gaps(column, rest, numbers=True)
+    serial = loss.share * share_of(words, lambda t: SERIAL.fullmatch(t.strip()) is not None)
+    said = f"{percent(serial)} are numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"
+    return hints + [said] * (serial > 0) + _gaps(column, rest, numbers=True)
 
 
 def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
@@ -182,7 +185,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
         of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
         how = f"numbers below 0, with the minus behind or in brackets: {ONE_SIDED}; write it in front in the table"
-        marks = all(MARK.fullmatch(t.strip()) for t in words if _below_zero(t, reading))
+        marks = all(re.fullmatch("[0-6] ?-", t.strip()) for t in words if _below_zero(t, reading))
         hints.append(f"{of} are {'marks such as 3-: kind: categorical lists them' if marks else how}")
     words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
     return hints + _gaps(column, words, numbers=True)
@@ -213,9 +216,9 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
         few = ", ".join(f"{t!r} for {folded[_folded(t)]!r}" for t in variants[:3])
         how = "capitals, spaces, zeros, marks or their Unicode form alone"
         common = all(loosely(t) == loosely(folded[_folded(t)]) for t in variants)
-        by_value = {v: [t for t in variants if folded[_folded(t)] == v] for v in column.texts}
-        cure = "spellings: common" if common else _spellings({v: own for v, own in by_value.items() if own})
-        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few}): {cure}")
+        own = {v: [t for t in variants if folded[_folded(t)] == v] for v in (folded[_folded(t)] for t in variants)}
+        cure = "common" if common else json.dumps(own, ensure_ascii=False)
+        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few}): spellings: {cure}")
     gaps = _gaps(column, words, numbers=False)
     if column.kind == "categorical" and column.other is None and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
@@ -223,19 +226,10 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """A text but for capitals, spaces, marks beside digits, zeros about a whole number, and ways to write a letter.
-
-    A letter as Unicode has it, ß and ss, and a Roman number of several digits are the same.
-    """
+    """A text but for capitals, spaces, marks beside digits, zeros, Roman digits, and ways to write a letter (ß, ss)."""
     bare = BESIDE_DIGITS.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
     number = WHOLE.fullmatch(ROMAN.get(bare, bare))
     return number[1] if number else bare
-
-
-def _spellings(spelled: Mapping[str, list[str]]) -> str:
-    """`spellings` as a schema says it, of the first few values."""
-    few = ", ".join(f"{json.dumps(v, ensure_ascii=False)}: {listed(own)}" for v, own in [*spelled.items()][:SPELLED])
-    return f"spellings: {{{few}{', …' if len(spelled) > SPELLED else ''}}}"
 
 
 def lone_hint(lone: int, unit: str | None) -> list[str]:
@@ -350,7 +344,8 @@ def _alike(column: Column) -> list[str]:
     if not alike:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
-    cure = f"one spelling of each in values, and {_spellings({own[0]: own[1:] for own in alike})}"
+    spelled = json.dumps({own[0]: own[1:] for own in alike}, ensure_ascii=False)
+    cure = f"one spelling of each in values, and spellings: {spelled}"
     yes, no = by_key.values() if len(by_key) == 2 else ([""], [""])
     answers = _answer(yes), _answer(no)
     if len(by_key) == 2 and (answers[0] != answers[1] or not answers[0]):
@@ -376,11 +371,9 @@ def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[
     hints = []
     for place, name in ((0, "first"), (len(values) - 1, "last")):
         share, span = values[place] / present, float(widths[place] / widths.sum())
-        if share <= FEW_ROWS and span >= WIDE:
+        if FEWEST_ROWS <= share <= FEW_ROWS and span >= WIDE:
             problem = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
-            fine = (
-                "" if column.fine == 0 else "by its fine cells, where a run measures them (selection.fine_cells), else "
-            )
+            fine = "by its fine cells, where a run measures them (selection.fine_cells), else " * (column.fine != 0)
             how = f"values inside a bin are drawn {fine}evenly; declare more edges there"
             hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
     return hints

@@ -21,8 +21,7 @@ GROUPS = {
     "texts": ("categorical", "flag"),
     "all": ("integer", "float", "date", "datetime", "categorical", "flag", "zip"),
 }
-#: 10 ** MAX_PREFIX codes are as many as a column may have.
-MAX_DIGITS, MAX_PREFIX = 12, 5
+MAX_DIGITS, MAX_PREFIX = 12, 5  # 10 ** 5 codes are as many as a column may have
 SAMPLE = datetime.datetime(2016, 12, 31, 13, 14, 15)
 
 Gaps = Mapping[str, tuple[str, ...]]

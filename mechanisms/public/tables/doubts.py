@@ -36,7 +36,7 @@ CUT_SHORT = re.compile(r"[0-9]([.,][0-9]{1,5})?[eE][+]?(1[1-9]|[2-9][0-9])")
 #: What stands in rows of totals.
 TOTALS = (
     "((grand |sub-?)?totals?|sum|(gesamt|zwischen)?summe|(ins)?gesamt|gesamtergebnis|all|alle|overall|totale|totaal"
-    "|suma|somme|total g[eé]n[eé]ral):?"
+    "|suma|somme|total g[eé]n[eé]ral):?|(anzahl|number of|count|zahl der)[^:]*: *[0-9.,]+"
 )
 #: What stands behind numbers that tell a place in an order.
 ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -57,8 +57,7 @@ OFF = 0.06
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
 #: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
 APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
-#: Standard deviations of a bell between its first and its last tenth.
-TENTHS = 2.563
+TENTHS = 2.563  # standard deviations of a bell between its first and its last tenth
 #: So many pairs of texts are one number with a zero at the end and without.
 CODES_PAIRS = 3
 
@@ -86,10 +85,11 @@ def text_doubts(texts: Texts) -> list[str]:
     """
     units: Counter[str] = Counter()
     for text, n in texts.items():
-        if (match := MEASURED.fullmatch(text.strip())) and match[2].casefold() not in ORDINALS:
+        if (match := MEASURED.fullmatch(text.strip("<> "))) and match[2].casefold() not in ORDINALS:
             units[match[2]] += n
     usual = [unit for unit, n in units.most_common(3) if n >= max(FEWEST, HARDLY_ANY * units.total())]
-    if len(usual) < 2 or units.total() < NEARLY_ALL * sum(texts.values()):
+    bare = sum(n for t, n in texts.items() if re.fullmatch(r"[-+]?\d[\d.,]*", t.strip("<> ")))
+    if len(usual) < 2 or units.total() + bare < NEARLY_ALL * sum(texts.values()):
         return []
     few = ", ".join(f"{unit} ({units[unit]:,} rows)" for unit in usual)
     return [f"numbers in several units, {few}: one unit in the table"]
@@ -192,9 +192,8 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     n, m = (int(k.sum()) for _, k in each)
     between = float(weights[np.abs(logs - (low + high) / 2) < (high - low) / 6].sum())
     apart = (high - low) * math.sqrt(2 / (narrow**2 + wide**2))
-    alike = max(narrow, wide) <= AS_WIDE * min(narrow, wide)
     few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, len(rows) - cut - 1) < FEWEST_OF_UNIT
-    if apart < APART or not alike or few or between > VALLEY * (n + m):
+    if apart < APART or max(narrow, wide) > AS_WIDE * min(narrow, wide) or few or between > VALLEY * (n + m):
         return []
     low, high = (float(t[1]) for t in tenths)
     fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
