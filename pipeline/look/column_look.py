@@ -35,7 +35,7 @@ from mechanisms.public.tables.text_forms import (
 )
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
-FEWEST_ROWS, FEW_ROWS, WIDE = 0.005, 0.05, 0.5
+FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
@@ -185,8 +185,10 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
         of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
         how = f"numbers below 0, with the minus behind or in brackets: {ONE_SIDED}; write it in front in the table"
-        marks = all(re.fullmatch("[0-6] ?-", t.strip()) for t in words if _below_zero(t, reading))
-        hints.append(f"{of} are {'marks such as 3-: kind: categorical lists them' if marks else how}")
+        marks = all(re.fullmatch("[0-9]{1,2} ?-", t.strip()) for t in words if _below_zero(t, reading))
+        hints.append(
+            f"{of} are {'whole numbers with a minus behind: marks? kind: categorical lists them' if marks else how}"
+        )
     words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
     return hints + _gaps(column, words, numbers=True)
 

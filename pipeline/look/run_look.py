@@ -79,10 +79,9 @@ def look_before_spending(
         where = f"{folder.look} (NOT private)" if kept else NOT_KEPT
         show.note("" if show.tells else f"what the schema does to the rows: {where}")
         warned += more
-        skewed = [
-            x.column for x in losses if any(m.startswith(f"column {x.column!r}: ") and ONE_SIDED in m for m in more)
-        ]
-        losses = tuple(replace(x, fate=f"{x.fate}: {ONE_SIDED}") if x.column in skewed else x for x in losses)
+        said = [m for m in more if ONE_SIDED in m]
+        skewed = [x for x in losses if any(m.startswith(f"column {x.column!r}: ") for m in said)]
+        losses = tuple(replace(x, fate=f"{x.fate}: {ONE_SIDED}") if x in skewed else x for x in losses)
     for line in warned:
         LOG.warning(line)
     made_up = "made-up rows: " * (source.path == folder.root / REHEARSAL)

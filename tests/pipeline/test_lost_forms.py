@@ -90,7 +90,7 @@ def test_a_loss_of_all_numbers_below_zero_is_warned_of_and_marks_get_no_minus(ca
     declared |= {"mark": {"kind": "integer", "min": 1, "max": 6}, "plz": {"kind": "zip", "prefix": 1}}
     looks = checked(capsys, cells, declared)["columns"]
     assert "all that are written so are lost, and the mean rises; write it in front" in looks["saldo"]["hints"][0]
-    assert "below 0" not in str(looks["mark"]) and "marks such as 3-" in str(looks["mark"]["hints"])
+    assert "below 0" not in str(looks["mark"]) and "behind: marks?" in str(looks["mark"]["hints"])
     settings = "data=table data.path=t.csv data.schema=t.yaml synthesis=independent console=always selection=pairs"
     assert command("run", *settings.split(), "evaluation.enabled=false", "hydra.run.dir=out") == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -101,7 +101,10 @@ def test_a_loss_of_all_numbers_below_zero_is_warned_of_and_marks_get_no_minus(ca
 def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_totals(capsys):
     rows = "Nr;Wert;Art\n" + "".join(f"{i};{i % 7},5;a{i % 3}\n" for i in range(N))
     head = "Auszug 2023;;\nPatient;;Befund\n\n"
-    for text, fix in ((head + rows, "line 4 looks like it: delete those"), ("a,,\n1,2,\n", "a name of its own")):
+    for text, fix in (
+        (head + rows, "line 4 looks like the header: delete those"),
+        ("a,,\n1,2,\n", "a name of its own"),
+    ):
         Path("t.csv").write_text(text)
         assert command("schema", "t.csv") == 1 and fix in capsys.readouterr().err
     Path("t.csv").write_text(f"{rows}Summe;2400,0;\nAnzahl Befunde: {N};;\n")

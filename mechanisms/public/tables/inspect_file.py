@@ -143,14 +143,14 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     return tuple(names), line
 
 
-def header_line(path: Path, dialect: Dialect) -> int | None:
-    """The first line of a CSV file with a word in each field, no two alike, and as many as most lines have."""
+def found_header(path: Path, dialect: Dialect) -> str:
+    """Which line looks like the header: a word in each field, no two alike, and as many as most lines have."""
     with open_bytes(path, compression(path)) as file:
         lines = file.read(1 << 16).decode(dialect.encoding, errors="ignore").splitlines()
     rows = [*csv.reader(lines, delimiter=dialect.delimiter)]
     width = statistics.mode(map(len, rows))
     named = (len(row) == width == len({f for f in row if any(map(str.isalpha, f))}) for row in rows)
-    return next((number for number, fits in enumerate(named, 1) if fits), None)
+    return next((f"line {k} looks like the header: delete those above" for k, fits in enumerate(named, 1) if fits), "")
 
 
 def _first_line(path: Path, compressed: str) -> bytes:
