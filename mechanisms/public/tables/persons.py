@@ -51,7 +51,7 @@ ADDRESS = re.compile(
 )
 #: Homes: a street and a house number, as Am Anger 104, Hauptstr. 12a, Ring 7/3, 12 High Street, Via Po 3; and what
 #: columns of homes are called, where any text with a word and such a number is one.
-_NUMBER = r"[0-9]+ ?[a-z]?( ?[-/] ?[0-9]+ ?[a-z]?)*"
+_NUMBER = r"[0-9]+( ?[a-z])?( ?[-/] ?[0-9]+( ?[a-z])?)*"
 _ENDS = r"(.* )?[^\W\d]*(str\.?|stra(ß|ss)e|weg|gasse|allee|platz|ring|ufer|damm|steig|straat|laan|gracht|gatan|vej)"
 _STARTS = "(am|an de[rn]|auf de[rm]|im|in de[rn]|zum|zur|via|viale|piazza|calle|avenida|rua|ulica|rue|avenue|quai)"
 _ROADS = "(street|st|road|rd|avenue|ave|lane|ln|drive|dr|court|ct|place|boulevard|blvd|square|terrace|close|crescent)"
@@ -137,7 +137,7 @@ def addresses(texts: Collection[str], column: str = "", beside: Collection[str] 
     are homes, or names with initials, which differ: U.S. Army and U.S. Navy are no persons.
     """
     form = ANY_HOME if HOME_COLUMN.search(column) else HOME
-    if len(texts) >= FEWEST and 2 * sum(form.fullmatch(t.strip()) is not None for t in texts) >= len(texts):
+    if len(texts) >= FEWEST and 2 * sum(form.fullmatch(t.strip()[:90]) is not None for t in texts) >= len(texts):
         return list(texts)
     named = [t for t in texts if BY_INITIAL.fullmatch(t.strip())]
     initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
