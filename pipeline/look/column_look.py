@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
+from mechanisms.public.schema.spellings import folded as loosely
 from mechanisms.public.tables.doubts import listed_gaps
 from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
 from mechanisms.public.tables.text_forms import (
     CROSSES,
+    MEASURED,
     ZERO,
     NumberForm,
     date_forms,
@@ -31,14 +33,23 @@ from mechanisms.public.tables.text_forms import (
     share_of,
 )
 
-#: A bin with at most this share of the rows and at least that share of the range hides its values.
-FEW_ROWS, WIDE = 0.05, 0.5
+#: A bin with between these shares of the rows and at least that share of the range hides its values.
+FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
 LIST_OR_ROMAN = re.compile(".*[;,|/+&].*|m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+#: Spaces and marks between a letter and a digit: 1 A is 1a.
+BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])")
+ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
+#: So many listed numbers stand there with their unit and without.
+WITH_UNIT = 3
+#: A day of the years 1982 to 2064 as programs for sheets count it.
+SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
 #: What stands around the digits of numbers below 0 in accounts.
 BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
+#: Said where values of one form alone are lost.
+ONE_SIDED = "all that are written so are lost, and the mean rises"
 #: Bounds that are off by this factor are said to be.
 FAR = 10
 
@@ -143,7 +154,9 @@ def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[s
             cure = f"{instead} Beside each other, the first of the two reads each day that may be either"
         hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
-    return hints + _gaps(column, rest, numbers=True)
+    serial = loss.share * share_of(words, lambda t: SERIAL.fullmatch(t.strip()) is not None)
+    said = f"{percent(serial)} are numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"
+    return hints + [said] * (serial > 0) + _gaps(column, rest, numbers=True)
 
 
 def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
@@ -170,7 +183,11 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         hints.append(f"{wrong}{either}: a column has one notation; mend the table")
     if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
         of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
-        hints.append(f"{of} are numbers below 0, with the minus behind or in brackets: write it in front in the table")
+        how = f"numbers below 0, with the minus behind or in brackets: {ONE_SIDED}; write it in front in the table"
+        marks = all(re.fullmatch("[0-9]{1,2} ?-", t.strip()) for t in words if _below_zero(t, reading))
+        hints.append(
+            f"{of} are {'whole numbers with a minus behind: marks? kind: categorical lists them' if marks else how}"
+        )
     words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
     return hints + _gaps(column, words, numbers=True)
 
@@ -198,8 +215,11 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
         hints.append("more spellings of yes and no: spellings: common reads them in any case")
     elif (variants := [t for t in words if _folded(t) in folded]) and column.kind == "categorical":
         few = ", ".join(f"{t!r} for {folded[_folded(t)]!r}" for t in variants[:3])
-        how = "capitals, spaces, zeros or their Unicode form alone"
-        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few}): spellings: common")
+        how = "capitals, spaces, zeros, marks or their Unicode form alone"
+        common = all(loosely(t) == loosely(folded[_folded(t)]) for t in variants)
+        own = {v: [t for t in variants if folded[_folded(t)] == v] for v in (folded[_folded(t)] for t in variants)}
+        cure = "common" if common else json.dumps(own, ensure_ascii=False)
+        hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few}): spellings: {cure}")
     gaps = _gaps(column, words, numbers=False)
     if column.kind == "categorical" and column.other is None and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
@@ -207,9 +227,9 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """A text but for capitals, spaces around it, zeros about a whole number, and ways to write a letter in Unicode."""
-    bare = unicodedata.normalize("NFKC", text).strip().casefold()
-    number = WHOLE.fullmatch(bare)
+    """A text but for capitals, spaces, marks beside digits, zeros, Roman digits, and ways to write a letter (ß, ss)."""
+    bare = BESIDE_DIGITS.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
+    number = WHOLE.fullmatch(ROMAN.get(bare, bare))
     return number[1] if number else bare
 
 
@@ -243,6 +263,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
     hints += _far_bounds(column, seen)
+    hints += [] if column.width is None else said_drawn(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:
@@ -308,14 +329,16 @@ def _alike(column: Column) -> list[str]:
         words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not LIST_OR_ROMAN.fullmatch(k)]
         if len(words) == 1:
             by_key[letter] += by_key.pop(words[0])
+    measured = {k: m for k in by_key if (m := MEASURED.fullmatch(k)) and m[1] in by_key}
+    if len(measured) >= WITH_UNIT and len({m[2] for m in measured.values()}) == 1:
+        for key, m in measured.items():
+            by_key[m[1]] += by_key.pop(key)
     alike = [values for values in by_key.values() if len(values) > 1]
     if not alike:
         return []
     few = "; ".join(", ".join(map(repr, values)) for values in alike[:3])
-    cure = f"one spelling of each in values, and spellings: {{{json.dumps(alike[0][0])}: {listed(alike[0][1:])}}}"
-    width = max(len(v) for values in alike for v in values)
-    if all(v.isdecimal() for values in alike for v in values):
-        cure += f"; codes that lost zeros: kind: zip, digits: {width}"
+    spelled = json.dumps({own[0]: own[1:] for own in alike}, ensure_ascii=False)
+    cure = f"one spelling of each in values, and spellings: {spelled}"
     yes, no = by_key.values() if len(by_key) == 2 else ([""], [""])
     answers = _answer(yes), _answer(no)
     if len(by_key) == 2 and (answers[0] != answers[1] or not answers[0]):
@@ -341,11 +364,9 @@ def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[
     hints = []
     for place, name in ((0, "first"), (len(values) - 1, "last")):
         share, span = values[place] / present, float(widths[place] / widths.sum())
-        if share <= FEW_ROWS and span >= WIDE:
+        if FEWEST_ROWS <= share <= FEW_ROWS and span >= WIDE:
             problem = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
-            fine = (
-                "" if column.fine == 0 else "by its fine cells, where a run measures them (selection.fine_cells), else "
-            )
+            fine = "by its fine cells, where a run measures them (selection.fine_cells), else " * (column.fine != 0)
             how = f"values inside a bin are drawn {fine}evenly; declare more edges there"
             hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
     return hints

@@ -56,10 +56,10 @@ NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 FEW_CODES = 6
 #: An end of so many different numbers is asked about, where at least this share of the rows holds it.
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
-#: Two units: the median of whole numbers is so many times that of numbers with decimals, and either are so many.
-UNITS, EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02
-#: A day that stands for a gap, or an end apart from so many days, is asked about where so many times the rows of a mean
-#: day hold it.
+#: Two units: the median of whole numbers is so many times that of numbers with decimals; where fewer than this share is
+#: either, both quartiles are; and so many rows hold each.
+UNITS, EITHER, FEWEST_EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02, 10
+#: A day of gaps, or an end apart from so many days, is asked about where so many times the rows of a mean day hold it.
 FEWEST_DAYS, MUCH_MORE = 20, 10
 #: Two digits of a year are of 1969 to 2068.
 LAST_OF_TWO_DIGITS = 2068
@@ -249,12 +249,13 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     number = f"abs({number_sql(source, index, column)})"
     parted = f"regexp_matches({source.text(index)}, '[{column.decimal}][0-9]')"
     whole, parts = (f"FILTER ({number} > 0 AND {no} {parted})" for no in ("NOT", ""))
-    sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, 0.5) {w}" for w in (whole, parts))
-    n, median, others, of_others = source.lines(f"SELECT {sql} FROM {source.relation}")[0]
-    if min(n, others) <= EITHER * (n + others):
+    sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, [0.5, 0.25, 0.75]) {w}" for w in (whole, parts))
+    n, own, others, of_others = source.lines(f"SELECT {sql} FROM {source.relation}")[0]
+    if min(n, others) < FEWEST_EITHER:
         return []
-    units = [words for (least, most), words in UNITS.items() if least <= median / of_others <= most]
-    how = f"{n:,} numbers without decimals are about {median / of_others:.0f} times the {others:,} with"
+    times = [a / b for a, b in zip(own, of_others, strict=True)][: 3 if min(n, others) <= EITHER * (n + others) else 1]
+    units = [words for (least, most), words in UNITS.items() if least <= min(times) and max(times) <= most]
+    how = f"{n:,} numbers without decimals are about {times[0]:.0f} times the {others:,} with"
     return [f"{how}: two units, {words}? One unit in the table" for words in units]
 
 

@@ -17,6 +17,7 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import REHEARSAL, RunFolder
+from pipeline.look.column_look import ONE_SIDED
 from pipeline.look.look_words import as_lines
 from pipeline.look.table_look import look_at
 from pipeline.look.unit_look import LossBar
@@ -78,6 +79,9 @@ def look_before_spending(
         where = f"{folder.look} (NOT private)" if kept else NOT_KEPT
         show.note("" if show.tells else f"what the schema does to the rows: {where}")
         warned += more
+        said = [m for m in more if ONE_SIDED in m]
+        skewed = [x for x in losses if any(m.startswith(f"column {x.column!r}: ") for m in said)]
+        losses = tuple(replace(x, fate=f"{x.fate}: {ONE_SIDED}") if x in skewed else x for x in losses)
     for line in warned:
         LOG.warning(line)
     made_up = "made-up rows: " * (source.path == folder.root / REHEARSAL)

@@ -32,6 +32,7 @@ from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberFo
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, of_persons
 from pipeline.look.column_look import (
+    ONE_SIDED,
     ColumnLook,
     Seen,
     cures_of_lost,
@@ -223,6 +224,7 @@ def _column(
         unread = replace(loss, lost=loss.unread, clipped=0)
         shapes = shapes_of(source, column) if unread.lost and column.numeric and column.width is None else {}
         cures = cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
+        warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
         hints += hints_on_values(column, counts, seen, report.rows, loss.lost)

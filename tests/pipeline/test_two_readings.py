@@ -319,12 +319,6 @@ def test_minutes_of_travel_are_no_times_of_the_day_and_a_time_that_occurs_is_nam
     assert shown in clock
 
 
-def test_codes_that_lost_zeros_are_said_to_be_postal_codes(capsys):
-    cells = {"place": ["01067", "1067", "01099", "04103"] * 150}
-    hints = checked(capsys, cells)["columns"]["place"]["hints"]
-    assert any("'01067', '1067': one spelling" in h and "kind: zip, digits: 5" in h for h in hints), hints
-
-
 def test_a_flag_is_written_in_two_words_of_one_family(capsys):
     """N was the most frequent no, and yes the most frequent yes: a release held yes beside N."""
     cells = {

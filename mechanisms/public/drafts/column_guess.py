@@ -19,7 +19,7 @@ from mechanisms.public.drafts.column_facts import (
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.readings import ISO, said_drawn
 from mechanisms.public.tables.doubts import shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
@@ -276,12 +276,12 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     mostly = facts.digits >= 0.9 * facts.filled and (facts.padded > 0 or named)
     if not many or not mostly or facts.longest > 9 or (facts.shortest < facts.longest and not named):
         return None
-    fields = {"kind": "zip", "digits": facts.longest, "prefix": min(3, facts.longest)}
     first = min(3, facts.longest)
-    words = f"codes of {facts.longest} digits, measured by the first {first}"
+    fields: FieldDict = {"kind": "zip", "digits": facts.longest, "prefix": first}
+    words = "; ".join([f"codes of {facts.longest} digits, measured by the first {first}", *said_drawn(fields)])
     possible = len(look.begun(index, first)) * 10 ** (facts.longest - first)
     if facts.distinct < MOSTLY * possible:
-        words += f"; the last digits are drawn, and about {percent(facts.distinct / possible)} of such codes occur: "
+        words += f"; about {percent(facts.distinct / possible)} of such codes do: "
         words += "where others would be wrong, list the public ones (kind: categorical)"
     odd = facts.filled - facts.digits
     doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""

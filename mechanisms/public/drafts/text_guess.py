@@ -14,7 +14,7 @@ from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
 from mechanisms.public.tables.doubts import listed_gaps
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.persons import addresses, may_be_names, of_name_column
+from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, of_name_column
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CROSSES,
@@ -67,7 +67,7 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         said = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
         return None, f"{said}; if they are none, list them"
     if len(addresses(texts, name)) > 0.5 * len(texts):
-        return None, f"{many}: names, e-mail addresses, telephones or accounts of persons"
+        return None, f"{many}: {PERSONAL}"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.told(index, texts))
@@ -99,7 +99,7 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     frequent = [v for v in values if v in told]
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
     named = addresses(values, look.source.names[index])
-    rare += ", or that hold names, e-mail addresses, telephones or accounts" if named else ""
+    rare += f", or that hold {PERSONAL}" if named else ""
     free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {free}"

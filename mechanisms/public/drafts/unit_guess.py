@@ -10,6 +10,7 @@ from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.fields import Fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
+from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME
 
@@ -23,6 +24,8 @@ FEWEST_KIN, KIN, CLOSE = 5, 0.2, 0.1
 #: A column is true of a record alone where more than this share of the persons with several, and with a value, lack it
 #: in one: a release would fill it in all of theirs.
 IN_PART = 0.05
+#: A column is proposed as constant where it differs within at most this share of the ids with several rows.
+FEW = 0.01
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -45,7 +48,8 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
         drafted: column → its declaration.
     """
     names = [n for n, f in drafted.items() if f["kind"] != "constant"]
-    varying, in_part = _varying(source, engine, unit, names)
+    differing, in_part = _varying(source, engine, unit, names)
+    varying = {n: share for n, share in differing.items() if share > FEW}
     if not varying and not in_part:
         return ""
     ids = f"SELECT t FROM ({_texts(source, source.names.index(unit))}) ORDER BY hash(t) LIMIT {LOOKED_AT}"
@@ -56,6 +60,8 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
         text += f"  # filled in some records of a {unit!r} and empty in others, and so not constant here: {some}\n"
     if constant := [n for n in names if n not in varying and n not in in_part]:
         text += f"  # guess: the same in all rows of each {unit!r} of this table, gaps aside; is it so for everybody?\n"
+        odd = [n for n in constant if n in differing]
+        text += "".join(f"  # {n!r} differs within {percent(differing[n])} of ids with several rows\n" for n in odd)
         text += _field("constant", constant)
     if (order := _order(varying, drafted)) is not None:
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"

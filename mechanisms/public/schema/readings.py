@@ -21,7 +21,7 @@ GROUPS = {
     "texts": ("categorical", "flag"),
     "all": ("integer", "float", "date", "datetime", "categorical", "flag", "zip"),
 }
-MAX_DIGITS, MAX_PREFIX = 12, 4
+MAX_DIGITS, MAX_PREFIX = 12, 5  # 10 ** 5 codes are as many as a column may have
 SAMPLE = datetime.datetime(2016, 12, 31, 13, 14, 15)
 
 Gaps = Mapping[str, tuple[str, ...]]
@@ -92,6 +92,13 @@ def zip_fields(column: Column) -> FieldDict:
     """The declaration that `parse_zip` reads back."""
     prefix = column.width if column.bins is None else len(str(column.bins.count)) - 1
     return {"kind": "zip", "digits": column.width, "prefix": prefix}
+
+
+def said_drawn(fields: Fields) -> list[str]:
+    """That the last digits of codes (`zip_fields`) are invented; none where all are measured."""
+    drawn = int(fields["digits"]) - int(fields["prefix"])
+    last = f"the last {drawn} digits are" if drawn > 1 else "the last digit is"
+    return [f"{last} drawn evenly: such codes need not exist"] if drawn else []
 
 
 def parse_constant(given: Fields, where: str) -> FieldDict:

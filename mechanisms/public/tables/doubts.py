@@ -50,7 +50,7 @@ CUT_SHORT = re.compile(r"[0-9]([.,][0-9]{1,5})?[eE][+]?(1[1-9]|[2-9][0-9])")
 #: What stands in rows of totals.
 TOTALS = (
     "((grand |sub-?)?totals?|sum|(gesamt|zwischen)?summe|(ins)?gesamt|gesamtergebnis|all|alle|overall|totale|totaal"
-    "|suma|somme|total g[eé]n[eé]ral):?"
+    "|suma|somme|total g[eé]n[eé]ral):?|(anzahl|number of|count|zahl der)[^:]*: *[0-9.,]+"
 )
 #: What stands behind numbers that tell a place in an order.
 ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -78,6 +78,7 @@ LOOKED_AT, USUAL = 1000, 0.99
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
+TENTHS = 2.563  # standard deviations of a bell between its first and its last tenth
 #: So many pairs of texts are one number with a zero at the end and without.
 CODES_PAIRS = 3
 
@@ -105,10 +106,11 @@ def text_doubts(texts: Texts) -> list[str]:
     """
     units: Counter[str] = Counter()
     for text, n in texts.items():
-        if (match := MEASURED.fullmatch(text.strip())) and match[2].casefold() not in ORDINALS:
+        if (match := MEASURED.fullmatch(text.strip("<> "))) and match[2].casefold() not in ORDINALS:
             units[match[2]] += n
     usual = [unit for unit, n in units.most_common(3) if n >= max(FEWEST, HARDLY_ANY * units.total())]
-    if len(usual) < 2 or units.total() < NEARLY_ALL * sum(texts.values()):
+    bare = sum(n for t, n in texts.items() if re.fullmatch(r"[-+]?\d[\d.,]*", t.strip("<> ")))
+    if len(usual) < 2 or units.total() + bare < NEARLY_ALL * sum(texts.values()):
         return []
     few = ", ".join(f"{unit} ({units[unit]:,} rows)" for unit in usual)
     return [f"numbers in several units, {few}: one unit in the table"]
@@ -241,22 +243,21 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
         return []
     numbers = np.array(sorted(rows))
     weights, logs = np.array([rows[x] for x in numbers]), np.log(numbers)
-    sums = [np.cumsum(weights * logs**k) for k in range(3)]
-    below, above = (np.array(side) for side in ([t[:-1] for t in sums], [t[-1] - t[:-1] for t in sums]))
-    means = below[1] / below[0], above[1] / above[0]
-    cut = int(np.argmax(below[0] * above[0] * (means[0] - means[1]) ** 2))  # most variance between groups (Otsu 1979)
-    (n, middle, narrow), (m, far, wide) = (
-        (int(side[0, cut]), float(mean[cut]), math.sqrt(max(side[2, cut] / side[0, cut] - mean[cut] ** 2, 1e-12)))
-        for side, mean in zip((below, above), means, strict=True)
-    )
-    between = float(weights[np.abs(logs - (middle + far) / 2) < (far - middle) / 6].sum())
-    apart = (far - middle) * math.sqrt(2 / (narrow**2 + wide**2))
-    alike = max(narrow, wide) <= AS_WIDE * min(narrow, wide)
+    below = np.array([np.cumsum(weights), np.cumsum(weights * logs)])
+    above = below[:, -1:] - below[:, :-1]
+    means = below[1, :-1] / below[0, :-1], above[1] / above[0]
+    cut = int(np.argmax(below[0, :-1] * above[0] * (means[0] - means[1]) ** 2))  # most variance between (Otsu 1979)
+    each = list(zip(np.split(numbers, [cut + 1]), np.split(weights, [cut + 1]), strict=True))
+    tenths = [x[np.searchsorted(np.cumsum(k), np.array([0.1, 0.5, 0.9]) * k.sum())] for x, k in each]
+    (first, low, last), (start, high, end) = np.log(tenths).tolist()  # a rich person moves no tenth
+    narrow, wide = (max(far - near, 1e-6) / TENTHS for near, far in ((first, last), (start, end)))
+    n, m = (int(k.sum()) for _, k in each)
+    between = float(weights[np.abs(logs - (low + high) / 2) < (high - low) / 6].sum())
+    apart = (high - low) * math.sqrt(2 / (narrow**2 + wide**2))
     few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, len(rows) - cut - 1) < FEWEST_OF_UNIT
-    if apart < APART or not alike or few or between > VALLEY * (n + m):
+    if apart < APART or max(narrow, wide) > AS_WIDE * min(narrow, wide) or few or between > VALLEY * (n + m):
         return []
-    each = zip(np.split(numbers, [cut + 1]), np.split(weights, [cut + 1]), strict=True)
-    low, high = (float(np.repeat(x, k)[k.sum() // 2]) for x, k in each)
+    low, high = (float(t[1]) for t in tenths)
     fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
     which = next(iter(fits), "two units")
     return [f"{n:,} numbers about {low:.3g} and {m:,} about {high:.3g}: {which}? One unit in the table"]

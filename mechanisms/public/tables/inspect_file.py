@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import statistics
 import zlib
 from pathlib import Path
 from typing import IO, Literal
@@ -140,6 +141,16 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
                 fault = f"the header is one field with {shown(other)} in it: is the delimiter {shown(delimiter)} right?"
                 raise UserError(fault, where=where, fix=f"{setting}={shown(other)}")
     return tuple(names), line
+
+
+def found_header(path: Path, dialect: Dialect) -> str:
+    """Which line looks like the header: a word in each field, no two alike, and as many as most lines have."""
+    with open_bytes(path, compression(path)) as file:
+        lines = file.read(1 << 16).decode(dialect.encoding, errors="ignore").splitlines()
+    rows = [*csv.reader(lines, delimiter=dialect.delimiter)]
+    width = statistics.mode(map(len, rows))
+    named = (len(row) == width == len({f for f in row if any(map(str.isalpha, f))}) for row in rows)
+    return next((f"line {k} looks like the header: delete those above" for k, fits in enumerate(named, 1) if fits), "")
 
 
 def _first_line(path: Path, compressed: str) -> bytes:

@@ -49,6 +49,17 @@ ADDRESS = re.compile(
     rf"|\b(?i:dr|prof|mrs?|frau|herrn?|hr|schw)\. *(?!(?i:{_NO_STAFF})\b)[^\W\d_]{{3}}"
     rf"|^M\. +(?!{_DISEASES})({_INITIAL}[.-] ?)*{_INITIAL}\w|\b(?i:{_KIN})[ :,(]+{_INITIAL}\w+ {_INITIAL}\w"
 )
+#: Homes: a street and a house number, as Am Anger 104, Hauptstr. 12a, Ring 7/3, 12 High Street, Via Po 3; and what
+#: columns of homes are called, where any text with a word and such a number is one.
+_NUMBER = r"[0-9]+( ?[a-z])?( ?[-/] ?[0-9]+( ?[a-z])?)*"
+_ENDS = r"(.* )?[^\W\d]*(str\.?|stra(ß|ss)e|weg|gasse|allee|platz|ring|ufer|damm|steig|straat|laan|gracht|gatan|vej)"
+_STARTS = "(am|an de[rn]|auf de[rm]|im|in de[rn]|zum|zur|via|viale|piazza|calle|avenida|rua|ulica|rue|avenue|quai)"
+_ROADS = "(street|st|road|rd|avenue|ave|lane|ln|drive|dr|court|ct|place|boulevard|blvd|square|terrace|close|crescent)"
+HOME = re.compile(rf"(?i)(({_ENDS}|{_STARTS} \D+),? {_NUMBER}|{_NUMBER},? (.+ {_ROADS}\b\.?|{_STARTS} .+))(,.*)?")
+ANY_HOME = re.compile(rf"(?i)(?=.*[^\W\d_]{{2}})(.+ {_NUMBER}|{_NUMBER},? .+)")
+HOME_COLUMN = re.compile("(?i)add?ress|anschrift|stra(ss|ß)e|street|indirizzo|direcci[oó]n|domicil")
+#: What may name persons among texts, in words.
+PERSONAL = "names, e-mail addresses, telephones or accounts of persons, or their homes"
 #: One word in capitals in brackets behind others: Penicillin (Sauer); who gave it, where Penicillin is listed too.
 SIGNED = re.compile(r"(.+?) *\(([A-ZÀ-Þ][a-zß-ÿ'’-]{2,})\)")
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
@@ -123,8 +134,11 @@ def addresses(texts: Collection[str], column: str = "", beside: Collection[str] 
     """The texts that hold an e-mail address, a telephone or account number, or a name after a title or in brackets.
 
     And a first name with another name, but in columns of what is called after persons. All, where half of them or more
-    are names with initials, which differ: U.S. Army and U.S. Navy are no persons.
+    are homes, or names with initials, which differ: U.S. Army and U.S. Navy are no persons.
     """
+    form = ANY_HOME if HOME_COLUMN.search(column) else HOME
+    if len(texts) >= FEWEST and 2 * sum(form.fullmatch(t.strip()[:90]) is not None for t in texts) >= len(texts):
+        return list(texts)
     named = [t for t in texts if BY_INITIAL.fullmatch(t.strip())]
     initials = {re.search(rf"{_INITIAL}\.", t)[0] for t in named}  # type: ignore[index]
     if len(initials) > 1 and 2 * len(named) >= len(texts):
@@ -165,9 +179,9 @@ def said_persons(column: str, texts: Collection[str], which: str) -> str:
     """
     found = of_name_column(column, texts), addresses(texts, column), may_be_names(column, texts)
     if named := len(max(found, key=len)):
-        most = f"{named:,} of the {len(texts):,} {which} texts hold names, e-mail addresses, telephones or accounts"
+        most = f"{named:,} of the {len(texts):,} {which} texts hold {PERSONAL}"
         rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
-        return f"{most} of persons, and would be released as they are{rest}"
+        return f"{most}, and would be released as they are{rest}"
     words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
     if len(words) < 2 or not ASKED_COLUMN.search(column):
         return ""

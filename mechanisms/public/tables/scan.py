@@ -245,7 +245,8 @@ class Opening:
         """
         if twice := sorted(n for n, count in Counter(names).items() if count > 1):
             problem = f"columns named twice in the header: {', '.join(map(repr, twice))}"
-            raise UserError(problem, where=str(self.path), fix="give each column a name of its own")
+            found = inspect_file.found_header(self.parts[0], self.dialect) if header and "" in twice else ""
+            raise UserError(problem, where=str(self.path), fix=found or "give each column a name of its own")
         limits = (self.workdir, self.memory_limit_bytes, self.threads)
         return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts, (), self.dialect)
 

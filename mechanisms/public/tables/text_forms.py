@@ -46,8 +46,8 @@ THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
 SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
-#: A number, and the word behind it: 5 kg, 36.9 °C.
-MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+)")
+#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L.
+MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+(?:/[^\W\d_]+)?)")
 #: The sign of typesetters, as spreadsheets write it before negative numbers.
 MINUS = "\u2212"
 #: What columns of ids are called.
