@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 #: How a text of another encoding is mended.
@@ -66,6 +67,25 @@ def known_columns(
     every, several = f"{have} {', '.join([*known][:40])}", len(wrong) > 1
     fix = "; ".join([f"{n}: {m}" for n, m in near.items() if m] + [every]) if several else near[wrong[0]] or every
     raise UserError(f"no column{'s' * several} {', '.join(map(repr, wrong))}{of}", where=where, fix=fix)
+
+
+def check_head(names: Sequence[str], expected: Collection[str], *, where: str, look: str) -> None:
+    """The names of a table's columns are names, and each stands there once.
+
+    Args:
+        expected: what they are read as; where half of neither are in both, the names may be a person's record, and
+            none of them is quoted. Empty: they are names.
+        look: how both are shown.
+    Raises:
+        UserError: they are no names, or one stands there twice.
+    """
+    if 2 * len({*names} & {*expected}) < min(len(names), len(expected)):
+        problem = "few or none of the names in its head are columns of the schema: has it a header?"
+        fix = f"a header with the names of the schema, or a schema with those of the table; {look} shows both"
+        raise UserError(problem, where=where, fix=fix)
+    if twice := sorted(n for n, count in Counter(names).items() if count > 1):
+        problem = f"columns named twice in the header: {', '.join(map(repr, twice))}"
+        raise UserError(problem, where=where, fix="give each column a name of its own")
 
 
 def choices_fix(word: str, allowed: Iterable[str]) -> str:
