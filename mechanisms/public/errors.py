@@ -70,22 +70,21 @@ def known_columns(
 
 
 def check_head(names: Sequence[str], expected: Collection[str], *, where: str, look: str) -> None:
-    """The names of a table's columns are names, and each stands there once.
+    """The names of a table's columns are names, each of them there once.
 
     Args:
-        expected: what they are read as; where half of neither are in both, the names may be a person's record, and
-            none of them is quoted. Empty: they are names.
+        expected: columns, half of which, or of the names, are in both: else it may be a record, which is not quoted.
         look: how both are shown.
     Raises:
-        UserError: they are no names, or one stands there twice.
+        UserError: they are not.
     """
     if 2 * len({*names} & {*expected}) < min(len(names), len(expected)):
         problem = "few or none of the names in its head are columns of the schema: has it a header?"
         fix = f"a header with the names of the schema, or a schema with those of the table; {look} shows both"
         raise UserError(problem, where=where, fix=fix)
-    if twice := sorted(n for n, count in Counter(names).items() if count > 1):
-        problem = f"columns named twice in the header: {', '.join(map(repr, twice))}"
-        raise UserError(problem, where=where, fix="give each column a name of its own")
+    if twice := ", ".join(repr(n) for n, count in sorted(Counter(names).items()) if count > 1):
+        fix = "give each column a name of its own"
+        raise UserError(f"columns named twice in the header: {twice}", where=where, fix=fix)
 
 
 def choices_fix(word: str, allowed: Iterable[str]) -> str:

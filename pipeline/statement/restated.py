@@ -19,12 +19,16 @@ from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS
 from mechanisms.public.discovery.wanted import DISCOVERY, Wanted
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import PERSONS
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import UNITS, Neighbouring
+from mechanisms.selection.auto import LOOK_LEVEL, PAIRS_PART
+from mechanisms.selection.base import GIVEN
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.paid_answers import (
@@ -55,6 +59,11 @@ from pipeline.statement.words import stated_total
 ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells", "answers", "discovery")
 #: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
+#: What privacy.json says, or leaves out, on the word of the run alone; of a fact or a stop its kind is the name.
+TOLD = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "holdout", "outside.unplaced", "versions", "published")
+TOLD += ("public_facts.public_table", "public_facts.public_start", "public_facts.units_table", "public_facts.query")
+TOLD += ("public_facts.synthetic_rows", "public_facts.selection_rows", "running_total", "not_ours", "events.accept")
+TOLD += ("events.answered", "events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
 
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:
@@ -64,7 +73,7 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
     schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return False, "schema.yaml and the measurements do not belong together"
-    if wrong := _wrong_unit(schema, statement):
+    if wrong := _wrong_unit(schema, statement) or _wrong_level(statement, index):
         return False, wrong
     if wrong := difference(statement, made_again(release, schema, statement, index), ""):
         return False, wrong
@@ -74,7 +83,7 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
 def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
     """The content of privacy.json as a run with these charges writes it.
 
-    What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
+    What only the run knew (`TOLD`) stands as it does.
     """
     own, total = Declared.stated(statement), statement["running_total"]
     relation = Neighbouring(statement["neighbouring"])
@@ -219,6 +228,21 @@ def _wrong_unit(schema: Schema, statement: Json) -> str:
         return ""
     said = f"{stated['column']!r} with C = {stated['max_records']}"
     return f"schema.yaml says unit: {unit.column!r} with C = {unit.bound}, and privacy.json {said}"
+
+
+def _wrong_level(statement: Json, index: Json) -> str:
+    """Why distances leave other differences out than a selection of ours does; empty where they leave out the same."""
+    distances, events = index.get("distances") or {}, statement["events"]
+    if not distances.get("below") or any(p["kind"] == "selection" for p in statement.get("not_ours") or ()):
+        return ""
+    accountant, law = accountant_of(statement)[0], NOISE_KINDS[distances["noise"]]
+    paid = {e["id"]: e for e in events}[distances["event"]]
+    columns = len({tuple(e["clique"]) for e in events if e.get("stage") == GIVEN})
+    part = (1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)) * PAIRS_PART / columns
+    relation, most = Neighbouring(statement["neighbouring"]), statement["unit"]["max_records"]
+    moved = sensitivity(Identity(2), norm=law.norm, neighbouring=relation, max_records=most)
+    scale = moved * paid["scale"] / paid["sensitivity"] * accountant.strength(paid["share"]) / accountant.strength(part)
+    return difference(distances["below"], LOOK_LEVEL * law.mean_abs * scale, "index.json: distances.below")
 
 
 def _wrong_order(statement: Json, index: Json) -> str:

@@ -20,7 +20,6 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.text_table import markdown
 from pipeline.conf_folder import CONF
-from pipeline.console import tells
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.published import shown
 from pipeline.experiments.written import write_rows
@@ -65,7 +64,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """
     settings = _checked(config)
     chosen = settings.only or names_of_all()
-    given, tell = _handed_on(hydra_files), tells(sys.stderr, config.console)
+    given = _handed_on(hydra_files)
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         # what makes the folder one that resume=true goes on with
         write_whole(folder.manifest, json.dumps({"experiment": "all"}), mode=0o600)
@@ -76,7 +75,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             earlier = outcomes.get(name)
             if earlier is None or earlier.status != "done" or earlier.arguments != arguments:
                 outcomes[name] = _made(folder, name, arguments, data)
-            _say(outcomes[name], f"{place:>2} of {len(chosen)}", again=outcomes[name] is earlier, tell=tell)
+            _say(outcomes[name], f"{place:>2} of {len(chosen)}", again=outcomes[name] is earlier)
             text = json.dumps({n: asdict(o) for n, o in outcomes.items()}, indent=1)
             write_whole(folder.internal / OUTCOMES, text, mode=0o600)
             page = write_summary(folder, [outcomes[n] for n in chosen if n in outcomes])
@@ -159,10 +158,9 @@ def _processor_time() -> float:
     return times.children_user + times.children_system
 
 
-def _say(outcome: ExperimentOutcome, place: str, *, again: bool, tell: bool) -> None:
-    """One line on standard error; `tell`: with what the rows cost a processor."""
-    times = f"{outcome.seconds:.1f} s" + (f", {outcome.cpu_seconds:.1f} s of a processor" if tell else "")
-    how = "finished before" if again else f"{outcome.status} in {times}"
+def _say(outcome: ExperimentOutcome, place: str, *, again: bool) -> None:
+    """One line on standard error."""
+    how = "finished before" if again else f"{outcome.status} in {outcome.seconds:.1f} s"
     error = f": {outcome.error.splitlines()[0]}" if outcome.error else ""
     print(f"{place}  {outcome.name:<20}{how} ({outcome.data}){error}", file=sys.stderr, flush=True)
 
