@@ -72,13 +72,9 @@ def written_with(release: Path, statement: Json) -> tuple[Schema, Measurements, 
     Raises:
         UserError: measurements or a schema that cannot be read.
     """
-    named = {p["name"] for p in statement.get("not_ours") or () if p["kind"] == "query"}
-    measurements = load_measurements(release / "measurements", without=named - QUERIES.keys())
-    return (
-        with_records(load_released_schema(release / "schema.yaml"), measurements),
-        measurements,
-        named - QUERIES.keys(),
-    )
+    unknown = {p["name"] for p in statement.get("not_ours") or () if p["kind"] == "query"} - QUERIES.keys()
+    measurements = load_measurements(release / "measurements", without=unknown)
+    return with_records(load_released_schema(release / "schema.yaml"), measurements), measurements, unknown
 
 
 def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:

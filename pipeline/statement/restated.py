@@ -21,7 +21,6 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import PERSONS
-from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.leaf_bins import nothing_found
@@ -60,10 +59,11 @@ ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells",
 #: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 #: What privacy.json says, or leaves out, on the word of the run alone; of a fact or a stop its kind is the name.
-TOLD = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "holdout", "outside.unplaced", "versions", "published")
+TOLD: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "holdout", "outside.unplaced")
 TOLD += ("public_facts.public_table", "public_facts.public_start", "public_facts.units_table", "public_facts.query")
-TOLD += ("public_facts.synthetic_rows", "public_facts.selection_rows", "running_total", "not_ours", "events.accept")
-TOLD += ("events.answered", "events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
+TOLD += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
+TOLD += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
+TOLD += ("versions", "published", "running_total", "not_ours")
 
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:
@@ -81,10 +81,7 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
 
 
 def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
-    """The content of privacy.json as a run with these charges writes it.
-
-    What only the run knew (`TOLD`) stands as it does.
-    """
+    """The content of privacy.json as a run with these charges writes it; what only the run knew stands as it does."""
     own, total = Declared.stated(statement), statement["running_total"]
     relation = Neighbouring(statement["neighbouring"])
     return {
@@ -235,14 +232,13 @@ def _wrong_level(statement: Json, index: Json) -> str:
     distances, events = index.get("distances") or {}, statement["events"]
     if not distances.get("below") or any(p["kind"] == "selection" for p in statement.get("not_ours") or ()):
         return ""
-    accountant, law = accountant_of(statement)[0], NOISE_KINDS[distances["noise"]]
-    paid = {e["id"]: e for e in events}[distances["event"]]
-    columns = len({tuple(e["clique"]) for e in events if e.get("stage") == GIVEN})
-    part = (1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)) * PAIRS_PART / columns
-    relation, most = Neighbouring(statement["neighbouring"]), statement["unit"]["max_records"]
-    moved = sensitivity(Identity(2), norm=law.norm, neighbouring=relation, max_records=most)
-    scale = moved * paid["scale"] / paid["sensitivity"] * accountant.strength(paid["share"]) / accountant.strength(part)
-    return difference(distances["below"], LOOK_LEVEL * law.mean_abs * scale, "index.json: distances.below")
+    given = [e for e in events if e.get("stage") == GIVEN]
+    part = 1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)
+    part *= PAIRS_PART / len({tuple(e["clique"]) for e in given})
+    strength = accountant_of(statement)[0].strength
+    scale = given[0]["scale"] * strength(given[0]["share"]) / strength(part)
+    level = LOOK_LEVEL * NOISE_KINDS[given[0]["mechanism"]].mean_abs * scale
+    return difference(distances["below"], level, "index.json: distances.below")
 
 
 def _wrong_order(statement: Json, index: Json) -> str:
@@ -250,9 +246,6 @@ def _wrong_order(statement: Json, index: Json) -> str:
     places = {e["id"]: i for i, e in enumerate(statement["events"])}
     order = [places[a["event"]] for a in index["answers"]]
     return "" if order == sorted(order) else "the answers stand in another order than their receipts"
-
-
-Receipt = Json
 
 
 def discovered_again(statement: Json, schema: Schema) -> dict[str, JsonDict]:
@@ -274,14 +267,13 @@ def discovered_again(statement: Json, schema: Schema) -> dict[str, JsonDict]:
         stated, facts = paid["discovery"], again[paid["id"]]["discovery"]
         paired = _planned(receipts, statement, schema, pairs=True)[paid["id"]]["discovery"]["noise_per_record"]
         facts |= {"noisy": stated["noisy"], "chosen": bound_again(paid)}
-        if len(receipts) > 1:  # what C costs was planned before the sizes of the columns were known
+        # settings say whether pairs count; beside other columns it was planned before their sizes were known
+        if len(receipts) > 1 or math.isclose(stated["noise_per_record"], paired, rel_tol=CALIBRATED):
             facts["noise_per_record"] = stated["noise_per_record"]
-        elif math.isclose(stated["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
-            facts["noise_per_record"] = paired
     return again
 
 
-def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pairs: bool) -> dict[str, JsonDict]:
+def _planned(receipts: Sequence[Json], statement: Json, schema: Schema, *, pairs: bool) -> dict[str, JsonDict]:
     """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
     most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
     budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))
@@ -300,7 +292,7 @@ def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pa
     }
 
 
-def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
+def _wanted(receipt: Json, schema: Schema) -> Wanted:
     """The question, from the column as it was released."""
     asked = question_of(receipt["discovery"])
     unit = schema.rules.unit
