@@ -19,15 +19,12 @@ from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS
 from mechanisms.public.discovery.wanted import DISCOVERY, Wanted
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.leaf_bins import nothing_found
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import UNITS, Neighbouring
-from mechanisms.selection.auto import LOOK_LEVEL, PAIRS_PART
-from mechanisms.selection.base import GIVEN
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.paid_answers import (
@@ -41,7 +38,7 @@ from pipeline.statement.paid_answers import (
     whole_number,
 )
 from pipeline.statement.publication import build_publication
-from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
+from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of, wrong_level
 from pipeline.statement.statement import (
     LIBRARIES,
     Declared,
@@ -73,7 +70,7 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
     schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return False, "schema.yaml and the measurements do not belong together"
-    if wrong := _wrong_unit(schema, statement) or _wrong_level(statement, index):
+    if wrong := _wrong_unit(schema, statement) or wrong_level(statement, index):
         return False, wrong
     if wrong := difference(statement, made_again(release, schema, statement, index), ""):
         return False, wrong
@@ -225,20 +222,6 @@ def _wrong_unit(schema: Schema, statement: Json) -> str:
         return ""
     said = f"{stated['column']!r} with C = {stated['max_records']}"
     return f"schema.yaml says unit: {unit.column!r} with C = {unit.bound}, and privacy.json {said}"
-
-
-def _wrong_level(statement: Json, index: Json) -> str:
-    """Why distances leave other differences out than a selection of ours does; empty where they leave out the same."""
-    distances, events = index.get("distances") or {}, statement["events"]
-    if not distances.get("below") or any(p["kind"] == "selection" for p in statement.get("not_ours") or ()):
-        return ""
-    given = [e for e in events if e.get("stage") == GIVEN]
-    part = 1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)
-    part *= PAIRS_PART / len({tuple(e["clique"]) for e in given})
-    strength = accountant_of(statement)[0].strength
-    scale = given[0]["scale"] * strength(given[0]["share"]) / strength(part)
-    level = LOOK_LEVEL * NOISE_KINDS[given[0]["mechanism"]].mean_abs * scale
-    return difference(distances["below"], level, "index.json: distances.below")
 
 
 def _wrong_order(statement: Json, index: Json) -> str:
