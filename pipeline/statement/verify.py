@@ -119,7 +119,7 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
             checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
         else:
             checks.append(_guarded(name, partial(compared, release), statement, index))
-    checks.append(Check("told", None, f"by the run alone: {', '.join(TOLD)}"))
+    checks += [] if others else [Check("told", None, f"by the run alone: {', '.join(TOLD)}")]
     checks.append(_guarded("private", _private, statement, index))
     checks += [
         Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))
