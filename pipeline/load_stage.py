@@ -45,7 +45,8 @@ def load(context: RunContext, state: State) -> State:
     with context.show.stage("load") as report:
         data = _table(context, report)
         dialect = declared_dialect(config.data, design.schema.dialect)
-        records = open_with(Path(str(data.path)), dialect, config.limits, folder.temporary)
+        names, path = design.schema.domain.names, Path(str(data.path))
+        records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
         check_ready(config, records.names)
         check_unit(specs.unit, records.names)
         now = not_the_private(public, run_facts(config, design.schema, data))

@@ -38,8 +38,9 @@ def joined(
     workdir = records.workdir / FOLDER
     for path in table.files:
         private_folder(workdir)
-        units = open_with(path, dialect, limits, workdir, setting=records.setting)
         ids = table.id or str(unit.column)
+        expected = records.expected and {*records.expected, ids}
+        units = open_with(path, dialect, limits, workdir, setting=records.setting, expected=expected)
         return with_units(records, units, unit, ids=ids, where=where, workdir=workdir)
     return records
 

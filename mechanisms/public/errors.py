@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 #: How a text of another encoding is mended.
@@ -66,6 +67,24 @@ def known_columns(
     every, several = f"{have} {', '.join([*known][:40])}", len(wrong) > 1
     fix = "; ".join([f"{n}: {m}" for n, m in near.items() if m] + [every]) if several else near[wrong[0]] or every
     raise UserError(f"no column{'s' * several} {', '.join(map(repr, wrong))}{of}", where=where, fix=fix)
+
+
+def check_head(names: Sequence[str], expected: Collection[str], *, where: str, look: str, once: str = "") -> None:
+    """The names of a table's columns are names, each of them there once.
+
+    Args:
+        expected: columns, half of which, or of the names, are in both: else it may be a record, which is not quoted.
+        look: how both are shown; `once`: the way out where a name is there twice.
+    Raises:
+        UserError: they are not.
+    """
+    if 2 * len({*names} & {*expected}) < min(len(names), len(expected)):
+        problem = "few or none of the names in its head are columns of the schema: has it a header?"
+        fix = f"a header with the names of the schema, or a schema with those of the table; {look} shows both"
+        raise UserError(problem, where=where, fix=fix)
+    if twice := ", ".join(repr(n) for n, count in sorted(Counter(names).items()) if count > 1):
+        fix = once or "give each column a name of its own"
+        raise UserError(f"columns named twice in the header: {twice}", where=where, fix=fix)
 
 
 def choices_fix(word: str, allowed: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, check_head, known_columns
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
@@ -162,15 +162,14 @@ def _stored(array: Any, kind: Any) -> Any:
 
 
 def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()) -> None:
-    twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
-    if twice or not names:
-        problem = f"columns named twice: {', '.join(map(repr, twice))}" if twice else "no columns"
-        raise UserError(problem, where="frame", fix="give each column a name of its own")
+    if not names:
+        raise UserError("no columns", where="frame", fix="give each column a name of its own")
     absent = {name: where for name, where in (read_names or {}).items() if name not in names and where is not None}
     for name, where in absent.items():
         if name in index:
             fix = "frame.reset_index(): it is the frame's index"
             raise UserError(f"no column {name!r} in the frame", where=where, fix=fix)
+    check_head(names, read_names or (), where="frame", look="pipeline.check")
     known_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
 
 

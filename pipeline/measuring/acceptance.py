@@ -71,12 +71,13 @@ def settle(work: Work) -> Taken:
     tried: dict[int, Taken] = {}
     with work.show.kept_back():  # a line per stage would tell how many tries there were
         winner = selection.pick(_most_tries(work), lambda n: _verdict(work, _attempt(work, n), tried))
-    if winner is None:
+        accepted = None if winner is None else tried.get(winner) or _tried(work, _attempt(work, winner))
+    if accepted is None:
         raise _withheld(work, "no try was accepted before a secret coin stopped them")
     for other in work.folder.internal.glob("tries/*/candidate.npz"):
-        if other != _attempt(work, winner).table:
+        if other != accepted.attempt.table:
             other.unlink()
-    return tried[winner] if winner in tried else _tried(work, _attempt(work, winner))
+    return accepted
 
 
 def _attempt(work: Work, number: int) -> Attempt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -101,9 +101,15 @@ def opened_as_found(table: str, config: DraftConfig, folder: Path) -> Source:
 
 
 def open_with(
-    path: Path, dialect: Dialect | None, limits: LimitsConfig, workdir: Path, *, setting: str = "data.delimiter"
+    path: Path,
+    dialect: Dialect | None,
+    limits: LimitsConfig,
+    workdir: Path,
+    *,
+    setting: str = "data.delimiter",
+    expected: Collection[str] = (),
 ) -> Source:
-    """A table's file, within the limits of the settings."""
+    """A table's file, within the limits of the settings; `expected` as of `open_table`."""
     return open_table(
         path.expanduser(),
         dialect=dialect or PLAIN,
@@ -111,6 +117,7 @@ def open_with(
         memory_limit_bytes=machine_limits.memory_limit_bytes(limits.memory_gb) // 2,
         threads=machine_limits.threads(limits.threads),
         setting=setting,
+        expected=expected,
     )
 
 

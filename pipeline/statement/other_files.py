@@ -6,7 +6,6 @@ Their digests say nothing of this: whoever edits a file makes them anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 
@@ -30,7 +29,6 @@ from mechanisms.public.tables.formats import FORMATS, TableFormat, persons_of
 from pipeline.marginal_files import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
-from pipeline.statement.statement import LIBRARIES
 from synthesis.records_per_unit import with_records
 
 #: What every release of this version holds, beside its synthetic table and marginals/.
@@ -64,7 +62,7 @@ def other_files(release: Path, statement: Json, index: Json) -> Finding:
     if wrong := _wrong_answers(release, measurements):
         return False, wrong
     frames = marginal_frames(schema, measurements)
-    wrong = _wrong_files(release, frames) or _wrong_marginals(release / "marginals", frames, statement)
+    wrong = _wrong_files(release, frames) or _wrong_marginals(release / "marginals", frames)
     return (False, wrong) if wrong else (True, "tables and marginals are those of the measurements, and nothing more")
 
 
@@ -74,13 +72,9 @@ def written_with(release: Path, statement: Json) -> tuple[Schema, Measurements, 
     Raises:
         UserError: measurements or a schema that cannot be read.
     """
-    named = {p["name"] for p in statement.get("not_ours") or () if p["kind"] == "query"}
-    measurements = load_measurements(release / "measurements", without=named - QUERIES.keys())
-    return (
-        with_records(load_released_schema(release / "schema.yaml"), measurements),
-        measurements,
-        named - QUERIES.keys(),
-    )
+    unknown = {p["name"] for p in statement.get("not_ours") or () if p["kind"] == "query"} - QUERIES.keys()
+    measurements = load_measurements(release / "measurements", without=unknown)
+    return with_records(load_released_schema(release / "schema.yaml"), measurements), measurements, unknown
 
 
 def _wrong_files(release: Path, frames: Mapping[str, pd.DataFrame]) -> str:
@@ -113,9 +107,8 @@ def _wrong_answers(release: Path, measurements: Measurements) -> str:
     return f"answers.npz holds arrays of no answer: {', '.join(foreign[:6])}" if foreign else ""
 
 
-def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement: Json) -> str:
+def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame]) -> str:
     """The first file that says other numbers than the measurements; empty where there is none."""
-    same_libraries = all(statement["versions"][name] == version(name) for name in LIBRARIES)
     for name, again in frames.items():
         text = again.to_csv(index=False, lineterminator="\n")
         texts = (read_text(folder / name, 2 * len(text.encode()) + ROOM), text)
@@ -125,7 +118,7 @@ def _wrong_marginals(folder: Path, frames: Mapping[str, pd.DataFrame], statement
         exact = [c for c in expected.columns if c not in ESTIMATED]
         if not stated[exact].equals(expected[exact]):
             return f"marginals/{name} does not say what was measured"
-        for column in [c for c in expected.columns if c in ESTIMATED and same_libraries]:
+        for column in [c for c in expected.columns if c in ESTIMATED]:
             if not _near(stated[column], expected[column]):
                 return f"marginals/{name}: {column} does not follow from what was measured"
     return ""

@@ -38,7 +38,7 @@ from pipeline.statement.paid_answers import (
     whole_number,
 )
 from pipeline.statement.publication import build_publication
-from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of
+from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of, wrong_level
 from pipeline.statement.statement import (
     LIBRARIES,
     Declared,
@@ -55,6 +55,12 @@ from pipeline.statement.words import stated_total
 ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells", "answers", "discovery")
 #: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
+#: What privacy.json says, or leaves out, on the word of the run alone; of a fact or a stop its kind is the name.
+TOLD: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "holdout", "outside.unplaced")
+TOLD += ("public_facts.public_table", "public_facts.public_start", "public_facts.units_table", "public_facts.query")
+TOLD += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
+TOLD += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
+TOLD += ("versions", "published", "running_total", "not_ours")
 
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:
@@ -64,7 +70,7 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
     schema = load_released_schema(release / "schema.yaml")
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return False, "schema.yaml and the measurements do not belong together"
-    if wrong := _wrong_unit(schema, statement):
+    if wrong := _wrong_unit(schema, statement) or wrong_level(statement, index):
         return False, wrong
     if wrong := difference(statement, made_again(release, schema, statement, index), ""):
         return False, wrong
@@ -72,10 +78,7 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
 
 
 def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
-    """The content of privacy.json as a run with these charges writes it.
-
-    What only the run knew stands as it does: its settings, noisy answers of receipts, and words of the publisher.
-    """
+    """The content of privacy.json as a run with these charges writes it; what only the run knew stands as it does."""
     own, total = Declared.stated(statement), statement["running_total"]
     relation = Neighbouring(statement["neighbouring"])
     return {
@@ -228,9 +231,6 @@ def _wrong_order(statement: Json, index: Json) -> str:
     return "" if order == sorted(order) else "the answers stand in another order than their receipts"
 
 
-Receipt = Json
-
-
 def discovered_again(statement: Json, schema: Schema) -> dict[str, JsonDict]:
     """Each charge → what its receipt has to say; its noisy counts, and whether it was lost, stand as they are.
 
@@ -250,14 +250,13 @@ def discovered_again(statement: Json, schema: Schema) -> dict[str, JsonDict]:
         stated, facts = paid["discovery"], again[paid["id"]]["discovery"]
         paired = _planned(receipts, statement, schema, pairs=True)[paid["id"]]["discovery"]["noise_per_record"]
         facts |= {"noisy": stated["noisy"], "chosen": bound_again(paid)}
-        if len(receipts) > 1:  # what C costs was planned before the sizes of the columns were known
+        # settings say whether pairs count; beside other columns it was planned before their sizes were known
+        if len(receipts) > 1 or math.isclose(stated["noise_per_record"], paired, rel_tol=CALIBRATED):
             facts["noise_per_record"] = stated["noise_per_record"]
-        elif math.isclose(stated["noise_per_record"], paired, rel_tol=CALIBRATED):  # settings say whether pairs count
-            facts["noise_per_record"] = paired
     return again
 
 
-def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pairs: bool) -> dict[str, JsonDict]:
+def _planned(receipts: Sequence[Json], statement: Json, schema: Schema, *, pairs: bool) -> dict[str, JsonDict]:
     """The same charges by a plan of our own: each one's id → its receipt, but for its cost."""
     most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
     budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))
@@ -276,7 +275,7 @@ def _planned(receipts: Sequence[Receipt], statement: Json, schema: Schema, *, pa
     }
 
 
-def _wanted(receipt: Receipt, schema: Schema) -> Wanted:
+def _wanted(receipt: Json, schema: Schema) -> Wanted:
     """The question, from the column as it was released."""
     asked = question_of(receipt["discovery"])
     unit = schema.rules.unit

@@ -16,8 +16,10 @@ from mechanisms.accounting.restatements import Composition, all_of_budget
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.wanted import DISCOVERY
 from mechanisms.public.json_values import Json
-from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS
 from mechanisms.public.units import Delta, delta, epsilon
+from mechanisms.selection.auto import LOOK_LEVEL, PAIRS_PART
+from mechanisms.selection.base import GIVEN
 from pipeline.statement.paid_answers import SLACK, whole_number
 
 #: Shares, and a budget with what a plan makes of it, agree so far: a calibration ends on the noisier side.
@@ -146,6 +148,21 @@ def _rests(accountant: Accountant, whole: Event, part: float) -> list[list[Event
         return [[Laplace("rest", strength, 1.0)], [Exponential("rest", accountant.choice_epsilon(strength))]]
     each = accountant.cost(whole)["epsilon"] * math.sqrt(part / PIECES)
     return [[Laplace(f"rest {i}", each, 1.0) for i in range(PIECES)]]
+
+
+def wrong_level(statement: Json, index: Json) -> str:
+    """Why distances leave other differences out than a selection of ours does; empty where they leave out the same."""
+    distances, events = index.get("distances") or {}, statement["events"]
+    if not distances.get("below") or any(p["kind"] == "selection" for p in statement.get("not_ours") or ()):
+        return ""
+    given = [e for e in events if e.get("stage") == GIVEN]
+    part = 1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)
+    part *= PAIRS_PART / len({tuple(e["clique"]) for e in given})
+    strength = accountant_of(statement)[0].strength
+    scale = given[0]["scale"] * strength(given[0]["share"]) / strength(part)
+    level = LOOK_LEVEL * NOISE_KINDS[given[0]["mechanism"]].mean_abs * scale
+    same, below = math.isclose(distances["below"], level, rel_tol=CALIBRATED), distances["below"]
+    return "" if same else f"index.json: distances.below is {below!r}, and follows as {level!r}"
 
 
 def shortfall(statement: Json) -> str:

@@ -28,7 +28,7 @@ from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, digests_of_tables, named_digests
-from pipeline.statement.restated import restated
+from pipeline.statement.restated import TOLD, restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
@@ -119,6 +119,7 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
             checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
         else:
             checks.append(_guarded(name, partial(compared, release), statement, index))
+    checks += [] if others else [Check("told", None, f"by the run alone: {', '.join(TOLD)}")]
     checks.append(_guarded("private", _private, statement, index))
     checks += [
         Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))

@@ -96,7 +96,7 @@ def sweep(overrides: Sequence[str]) -> int:
         _check_begun(valid, root)
         with _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
-            ended = _skipped(valid)
+            ended = _skipped(valid, inside / "shared")
             left = [j for j in valid if j.name not in ended]
             if ended and not own.quiet:
                 print(f"{len(ended)} of {len(valid)} jobs were done before", file=sys.stderr)
@@ -107,7 +107,7 @@ def sweep(overrides: Sequence[str]) -> int:
             with show.stage("sweep") as report:
                 n_jobs, shared = master.hydra.launcher.get("n_jobs", 1), inside / "shared"
                 launched = _launched(n_jobs, left, lambda j: records_of(load(j.overrides)), shared, report)
-            if launched and own.format != "json" and not own.quiet:
+            if launched and own.format != "json" and not own.quiet and tells(sys.stdout, console):
                 print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
@@ -235,20 +235,20 @@ def _ended_well(root: Path) -> bool:
     return outcome is not None and outcome.status != "failed"
 
 
-def _skipped(jobs: Sequence[Job]) -> dict[str, JobOutcome]:
-    """The jobs that a sweep before this one finished, with the same settings, schema and data."""
+def _skipped(jobs: Sequence[Job], shared: Path) -> dict[str, JobOutcome]:
+    """The jobs that a sweep before this one finished, with the same settings, schema and data; `shared` as below."""
     outcomes: dict[str, JobOutcome] = {}
     prints: dict[str, str] = {}
     for j in jobs:
         outcome = outcome_of(j.root)
         if j.settings is None or not j.settings.resume or outcome is None or outcome.status == "failed":
             continue
-        if outcome.settings == digest(j.settings) and _same_data(j.settings, j.root, prints):
+        if outcome.settings == digest(j.settings) and _same_data(j.settings, j.root, prints, shared):
             outcomes[j.name] = outcome
     return outcomes
 
 
-def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
+def _same_data(settings: Config, root: Path, prints: dict[str, str], shared: Path) -> bool:
     """Whether the job's table and schema are what they were (an experiment makes its own schema, and checks itself)."""
     manifest = load_json(root / "internal" / "manifest.json")
     named = f"schema {settings.data.schema}"
@@ -261,7 +261,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str]) -> bool:
         return True
     named = f"{location(settings.data)} {settings.data.units.path}"
     if named not in prints:
-        with tempfile.TemporaryDirectory(prefix="tables-") as folder:  # mode 0700
+        with tempfile.TemporaryDirectory(prefix="tables-", dir=shared) as folder:  # mode 0700
             data = local(settings.data, settings.limits, Path(folder), promised=False)
             prints[named] = data_print(Path(str(data.path)), *data.units.files)
     return bool(manifest.get("data", prints[named]) == prints[named])

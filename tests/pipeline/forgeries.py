@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 Place = tuple[str | int, ...]
+#: Words of which a run writes one or another.
+WORDS = (("weight", "truncate", "none"), ("drop", "own", "refuse"), ("settings", "schema"), ("this", "earlier"))
+WORDS += (("system", "fixed_seed"), ("add_remove", "replace"))
 
 
 def forgeries(content: Any) -> Iterator[tuple[str, Place, Any]]:
@@ -40,7 +43,8 @@ def _others(value: Any) -> list[tuple[str, Any]]:
         return [("doubled number", value * 2 or 1), ("halved number", value / 2 or -1)]
     if value is None:
         return [("filled", "x"), ("filled with a number", 1.0)]
-    return [("renamed", f"{value}x"), *([("emptied", "")] if value else [])]
+    others = [("exchanged", word) for words in WORDS if value in words for word in words if word != value]
+    return [("renamed", f"{value}x"), *([("emptied", "")] if value else []), *others]
 
 
 def _places(content: Any, before: Place = ()) -> Iterator[Place]:

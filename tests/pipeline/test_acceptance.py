@@ -132,7 +132,7 @@ def test_a_public_seed_of_synthesis_does_not_betray_which_try_was_taken(town, wa
     assert repeated.read_bytes() == (late / "release" / "synthetic.csv").read_bytes()
 
 
-def test_without_a_threshold_the_best_noisy_score_is_released(town):
+def test_without_a_threshold_the_best_noisy_score_is_released(town, capsys):
     """All tries that the coins allow; the published figure is the least of them."""
     for seed in (3, 4):
         root = town / f"r{seed}"
@@ -149,6 +149,11 @@ def test_without_a_threshold_the_best_noisy_score_is_released(town):
         config.resume = True
         run(config, root, quiet=True)
         assert {p: p.read_bytes() for p in (root / "release").rglob("*") if p.is_file()} == before
+        shutil.rmtree(root / "release")
+        (root / "internal" / "release.json").unlink()
+        run(config, root)
+        said = capsys.readouterr().err
+        assert "release " in said and "measure " not in said, "a log told that the release is of a kept try"
 
 
 def test_when_no_try_is_accepted_nothing_is_told_about_any(town, capsys):

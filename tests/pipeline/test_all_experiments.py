@@ -27,6 +27,7 @@ def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_no
     assert command("run", *one) == 1
     said = capsys.readouterr().err
     assert "1 of 2 experiments failed: anita_tradeoff" in said and "Traceback" not in said
+    assert "of a processor" not in said, "it depends on rows, as scores do"
     assert "1 of 2  anita_tradeoff      failed" in said and "2 of 2  dpsyn_figure2       done" in said
     inside = Path("out/internal")
     first = json.loads((inside / "outcomes.json").read_text())

@@ -12,6 +12,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import pipeline
+from mechanisms.public.errors import UserError
 from pipeline.console import LINES, WIDTH, at_most, folded
 from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, command, people
@@ -87,12 +89,34 @@ def test_a_refusal_in_a_log_names_the_column_and_no_figure(town, capsys):
     assert "column 'sex'" in said and "600" not in said and "python -m pipeline check" in said
 
 
+@pytest.mark.parametrize("twice", ["x", "f"])
+def test_a_record_in_the_place_of_a_header_is_quoted_by_commands_that_show_rows_alone(twice, town, capsys):
+    table = people(600)
+    table.loc[0] = ["P7-Jane-Doe", 83, "f", "HIV+", twice]
+    table.to_csv("town.csv", index=False, header=False)
+    for asked in (RUN, ["run", "-m", *TOWN, "privacy.epsilon=1,2", "hydra.sweep.dir=grid"]):
+        assert command(*asked, "console=never") == 1
+        said = capsys.readouterr().err
+        assert "town.csv: few or none of the names in its head" in said and "check" in said, said
+        assert not [word for word in ("Jane", "83", "'f'", "HIV") if word in said], said
+    with pytest.raises(UserError, match="frame: few or none"):
+        pipeline.fit(table.rename(columns=dict(zip(table.columns, map(str, table.loc[0]), strict=True))), "town.yaml")
+    assert command("check", *TOWN[1:]) == 1
+    assert ("HIV" if twice == "x" else "'f'") in capsys.readouterr().err
+
+
 def test_a_sweep_in_a_log_names_its_files_and_no_score(town, capsys):
     sweep = ["run", "-m", *TOWN, "privacy.epsilon=1,2", "synthesis=independent", "evaluation.metrics=[tvd]"]
     sweep += ["selection=oneway", "hydra.sweep.dir=grid"]
     assert command(*sweep) == 0
     said = capsys.readouterr().out
-    assert "TVD" not in said and "console=always" in said and "results.csv" in said
+    assert (
+        "TVD" not in said
+        and "peak memory" not in said
+        and "processor" not in said
+        and "console=always" in said
+        and "results.csv" in said
+    )
     assert command(*sweep, "resume=true", "console=always") == 0
     assert "2-way TVD" in capsys.readouterr().out
 

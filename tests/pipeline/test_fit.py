@@ -225,7 +225,7 @@ FRAMES = [
     (lambda: [1, 2], "got list"),
     (lambda: pl.DataFrame({"a": [1]}).lazy(), "collect() it first"),
     (lambda: pd.Series(["f", "m"], name="sex"), "got Series"),
-    (lambda: pd.DataFrame([[1, 2]], columns=["sex", "sex"]), "named twice: 'sex'"),
+    (lambda: pd.DataFrame([[1, 2]], columns=["sex", "sex"]), "named twice in the header: 'sex'"),
     (lambda: pd.DataFrame(), "no columns"),
     (lambda: pd.DataFrame({"sex": [2 + 1j]}), "sex"),
 ]

@@ -6,6 +6,7 @@ import shutil
 from functools import cache, partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -15,7 +16,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.catalogue_records import _Dumper
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
-from pipeline.statement.restated import restated
+from pipeline.statement.restated import TOLD, restated
 from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, done_once, rebound
@@ -26,6 +27,7 @@ from tests.pipeline.test_discovery_runs import OPEN
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
 UNITS = ["privacy.unit=person", "privacy.epsilon=20"]
 RELEASES = {
+    "auto": ["selection=auto", "privacy.unit=person", "privacy.max_records=4"],
     "pairs": ["selection=pairs", "privacy.unit=person", "privacy.max_records=4", "statement.publisher=Town"],
     "tries": ["accept=[{metric: l1, marginals: 1, at_most: 10000}]", "accept_tries=3"],
     "mwem": ["selection=mwem", "selection.k=[2]"],
@@ -36,20 +38,17 @@ RELEASES = {
 FILES = {"privacy": "privacy.json", "index": "measurements/index.json", "manifest": "manifest.json"}
 FILES |= {"schema": "schema.yaml", "croissant": "croissant.json", "deployment": "deployment.yaml"}
 
-#: What may change and be called sound: words of people, and facts of which nothing else in a release tells.
+#: What a forger adds to `public_facts`, and beside it.
+FACTS = [{"fact": "units_table"}, {"fact": "public_table", "name": "x.csv"}]
+FACTS += [{"fact": "query", "rows_of_one_unit": "stated"}]
+FACTS += [{"fact": name, "rows": 5} for name in ("synthetic_rows", "selection_rows")]
+PARTS = [{"kind": "engine", "name": "a", "module": "a.b", "distribution": None, "version": None, "sha256": "00" * 32}]
+
+#: What may change and be called sound beside what `verify` says that the run alone tells (`TOLD`).
 PROMISES_NOTHING = (
-    r"privacy (renamed|emptied) versions\.(autodp|duckdb|numba|numpy|scipy)",  # libraries: facts without a claim
-    r"privacy (renamed|filled) published\.\w+",  # words of the publisher, left as they are given
-    r"privacy emptied published\.\w+",
-    r"privacy renamed unit\.column",  # the release has no ids, and names their column here alone
-    r"privacy \w+ unit\.ids\.no_id(\.\d+)?",  # texts that mean no id stand here alone
-    r"privacy (doubled|halved) number outside\.\d+\.max_unplaced",  # a setting of the run that stands here alone
-    r"privacy turned events\.\d+\.answered",  # of a choice or of scores: charged and lost, or charged and used
-    r"privacy (doubled|halved) number events\.\d+\.(noisy|accept\.at_most)",  # an answer, and what it was held against
-    r"privacy doubled number events\.\d+\.accept\.marginals",  # three columns have as many pairs
+    r"told .*",
     r"privacy (deleted|swapped) events\.\d+ of scores",  # all of the budget counts, charged or not
-    r"index (doubled number|halved number|deleted) distances\.below",  # for bounds on errors, as the noisy values are
-    r"privacy (doubled number|halved number|swapped) events\.\d+\.discovery\.noisy\.\d+",  # answers, on their lattice
+    r"index deleted distances\.below",  # a selection of ours leaves nothing out, and none is named
     r"schema deleted columns\.\w+\.(outside|missing|min|max)",  # follows: read as it stood
     r"schema doubled number columns\.\w+\.fine",  # "about so many": each whole number has a cell of its own already
     r"schema (renamed|emptied|deleted|doubled|swapped) leave_out(\.\d+)?",  # columns that nobody read: named here alone
@@ -96,7 +95,9 @@ def called_sound(release: Path, work: Path, every: int) -> list[str]:
 
 
 def name_of(which: str, what: str, place, statement) -> str:
-    """A forgery in words; a whole charge for scores is called so."""
+    """A forgery in words; a whole charge for scores is called so, a fact or a stop by its kind."""
+    if which == "privacy" and told(place, statement):
+        return f"told {'.'.join(map(str, place))}"
     whole = which == "privacy" and place[0] == "events" and len(place) == 2
     near = statement["events"][place[1] : place[1] + 2] if whole else ()
     return f"{which} {what} {'.'.join(map(str, place))}{' of scores' if any(e.get('scores') for e in near) else ''}"
@@ -107,11 +108,36 @@ def called_true(release: Path, work: Path) -> list[str]:
     shutil.copytree(release, work)
     said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
     assert holds(work, said, index)
-    passed = [name_of("privacy", what, place, said) for what, place, new in forgeries(said) if holds(work, new, index)]
+    listed = [*forgeries(said), *added(said)]
+    passed = [name_of("privacy", what, place, said) for what, place, new in listed if holds(work, new, index)]
     for what, place, new in forgeries(index):
         (work / FILES["index"]).write_text(_text("index", new), encoding="utf-8")
         passed += [name_of("index", what, place, said)] if holds(work, said, new) else []
     return passed
+
+
+def added(said):
+    """As `forgeries`, for facts and parts that are not there; each in its place among the facts."""
+    for fact in FACTS:
+        before = [i for i, f in enumerate(said["public_facts"]) if f["fact"] in ("query", "synthetic_rows")]
+        places = {len(said["public_facts"]), *before}
+        for place in places:
+            facts = [*said["public_facts"][:place], fact, *said["public_facts"][place:]]
+            stop = [{"stop": "public_table"}] if fact["fact"] == "public_table" else []
+            new = {**said, "public_facts": facts, "outside": stop + said["outside"]}
+            yield "added", ("public_facts", fact["fact"]), new
+    yield "added", ("not_ours",), {**said, "not_ours": PARTS}
+    with_rules = {**said["unit"], "ids": {**(said["unit"]["ids"] or {}), "rules": ["trim"]}}
+    yield "cut", ("unit", "ids"), {**said, "unit": with_rules, "warnings": [*said["warnings"], "unit_id_rules"]}
+
+
+def told(place, statement) -> bool:
+    """Whether `verify` says that the run alone tells it."""
+    names = [k for k in place if not isinstance(k, int)]
+    for list_of, kind in (("public_facts", "fact"), ("outside", "stop")):
+        if names[0] == list_of and len(place) > 1 and isinstance(place[1], int):
+            names.insert(1, statement[list_of][place[1]][kind])
+    return any(names[: len(t.split("."))] == t.split(".") for t in TOLD)
 
 
 def holds(work: Path, said, index) -> bool:
@@ -184,6 +210,31 @@ def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_o
         shutil.copytree(release, work)
         forged(work, now["privacy"], now["index"])
         assert not verify(work).sound, (which, holder)
+
+
+def test_the_level_of_distances_and_estimates_follow_whatever_is_said_of_libraries(release_of, tmp_path):
+    """`below` was called sound at ± 10 %, and any estimate beside another version of a library."""
+    release, work = release_of("auto"), tmp_path / "work"
+    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    for factor, libraries in ((0.9, {}), (1.1, {}), (1, {"numpy": "9.9"})):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(release, work)
+        now = {**index, "distances": {**index["distances"], "below": index["distances"]["below"] * factor}}
+        if libraries:
+            path = work / "marginals" / "0000_age.csv"
+            table = pd.read_csv(path)
+            table.assign(consistent=table["consistent"] + 5).to_csv(path, index=False, lineterminator="\n")
+        forged(work, {**said, "versions": said["versions"] | libraries}, now)
+        found = {c.name: c.finding for c in verify(work).checks if c.holds is False}
+        expected = ("tables", "consistent does not follow") if libraries else ("terms", "distances.below")
+        assert [*found] == [expected[0]] and expected[1] in found[expected[0]], found
+
+
+def test_what_the_run_alone_tells_is_said_by_verify_and_by_the_docs(release_of):
+    lines = verify(release_of("pairs")).as_text().splitlines()
+    assert f"  --  told         by the run alone: {', '.join(TOLD)}" in lines
+    (row,) = [r for r in Path("docs/statement.md").read_text(encoding="utf-8").splitlines() if r.startswith("| `told`")]
+    assert tuple(re.findall(r"`([\w.]+)`", row.partition("alone: ")[2].partition(". ")[0])) == TOLD
 
 
 @pytest.mark.parametrize("at_most", ["0.2", "1"])

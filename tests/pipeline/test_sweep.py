@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -40,7 +41,7 @@ def jobs_of(folder):
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """A sweep of four jobs in a folder of its own, and what it said; whoever reads it changes nothing."""
-    grid = ["privacy.epsilon=0.5,2", "synthesis=independent,gum", "hydra.sweep.dir=sweep"]
+    grid = ["privacy.epsilon=0.5,2", "synthesis=independent,gum", "hydra.sweep.dir=sweep", "console=always"]
     with redirect_stdout(io.StringIO()) as out:
         folder = done_once(tmp_path_factory.mktemp("swept"), "run", "-m", *TOWN, *grid)
     return folder / "sweep", out.getvalue()
@@ -129,7 +130,8 @@ def test_a_sweep_in_the_folder_of_another_replaces_no_results(done, capsys):
         assert {p: p.read_bytes() for p in (done / "sweep").rglob("*") if p.is_file()} == before
 
 
-def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(done, capsys):
+def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_rest(done, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(done / "none"))  # a row that is fetched lies in the sweep's folder
     first, second = jobs_of(done / "sweep")
     (second / "internal" / "outcome.json").unlink()
     when = {f: (f / "internal" / "outcome.json").stat().st_mtime_ns for f in (first,)}

@@ -105,6 +105,14 @@ def test_a_frame_of_units_stands_beside_a_frame_of_records(place: Path) -> None:
         pipeline.fit(pd.read_csv("stays.csv"), "stays.yaml", units=people, **settings)
 
 
+def test_a_first_row_in_the_place_of_a_header_is_not_quoted(place: Path, capsys) -> None:
+    people = pd.read_csv("people.csv")
+    people.to_csv("people.csv", index=False, header=False)
+    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 1
+    said = capsys.readouterr()
+    assert "people.csv: few or none" in said.err and str(people.id[0]) not in said.err + said.out
+
+
 def test_check_tells_what_does_not_fit_and_nothing_fails(place: Path, capsys) -> None:
     people = pd.read_csv("people.csv")
     more = pd.DataFrame({"town": ["A", "B", "C"], "id": ["new", people.id[3], None], "sex": ["f", "f", "m"]})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, check_head, known_columns
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
@@ -55,7 +54,7 @@ class Source:
         header: the raw header line of a CSV file.
         parts: the files, by name.
         states: how each of the table's files stood when it was opened.
-        dialect: of a CSV file.
+        dialect: of a CSV file; `expected` as of `open_table`.
     """
 
     path: Path
@@ -70,6 +69,7 @@ class Source:
     parts: tuple[Path, ...] = ()
     states: tuple[State, ...] = ()
     dialect: Dialect = PLAIN
+    expected: Collection[str] = ()
 
     def index(self, name: str, *, where: str) -> int:
         """Position of a column.
@@ -82,9 +82,8 @@ class Source:
         for delimiter in inspect_file.DELIMITERS:
             if len(self.names) == 1 and name in self.header.split(delimiter):
                 fix = f"{self.setting}={inspect_file.shown(delimiter)}"
-                raise UserError(
-                    f"no column {name!r} in {self.path.name}: is the delimiter right?", where=where, fix=fix
-                )
+                problem = f"no column {name!r} in {self.path.name}: is the delimiter right?"
+                raise UserError(problem, where=where, fix=fix)
         known_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
         raise AssertionError(name)
 
@@ -231,6 +230,7 @@ class Opening:
     memory_limit_bytes: int
     threads: int
     setting: str
+    expected: Collection[str] = ()
 
     def read_as(self, dialect: Dialect) -> None:
         """Every row of a text in another dialect; UserError where it cannot be read."""
@@ -241,14 +241,13 @@ class Opening:
         """What was opened.
 
         Raises:
-            UserError: twice the same column.
+            UserError: as of `check_head`.
         """
-        if twice := sorted(n for n, count in Counter(names).items() if count > 1):
-            problem = f"columns named twice in the header: {', '.join(map(repr, twice))}"
-            found = inspect_file.found_header(self.parts[0], self.dialect) if header and "" in twice else ""
-            raise UserError(problem, where=str(self.path), fix=found or "give each column a name of its own")
-        limits = (self.workdir, self.memory_limit_bytes, self.threads)
-        return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts, (), self.dialect)
+        look = f"python -m pipeline check data=table data.path={self.path} data.schema=FILE"
+        found = inspect_file.found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
+        check_head(names, self.expected, where=str(self.path), look=look, once=found)
+        limits, how = (self.workdir, self.memory_limit_bytes, self.threads), (self.dialect, self.expected)
+        return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts, (), *how)
 
 
 def open_table(
@@ -259,6 +258,7 @@ def open_table(
     memory_limit_bytes: int,
     threads: int,
     setting: str = "data.delimiter",
+    expected: Collection[str] = (),
 ) -> Source:
     """A table on disk, of any format of `FORMATS`; a file, or a folder or a pattern of parts.
 
@@ -268,6 +268,7 @@ def open_table(
 
     Args:
         workdir: where the engine may spill; a folder with mode 0700.
+        expected: columns, of which a header names some; empty: for a command that exists to print what stands there.
 
     Raises:
         UserError: no such file, an empty file, a wrong delimiter, twice the same column, parts that differ.
@@ -280,7 +281,7 @@ def open_table(
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
-    opened = Opening(path, parts, dialect, workdir, memory_limit_bytes, threads, setting)
+    opened = Opening(path, parts, dialect, workdir, memory_limit_bytes, threads, setting, expected)
     source: Source = forms[0].function("reader")(opened)
     return replace(source, states=before)
 
@@ -382,7 +383,8 @@ def _explained(message: str, source: Source) -> UserError:
         return UserError(problem, where=where, fix=fix)
     if source.header and ("utf-8" in message or "unicode" in message):
         error = UserError("is not UTF-8 text" + at, where=where, fix="the encoding that it is written in")
-        opened = Opening(source.path, source.parts, source.dialect, source.workdir, *limits, source.setting)
+        how = (source.dialect, source.workdir, *limits, source.setting, source.expected)
+        opened = Opening(source.path, source.parts, *how)
         return with_all_faults(error, source.parts[0], source.dialect, source.setting, opened.read_as)
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),

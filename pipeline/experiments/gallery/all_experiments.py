@@ -75,7 +75,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             earlier = outcomes.get(name)
             if earlier is None or earlier.status != "done" or earlier.arguments != arguments:
                 outcomes[name] = _made(folder, name, arguments, data)
-            _say(outcomes[name], place, len(chosen), again=outcomes[name] is earlier)
+            _say(outcomes[name], f"{place:>2} of {len(chosen)}", again=outcomes[name] is earlier)
             text = json.dumps({n: asdict(o) for n, o in outcomes.items()}, indent=1)
             write_whole(folder.internal / OUTCOMES, text, mode=0o600)
             page = write_summary(folder, [outcomes[n] for n in chosen if n in outcomes])
@@ -158,12 +158,11 @@ def _processor_time() -> float:
     return times.children_user + times.children_system
 
 
-def _say(outcome: ExperimentOutcome, place: int, count: int, *, again: bool) -> None:
+def _say(outcome: ExperimentOutcome, place: str, *, again: bool) -> None:
     """One line on standard error."""
-    times = f"{outcome.seconds:.1f} s, {outcome.cpu_seconds:.1f} s of a processor"
-    how = "finished before" if again else f"{outcome.status} in {times}"
+    how = "finished before" if again else f"{outcome.status} in {outcome.seconds:.1f} s"
     error = f": {outcome.error.splitlines()[0]}" if outcome.error else ""
-    print(f"{place:>2} of {count}  {outcome.name:<20}{how} ({outcome.data}){error}", file=sys.stderr, flush=True)
+    print(f"{place}  {outcome.name:<20}{how} ({outcome.data}){error}", file=sys.stderr, flush=True)
 
 
 #: Column of a table → its key; those without a number in any row are left out, but for ours.
