@@ -156,32 +156,6 @@ def test_a_sweep_over_tables_makes_a_folder_for_each(town):
     assert len(list(town.glob("multirun/*/*/*/release/privacy.json"))) == 2
 
 
-def test_record_as_the_unit_is_refused_where_it_is_a_column(town, capsys):
-    people(50).rename(columns={"person": "record"}).to_csv("town.csv", index=False)
-    assert command("run", *TOWN) == 1
-    assert "'record' is a column of the table" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("override", ["+privcy.epsilon=0.1", "+epsilon=0.1"])
-def test_a_setting_that_is_added_by_force_is_not_ignored(town, capsys, override):
-    assert command("plan", *TOWN, override) == 1
-    assert "no such setting" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["privacy.delta=1e-320"], "privacy.delta"),
-        (["'selection.weights=[{marginal: [age], weight: 1e308}, {marginal: [sex], weight: 1e308}]'"], "weights"),
-    ],
-)
-def test_budgets_beyond_floats_are_refused(town, capsys, arguments, message):
-    assert command("plan", *TOWN, *(a.strip("'") for a in arguments)) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert "fault of the pipeline" not in error
-
-
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_a_huge_budget_is_not_spent_beyond_what_floats_can_account(town, capsys, mechanism):
     """e^700 is the last float: a pure ε beyond it once cost no more, and its noise vanished."""

@@ -172,23 +172,6 @@ def test_save_and_load_keep_the_kinds_of_the_frame_and_the_file_beside_may_be_lo
     assert str(pipeline.load(saved).sample(5)["age"].dtype) == "int64"
 
 
-@pytest.mark.parametrize(
-    ("keyword", "said"),
-    [
-        ({"epsilo": 2}, "did you mean 'epsilon'"),
-        ({"max_record": 2}, "did you mean 'max_records'"),
-        ({"statment": {"publisher": "x"}}, "did you mean 'statement'"),
-        ({"selection.max_cels": 5}, "did you mean 'selection.max_cells'"),
-        ({"format": "json"}, "only the command prints"),
-        ({"unit": "nobody", "max_records": 2}, "no column 'nobody' in the frame"),
-    ],
-)
-def test_a_misspelt_keyword_gets_the_nearest_one_and_no_file_that_nobody_made_is_named(keyword, said):
-    with pytest.raises(UserError, match=said) as refused:
-        pipeline.fit(clinic(), SCHEMA, **{"quiet": True, **keyword})
-    assert ".parquet" not in str(refused.value)
-
-
 def test_what_is_public_is_listed_and_nothing_else():
     assert {"draft", "check", "plan", "rehearse", "fit", "load", "score"} <= set(dir(pipeline))
     assert dir(pipeline) == sorted(pipeline.__all__) and not {"TYPE_CHECKING", "Any"} & set(dir(pipeline))

@@ -69,8 +69,3 @@ def test_the_coins_thrown_again_are_those_of_the_run(column, missing, town):
     if column is not None:
         shares = pd.Series(again).groupby(frame["person"]).mean()
         assert set(shares) == {0.0, 1.0}
-
-
-def test_a_challenge_takes_its_share_from_one_setting(town, capsys):
-    assert command("run", *OWN, "evaluation.holdout=0.2") == 1
-    assert "evaluation.holdout" in capsys.readouterr().err

@@ -211,6 +211,12 @@ WRONG = [
     ({"hydra.run.dir": "out"}, "folder="),
     ({"evaluation": {"metrics": ["tvd"]}}, "release.score(frame)"),
     ({"plugins": {1, 2}}, "got set"),
+    ({"epsilo": 2}, "did you mean 'epsilon'"),
+    ({"max_record": 2}, "did you mean 'max_records'"),
+    ({"statment": {"publisher": "x"}}, "did you mean 'statement'"),
+    ({"selection.max_cels": 5}, "did you mean 'selection.max_cells'"),
+    ({"format": "json"}, "only the command prints"),
+    ({"unit": "nobody", "max_records": 2}, "no column 'nobody' in the frame"),
 ]
 
 
@@ -219,6 +225,7 @@ def test_a_mistake_is_the_commands_message(town, settings, said):
     with pytest.raises(UserError) as refused:
         pipeline.fit(people(50), "town.yaml", **{"quiet": True, **settings})
     assert said in str(refused.value)
+    assert ".parquet" not in str(refused.value), "no file that nobody made is named"
 
 
 FRAMES = [

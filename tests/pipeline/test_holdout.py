@@ -11,7 +11,7 @@ from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import load_private
-from tests.pipeline.conftest import TOWN, command, people, statement_of, worded
+from tests.pipeline.conftest import TOWN, command, people, worded
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
 KEY = b"k" * 32
@@ -101,11 +101,6 @@ def test_the_floor_of_a_run_draws_whole_units_where_a_person_is_the_unit(town, u
     assert command("run", *TOWN, *unit, *asked, "hydra.run.dir=out") == 0
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text())
     assert drawn in scores["metrics"]["anita_1way"]["floor"]["note"]
-
-
-def test_a_run_without_a_holdout_says_so(town):
-    assert command("run", *TOWN, "hydra.run.dir=out", "evaluation.enabled=false") == 0
-    assert statement_of(town / "out")["holdout"] == "none"
 
 
 TABLES = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json"]

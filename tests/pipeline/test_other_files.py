@@ -116,12 +116,6 @@ def test_a_key_that_stands_there_twice_is_refused(release, name):
         verify(release)
 
 
-def test_the_honest_one_is_sound(release):
-    verdict = verify(release)
-    assert verdict.sound
-    assert "ok  tables       tables and marginals are those of the measurements" in verdict.as_text()
-
-
 def test_a_release_with_fine_columns_and_distances_is_sound(tmp_path):
     """Fine columns are asked before the distances, though their slots stand behind them."""
     done_once(tmp_path, "run", "data.rows=400", *FAST, "hydra.run.dir=out")

@@ -90,14 +90,6 @@ def test_without_a_seed_two_runs_differ(town):
     assert a != b
 
 
-def test_a_folder_that_holds_a_run_is_never_measured_again_by_accident(one_run, town, capsys):
-    shutil.copytree(one_run, town / "out")
-    before = (town / "out" / "release" / "synthetic.csv").read_bytes()
-    assert command("run", *TOWN, "hydra.run.dir=out") == 1
-    assert "already holds a run" in capsys.readouterr().err
-    assert (town / "out" / "release" / "synthetic.csv").read_bytes() == before
-
-
 def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
     shutil.copytree(one_run, town / "out")
     same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out", "resume=true"]
@@ -191,11 +183,6 @@ def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes
     folder.release.mkdir(parents=True)
     late = [name for name in [*free, *fixed] if may(f"settings.{name}")]
     assert late == [name for name in free if "evaluation" in name]
-
-
-def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town, capsys):
-    assert command("run", *TOWN, "hydra.run.dir=nothing", "resume=true") == 1
-    assert "nothing to resume" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("resume", ["resume=false", "resume=true"])

@@ -13,7 +13,7 @@ import pytest
 from mechanisms.public.tables.doubts import number_doubts, numbers_apart
 from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
 from mechanisms.public.tables.text_forms import NumberForm, may_be_thousands
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import command
 from tests.pipeline.looks import checked, drafted
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -349,11 +349,6 @@ def test_lost_values_stand_behind_the_lines_on_quality(capsys):
     assert not {"pairs", "lost"} & {*labels[labels.index("lost") + 1 :]}
     assert "; 3 more columns: python -m pipeline check" in " ".join(" ".join(lines).split())
     assert len(lines) <= 14 and max(map(len, lines)) <= 110
-
-
-def test_no_rows_are_refused_before_anything_is_spent(town, capsys):
-    assert command("run", *TOWN, *FAST, "synthesis.rows=0") == 1
-    assert "synthesis.rows: got 0" in capsys.readouterr().err and not (town / "out").exists()
 
 
 AMOUNTS = {
