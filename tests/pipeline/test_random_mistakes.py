@@ -12,7 +12,7 @@ import pytest
 
 from tests.pipeline.conftest import PAIRS, TOWN, done_once
 from tests.pipeline.mistakes import ending, faults, files_of
-from tests.pipeline.random_mistakes import KINDS, Mistake, nothing, random_mistake
+from tests.pipeline.random_mistakes import Mistake, nothing, random_mistake
 
 BUDGET = ["budget.ledger=town.json", "budget.limit={epsilon: 3, delta: 1e-6}", "evaluation.metrics=[tvd]"]
 
@@ -46,13 +46,6 @@ PARTS = [range(40), *(pytest.param(range(1000 + n, 1050 + n), marks=pytest.mark.
 @pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: str(seeds.start))
 def test_random_mistakes_end_in_one_message_with_a_cure(finished, tmp_path, monkeypatch, seeds):
     assert not wrong_answers(seeds, finished, tmp_path / "town", monkeypatch)
-
-
-def test_every_kind_of_mistake_is_made_and_each_as_its_seed_says():
-    kinds = {random_mistake(random.Random(seed)).kind.split(" of ")[0].split(":")[0] for seed in range(500)}
-    assert len(kinds) > len(set(KINDS))
-    again = [random_mistake(random.Random(seed)) for seed in range(100)]
-    assert [m.arguments for m in again] == [random_mistake(random.Random(seed)).arguments for seed in range(100)]
 
 
 def test_a_wrong_answer_is_seen(finished, tmp_path, monkeypatch):
