@@ -16,7 +16,6 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
-from synthesis.consistency.projection import norm_sub
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4)))
 RNG = np.random.default_rng(0)
@@ -115,23 +114,6 @@ def test_an_adaptive_grid_knows_its_fine_cells_and_follows_its_parents_elsewhere
     alone = consistent(Measurements(ABC, ones, 20_000))
     independent = np.outer(alone.one_way("a"), alone.one_way("c")).ravel() / 20_000
     assert gap.sum() < 0.7 * np.abs(independent - sums(joint, ("a", "c"))).sum()
-
-
-@settings(max_examples=60)
-@given(seed=st.integers(0, 10**6), total=st.floats(0, 100))
-def test_norm_sub_is_not_negative_keeps_the_total_and_leaves_what_fits(seed, total):
-    rng = np.random.default_rng(seed)
-    found = norm_sub(rng.normal(total / 6, 20, (2, 3)), total)
-    assert found.shape == (2, 3)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(total, abs=1e-9)
-    good = rng.dirichlet(np.ones(6)) * total
-    assert norm_sub(good, total) == pytest.approx(good, abs=1e-9)
-
-
-def test_norm_sub_takes_a_constant_off_and_stops_at_0():
-    values = np.array([6.0, 3.0, 1.0, -2.0])
-    assert norm_sub(values, 8.0) == pytest.approx([5 + 1 / 3, 2 + 1 / 3, 1 / 3, 0])
 
 
 def test_impossible_answers_are_named():
