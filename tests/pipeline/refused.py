@@ -353,6 +353,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ("synthesis.rowz=3", "did you mean 'synthesis.rows'"),
             (["rows=3", "synthesis.rows=4"], "rows and synthesis.rows differ"),
             ("where=[sex]", "where"),
+            (["synthesis.rows=3000000000", "limits.memory_gb=1"], "3,000,000,000 synthetic rows are predicted to need"),
             ("accept=[{metric: l1, marginals: 1}]", "error: accept: "),
         ],
     ),

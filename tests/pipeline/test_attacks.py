@@ -164,11 +164,6 @@ def test_a_huge_budget_is_not_spent_beyond_what_floats_can_account(town, capsys,
         assert planned["scale"] >= planned["sensitivity"] / 1000
 
 
-def test_a_noisy_total_beyond_memory_is_refused_before_synthesis(ran, capsys):
-    assert command("synth", "from=out/release", "synthesis.rows=3000000000", "limits.memory_gb=1") == 1
-    assert "3,000,000,000 synthetic rows are predicted to need" in capsys.readouterr().err
-
-
 def test_a_pipe_is_no_table(town, capsys):
     os.mkfifo(town / "pipe.csv")
     assert main(["run", *TOWN, "data.path=pipe.csv"]) == 1

@@ -1,17 +1,25 @@
-"""Sizes before the work: marginals that are chosen later, the reserve, and impossible combinations count."""
+"""What a plan knows beforehand of what a run chooses later: the size of its model, its stages."""
 
+from __future__ import annotations
+
+import copy
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.selection.base import LATER
+from pipeline.run_context import present
 from pipeline.settings import build, memory
+from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
+from pipeline.settings.design import design_of
 from pipeline.settings.memory import later_cells
-from pipeline.settings.specs import build_specs
+from pipeline.settings.specs import build_specs, settled
+from pipeline.stages import STAGES
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.synthesis.pgm_worlds import cliques_of, world
@@ -89,3 +97,39 @@ def test_what_is_fixed_is_in_every_tree_and_is_never_dropped():
     assert junction_tree(domain, ring, fixed=fixed).cells == model_cells(domain, [*ring, *fixed]) == 2 * 1000 + 20
     kept, dropped = fit_cliques(domain, ring, [3.0, 2.0, 1.0], 400, fixed=fixed)
     assert (kept, dropped) == (tuple(ring[:2]), (ring[2],))
+
+
+UNIT = ["privacy.unit=person"]
+NAMED = "selection.marginals=[[age,sex],[sex,job],[job]]"
+WEIGHTS = "selection.weights=[{marginal: [sex, job], weight: 2}, {marginal: [job], weight: 3}]"
+
+
+def test_a_bound_that_was_discovered_gives_the_plan_of_one_that_is_declared(town: Path) -> None:
+    config = load_config([*TOWN, *UNIT, "privacy.max_records=discover", "privacy.max_records_cap=8"])
+    before = copy.deepcopy(asdict(config))
+    open_specs = build_specs(config)
+    schema = build_schema(open_specs)
+    assert open_specs.discovers_bound and design_of(open_specs, schema).plan.discovery is not None
+    found = open_specs.with_bound(3)
+    declared = build_specs(load_config([*TOWN, *UNIT, "privacy.max_records=3"]))
+    assert found.unit == declared.unit and not found.discovers_bound
+    assert design_of(found, schema).plan.to_json() == design_of(declared, schema).plan.to_json()
+    assert asdict(config) == before and found.config is open_specs.config == settled(config)
+
+
+def test_columns_without_values_leave_the_selection_as_if_nobody_had_named_them(town: Path) -> None:
+    config = load_config([*TOWN, NAMED, WEIGHTS])
+    before = copy.deepcopy(asdict(config))
+    left = "selection.weights=[{marginal: [job], weight: 2}, {marginal: [job], weight: 3}]"
+    fewer = build_specs(load_config([*TOWN, "selection.marginals=[[age],[job]]", left]))
+    assert build_specs(config).without_columns(["sex"]).selection == fewer.selection
+    assert build_specs(config).without_columns([]).selection == build_specs(config).selection
+    assert asdict(config) == before
+
+
+def test_the_stages_stand_in_the_order_of_the_wall() -> None:
+    """Nothing is charged before the booking, nor booked before the rows were looked at; scores come last."""
+    names = [stage.__name__ for stage in STAGES]
+    assert names == ["load", "book", "discover", "measure", "state_promise", "release", "score", "share"]
+    with pytest.raises(AssertionError, match="out of order"):
+        present(None)

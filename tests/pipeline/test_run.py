@@ -199,35 +199,6 @@ def test_answers_whose_unit_and_table_nobody_knows_any_more_are_released_for_no_
     assert not Path("out/release").exists() and {p: p.read_bytes() for p in kept} == kept
 
 
-@pytest.mark.slow
-def test_a_run_that_is_killed_many_times_never_measures_twice(town):
-    """SIGKILL at moments of the clock's choosing, until the run is done."""
-    people(3000).to_csv("town.csv", index=False)
-    many = [
-        *TOWN,
-        "selection=pairs",
-        "privacy.unit=person",
-        "privacy.max_records=3",
-        "synthesis=independent",
-        "hydra.run.dir=out",
-    ]
-    rng = np.random.default_rng(1)
-    for attempt in range(200):
-        more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
-        started = subprocess.Popen([sys.executable, "-m", "pipeline", "run", *many, *more], stderr=subprocess.DEVNULL)
-        try:
-            started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
-        except subprocess.TimeoutExpired:
-            os.kill(started.pid, signal.SIGKILL)
-            started.wait()
-            continue
-        break
-    ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
-    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
-    assert len(charged) == len(set(charged)) == 6
-    assert statement_of(town / "out")["spent"]["epsilon"] <= 1
-
-
 def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     """Killed for real (SIGKILL) while measuring; resumed with the same seed; never measures twice."""
     columns = {f"c{i}": np.random.default_rng(i).integers(0, 3, 200) for i in range(16)}
@@ -287,36 +258,6 @@ def test_synth_makes_a_new_table_from_the_release_alone(one_run, tmp_path, monke
     assert (town / "again" / "release" / "privacy.json").read_bytes() == (release / "privacy.json").read_bytes()
     assert command("synth", "from=again/release", "synthesis.rows=20", "output=third", "release.format=parquet") == 0
     assert len(pd.read_parquet(town / "third" / "release" / "synthetic.parquet")) == 20
-
-
-def test_score_takes_tables_of_any_tool_and_a_plain_domain(town):
-    people(600).to_csv(town / "real.csv", index=False)
-    people(600).sample(frac=1, random_state=1).to_parquet(town / "same.parquet")
-    arguments = ["real=real.csv", "synthetic=same.parquet", "schema=town.yaml", "output=scores.json"]
-    assert command("score", *arguments) == 0
-    scores = json.loads((town / "scores.json").read_text())
-    assert scores["mgd"]["score"] == 0
-    assert scores["tvd"]["2-way"]["mean"] == 0
-
-
-def test_run_works_from_any_folder_as_a_module(town):
-    ended = subprocess.run(
-        [sys.executable, "-m", "pipeline", "run", *TOWN, "hydra.run.dir=out", "synthesis=independent"],
-        cwd=town,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "measure" in ended.stderr
-    assert "synthetic.csv" in ended.stdout
-
-
-def test_a_finished_run_on_a_table_with_semicolons_is_resumed(town):
-    (town / "town.csv").write_text((town / "town.csv").read_text().replace(",", ";"))
-    arguments = [*TOWN, *UNSCORED, "data.delimiter=;", "synthesis=independent", "hydra.run.dir=out"]
-    assert command("run", *arguments) == 0
-    assert command("run", *arguments, "resume=true") == 0
 
 
 def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):

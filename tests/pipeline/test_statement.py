@@ -245,15 +245,6 @@ def test_the_metadata_name_every_column_and_the_tables_digest(one_run):
     assert record["distribution"][0]["sha256"] == manifest["files"]["synthetic.csv"]
 
 
-@pytest.mark.slow
-def test_a_croissant_reader_takes_the_metadata(town):
-    mlcroissant = pytest.importorskip("mlcroissant")
-    made = release(town, "statement.license=CC0-1.0", "statement.publisher=Town", "synthesis.rows=40")
-    dataset = mlcroissant.Dataset(str(made / "croissant.json"))
-    assert not dataset.metadata.issues.errors
-    assert len(list(dataset.records("rows"))) == 40
-
-
 def longest(facts):
     """The statement with more text than runs put on the page: public facts are never cut off."""
     words = "a declared fact about the table that is long enough to need more than one line of the page, " * 3
