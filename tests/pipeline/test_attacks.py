@@ -143,13 +143,6 @@ def test_no_command_writes_what_saw_rows_into_a_release(ran, capsys):
     assert (town / "scores.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_sweep_with_seeds_states_no_total(town, capsys):
-    assert command("run", "-m", *UNIT, "seed=1", "privacy.epsilon=0.5,1") == 0
-    assert "2 of 2 are NOT private" in capsys.readouterr().out
-    assert not list(town.glob("multirun/*/*/multirun.yaml"))
-    assert list(town.glob("multirun/*/*/internal/hydra/multirun.yaml"))
-
-
 def test_a_sweep_over_tables_makes_a_folder_for_each(town):
     people(300).to_csv(town / "village.csv", index=False)
     assert command("run", "-m", *UNIT, f"data.path={town}/town.csv,{town}/village.csv") == 0

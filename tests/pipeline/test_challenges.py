@@ -60,8 +60,7 @@ LONG = (
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in (*CHALLENGES, *MAPS)]
 )
-def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, folder):
     few = ["experiment.rows=400", "synthesis.rows=400"] if name in CHALLENGES else ["data.rows=400"]
     if name == "mgd_pums":
         few += ["evaluation.max_marginals=20", "experiment.metrics=[mgd,density,gini]"]

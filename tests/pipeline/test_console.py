@@ -230,8 +230,7 @@ def test_where_with_umlauts() -> None:
     assert config.where == {"Straße/Bezirk": ["Mitte"], "Alter": [10, 20]}
 
 
-def test_a_release_with_commas_against_a_table_with_semicolons(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_release_with_commas_against_a_table_with_semicolons(folder, capsys):
     frame = pd.DataFrame({"Größe": [1, 2, 3] * 20, "b": [0, 1] * 30})
     frame.to_csv("Bücher.csv", sep=";", index=False)
     frame.to_csv("made.csv", index=False)

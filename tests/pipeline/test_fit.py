@@ -135,10 +135,9 @@ def test_what_the_frame_calls_its_columns_is_kept(tmp_path):
     assert pipeline.fit(frame, facts, **QUICK).sample(4).columns.tolist() == [0]
 
 
-def test_nothing_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+def test_nothing_is_left_behind(folder, monkeypatch):
+    (folder / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "temporary"))
     release = pipeline.fit(patients(), FEW, **QUICK)
     release.sample(10)
     card = release.score(patients(), holdout=patients(60, seed=2), metrics=["tvd"])
@@ -148,7 +147,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert pipeline.score(patients(), patients(), FEW, metrics=["tvd"]).tvd["2-way"]["max"] == 0
     with pytest.raises(UserError, match="smoker"):
         pipeline.fit(patients().assign(smoker="perhaps"), FEW, **QUICK)
-    assert [p.name for p in tmp_path.rglob("*")] == ["temporary"]
+    assert [p.name for p in folder.rglob("*")] == ["temporary"]
 
 
 def test_values_that_the_frame_s_kind_cannot_hold_come_out_as_the_schema_makes_them():

@@ -185,16 +185,8 @@ def test_a_broken_file_is_named(town, name, content, arguments, word):
     answered(mistake(town, *arguments), word)
 
 
-def test_a_run_that_charged_nothing_can_be_started_again_in_its_folder(town):
-    good = Path("town.csv").read_text()
-    Path("town.csv").write_text(f"{good}1,2\n")
-    answered(mistake(town, *RUN), "line 602")
-    Path("town.csv").write_text(good)
-    assert command(*RUN) == 0
-
-
 @pytest.mark.parametrize("resume", ["false", "true"])
-def test_so_can_one_that_was_killed_before_its_first_charge_whatever_changed_since(town, resume):
+def test_a_run_that_was_killed_before_its_first_charge_can_be_started_again_whatever_changed_since(town, resume):
     folder = Path("out/internal")
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"data": "another", "once": {"key": "00"}}))

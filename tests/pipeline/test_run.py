@@ -83,13 +83,6 @@ def test_the_number_of_rows_is_noisy_by_default_and_public_under_replace(town):
     assert abs(rows["a"] - 600) < 200
 
 
-def test_without_a_seed_two_runs_differ(town):
-    for name in "ab":
-        assert command("run", *TOWN, *UNSCORED, f"hydra.run.dir={name}") == 0
-    a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
-    assert a != b
-
-
 def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
     shutil.copytree(one_run, town / "out")
     same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out", "resume=true"]
@@ -247,27 +240,6 @@ def test_a_constant_and_an_all_missing_column_work(town):
     made = pd.read_csv(town / "out" / "release" / "synthetic.csv")
     assert (made["sex"] == "f").mean() > 0.9
     assert made["job"].isna().mean() > 0.9
-
-
-def test_synth_makes_a_new_table_from_the_release_alone(one_run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    town, release = tmp_path, tmp_path / "moved"
-    shutil.copytree(one_run / "release", release)
-    assert command("synth", f"from={release}", "synthesis=independent", "synthesis.rows=50", "output=again") == 0
-    assert len(pd.read_csv(town / "again" / "release" / "synthetic.csv")) == 50
-    assert (town / "again" / "release" / "privacy.json").read_bytes() == (release / "privacy.json").read_bytes()
-    assert command("synth", "from=again/release", "synthesis.rows=20", "output=third", "release.format=parquet") == 0
-    assert len(pd.read_parquet(town / "third" / "release" / "synthetic.parquet")) == 20
-
-
-def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):
-    shutil.copytree(one_run, town / "out")
-    before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
-    (town / "out" / "internal" / "scores.json").unlink()
-    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
-    assert command("run", *same, "resume=true") == 0
-    assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
-    assert (town / "out" / "internal" / "scores.json").exists()
 
 
 @pytest.mark.parametrize("selection", ["oneway", "adagrid"])

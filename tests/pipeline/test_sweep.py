@@ -262,12 +262,6 @@ def _works_in(process: Path, folder: Path) -> bool:
         return False
 
 
-def test_the_jobs_share_the_encoded_rows_and_each_truncation_has_its_own(town):
-    unit = ["privacy.unit=person", "privacy.max_records=2", "privacy.clip=weight,truncate", "privacy.epsilon=1,2"]
-    assert command("run", "-m", *FAST, *unit) == 0
-    assert len(list((town / "sweep").glob("*/release/synthetic.csv"))) == 4
-
-
 def test_a_shared_table_gives_the_same_release_as_a_run_of_its_own(town):
     same = [*TOWN, "seed=5", "privacy.unit=person", "privacy.max_records=2", "evaluation.enabled=false"]
     assert command("run", *same, "hydra.run.dir=alone") == 0
