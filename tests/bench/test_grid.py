@@ -17,9 +17,8 @@ from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
 from tests.bench.grid.cell import TooLong, at_most, measured, ours
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
-from tests.bench.grid.derived import derived, derived_names
 from tests.bench.grid.errors import distance, drawn_marginals, errors, kept, kept_of_pair
-from tests.bench.grid.families import FAMILIES, family_table
+from tests.bench.grid.families import FAMILIES, derived, derived_names, family_table
 from tests.bench.grid.learned import learned
 from tests.bench.grid.learned import page as learned_page
 from tests.bench.grid.methods import METHODS, Method, methods

@@ -18,7 +18,7 @@ from typing import Any
 
 from evaluation.tvd import tvd
 from tests.bench.peers.catalogue import Contestant
-from tests.bench.peers.results import Measured
+from tests.bench.peers.document import Measured
 from tests.bench.peers.tables import Table, coded
 
 DRIVERS = Path(__file__).parent / "drivers"
