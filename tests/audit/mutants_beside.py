@@ -240,29 +240,21 @@ def _with_spark(register: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @_with_spark(mutant("spark", "kept slices"))
-def rows_of_lost_tasks_count_too(original: Any) -> Any:
+def rows_of_lost_tasks_count_too(original: Any, session: Any, task: Any, parts: Any, place: str) -> Any:
     """All files of the folder are read: those too of tasks that were lost, or ran twice."""
-
-    def keep(session: Any, task: Any, parts: Any, place: str) -> Any:
-        kept = original(session, task, parts, place)
-        every = tuple(str(p) for p in sorted(Path(kept.files[0]).parent.glob("*.parquet")))
-        return type(kept)(session, kept.fields, place, every, kept.marks)
-
-    return keep
+    kept = original(session, task, parts, place)
+    every = tuple(str(p) for p in sorted(Path(kept.files[0]).parent.glob("*.parquet")))
+    return type(kept)(session, kept.fields, place, every, kept.marks)
 
 
 @_with_spark(mutant("spark", "unchanged table"))
-def tables_that_change_while_they_are_read(original: Any) -> Any:
+def tables_that_change_while_they_are_read(original: Any, states: Any) -> Any:
     """The files are read as they come: a row that moves to a part that is not read yet counts twice."""
-    return lambda states: None
+    return None
 
 
 @_with_spark(mutant("spark", "counted on Spark"))
-def noise_drawn_by_tasks(original: Any) -> Any:
+def noise_drawn_by_tasks(original: Any, *args: Any, **named: Any) -> Any:
     """Counts come with noise of the tasks' own: one that runs again draws again."""
-
-    def counted(*args: Any, **named: Any) -> Any:
-        rng = np.random.default_rng()
-        return [c + np.rint(rng.normal(0, 3, c.shape)).astype(np.int64) for c in original(*args, **named)]
-
-    return counted
+    rng = np.random.default_rng()
+    return [c + np.rint(rng.normal(0, 3, c.shape)).astype(np.int64) for c in original(*args, **named)]
