@@ -124,6 +124,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ("evaluation.pairs=[[sex,age,job]]", "[[age,income]]"),
             ("data.path=null", "data.path"),
             ("resume=true", "nothing to resume"),
+            ("synthesis.rows=0", "synthesis.rows: got 0"),
             ("data.path=record.csv", "'record' is a column of the table"),
             (["synthesis=pgm", "synthesis.max_cells=1"], "synthesis.max_cells"),
         ],
