@@ -257,3 +257,49 @@ def test_a_run_asks_for_the_second_opinion_before_anything_is_written(town, monk
     assert command("run", *TOWN, "selection=oneway", "mechanism=gaussian", "hydra.run.dir=out") == 1
     assert "autodp" in capsys.readouterr().err
     assert not [p for p in (town / "out").rglob("*") if p.is_file()]
+
+
+def test_without_a_seed_two_runs_differ(town):
+    for name in "ab":
+        assert command("run", *TOWN, *UNSCORED, f"hydra.run.dir={name}") == 0
+    a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
+    assert a != b
+
+
+def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):
+    shutil.copytree(one_run, town / "out")
+    before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
+    (town / "out" / "internal" / "scores.json").unlink()
+    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
+    assert command("run", *same, "resume=true") == 0
+    assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
+    assert (town / "out" / "internal" / "scores.json").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_many_times_never_measures_twice(town):
+    """SIGKILL at moments of the clock's choosing, until the run is done."""
+    people(3000).to_csv("town.csv", index=False)
+    many = [
+        *TOWN,
+        "selection=pairs",
+        "privacy.unit=person",
+        "privacy.max_records=3",
+        "synthesis=independent",
+        "hydra.run.dir=out",
+    ]
+    rng = np.random.default_rng(1)
+    for attempt in range(200):
+        more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
+        started = subprocess.Popen([sys.executable, "-m", "pipeline", "run", *many, *more], stderr=subprocess.DEVNULL)
+        try:
+            started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
+        except subprocess.TimeoutExpired:
+            os.kill(started.pid, signal.SIGKILL)
+            started.wait()
+            continue
+        break
+    ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
+    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
+    assert len(charged) == len(set(charged)) == 6
+    assert statement_of(town / "out")["spent"]["epsilon"] <= 1

@@ -295,3 +295,12 @@ def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_i
         facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, FoundHere(cap=cap))
         assert words in " ".join(sentence("public_fact", fact) for fact in facts)
     assert "neighbouring tables differ in both" in sentence("public_fact", facts[-1])
+
+
+def test_the_same_seed_gives_the_same_bytes_of_every_file(town):
+    settings = ["seed=7", *PUBLISHED]
+    first, second = release(town, *settings, folder="a"), release(town, *settings, folder="b")
+    names = sorted(p.relative_to(first) for p in first.rglob("*") if p.is_file())
+    assert {"statement.html", "deployment.yaml", "croissant.json", "manifest.json"} <= set(map(str, names))
+    for name in names:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
