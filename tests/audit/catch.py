@@ -11,7 +11,6 @@ from tests.audit import (
     mutants_beside,
     mutants_choosing,
     mutants_noise,
-    mutants_persons,
     mutants_sensitivity,
 )
 from tests.audit.beside import check_beside
@@ -43,7 +42,7 @@ from tests.audit.tight import audits
 from tests.audit.totals import recomputed
 
 #: The files whose import registers the mutants.
-FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_persons, mutants_sensitivity)
+FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity)
 Check = Callable[[Path], object]
 
 

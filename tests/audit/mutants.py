@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial, update_wrapper
 from typing import Any
 
 from tests.audit.hooks import Switch, swapped
 
-Make = Callable[[Any], Any]
+Make = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,23 @@ class Mutant:
 MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(likely: str, *points: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def mutant_maker(likely: str, *points: str) -> Callable[[Make], Make]:
     """Registers a fault: a function of the original (or one original per point) that returns its faulty twin."""
 
-    def register(make: Callable[..., Any]) -> Callable[..., Any]:
+    def register(make: Make) -> Make:
         name = make.__name__.replace("_", " ")
         fault = " ".join((make.__doc__ or "").split())
         MUTANTS[name] = Mutant(name, fault, tuple((p, make) for p in points), likely)
         return make
+
+    return register
+
+
+def mutant(likely: str, *points: str) -> Callable[[Make], Make]:
+    """Registers a fault: the faulty twin itself, whose first argument is the original."""
+
+    def register(twin: Make) -> Make:
+        mutant_maker(likely, *points)(update_wrapper(lambda original: partial(twin, original), twin))
+        return twin
 
     return register

@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.units import WEIGHT_BITS
-from tests.audit.mutants import mutant
+from tests.audit.mutants import mutant, mutant_maker
 
 TIGHT, SAMPLING, REPLAY = "tight", "sampling", "replay"
 
@@ -29,85 +29,65 @@ def _of_kind(original: Any, kind: type, factor: float) -> Any:
     return noise
 
 
-@mutant(TIGHT, "noise")
+@mutant_maker(TIGHT, "noise")
 def gaussian_noise_30_percent_too_small(original: Any) -> Any:
     """A factor that is left out."""
     return _of_kind(original, Gaussian, 0.7)
 
 
-@mutant(TIGHT, "noise")
+@mutant_maker(TIGHT, "noise")
 def laplace_noise_30_percent_too_small(original: Any) -> Any:
     """A factor that is left out."""
     return _of_kind(original, Laplace, 0.7)
 
 
-@mutant(TIGHT, "noise")
+@mutant_maker(TIGHT, "noise")
 def gaussian_noise_30_percent_too_large(original: Any) -> Any:
     """Safe, but not what is stated: half of the budget buys nothing."""
     return _of_kind(original, Gaussian, 1.3)
 
 
-@mutant(TIGHT, "noise")
+@mutant_maker(TIGHT, "noise")
 def scale_of_laplace_taken_as_deviation(original: Any) -> Any:
     """b where √2 b is the standard deviation."""
     return _of_kind(original, Laplace, math.sqrt(0.5))
 
 
 @mutant(TIGHT, "noise")
-def sigma_taken_as_variance(original: Any) -> Any:
+def sigma_taken_as_variance(original: Any, event: Any, size: int, source: Any, **named: Any) -> Any:
     """A sampler that takes the variance, given the deviation."""
-
-    def noise(event: Any, size: int, source: Any, **named: Any) -> Any:
-        if isinstance(event, Gaussian) and event.sigma > 1:
-            event = replace(event, sigma=math.sqrt(event.sigma))
-        return original(event, size, source, **named)
-
-    return noise
+    if isinstance(event, Gaussian) and event.sigma > 1:
+        event = replace(event, sigma=math.sqrt(event.sigma))
+    return original(event, size, source, **named)
 
 
 @mutant(SAMPLING, "noise")
-def ties_round_to_even(original: Any) -> Any:
+def ties_round_to_even(original: Any, event: Any, size: int, source: Any, **named: Any) -> Any:
     """From 2⁵² on a float plus a half is a tie: far out all noise is even, and shows the parity of the answer."""
-
-    def noise(event: Any, size: int, source: Any, **named: Any) -> Any:
-        whole, rest = original(event, size, source, **named)
-        return np.where(np.abs(whole) >= 2**52, whole & ~np.int64(1), whole), rest
-
-    return noise
+    whole, rest = original(event, size, source, **named)
+    return np.where(np.abs(whole) >= 2**52, whole & ~np.int64(1), whole), rest
 
 
 @mutant(SAMPLING, "noise")
-def noise_on_a_coarser_lattice(original: Any) -> Any:
+def noise_on_a_coarser_lattice(original: Any, event: Any, size: int, source: Any, **named: Any) -> Any:
     """The low digits of the answers stay as they are (Mironov 2012)."""
-
-    def noise(event: Any, size: int, source: Any, **named: Any) -> Any:
-        whole, rest = original(event, size, source, **named)
-        return (whole >> 10) << 10, rest
-
-    return noise
+    whole, rest = original(event, size, source, **named)
+    return (whole >> 10) << 10, rest
 
 
 @mutant(SAMPLING, "noise")
-def tails_cut_off(original: Any) -> Any:
+def tails_cut_off(original: Any, event: Any, size: int, source: Any, *, bits: int, split: int) -> Any:
     """Noise within three scales alone: an answer outside of them rules a table out."""
-
-    def noise(event: Any, size: int, source: Any, *, bits: int, split: int) -> Any:
-        whole, rest = original(event, size, source, bits=bits, split=split)
-        most = int(2 * event.scale * 2.0 ** (bits - split))
-        return np.clip(whole, -most, most), rest
-
-    return noise
+    whole, rest = original(event, size, source, bits=bits, split=split)
+    most = int(2 * event.scale * 2.0 ** (bits - split))
+    return np.clip(whole, -most, most), rest
 
 
 @mutant(REPLAY, "noisy")
-def noise_in_floating_point(original: Any) -> Any:
+def noise_in_floating_point(original: Any, exact: Any, event: Any, source: Any) -> Any:
     """Textbook noise on floats, whose steps and low digits tell the answer."""
-
-    def noisy(exact: Any, event: Any, source: Any) -> Any:
-        answers = (exact.whole + exact.rest * 2.0**-exact.bits) * 2.0**-WEIGHT_BITS
-        return answers + np.random.default_rng(1).laplace(0.0, event.scale, answers.size)
-
-    return noisy
+    answers = (exact.whole + exact.rest * 2.0**-exact.bits) * 2.0**-WEIGHT_BITS
+    return answers + np.random.default_rng(1).laplace(0.0, event.scale, answers.size)
 
 
 class _Words:
@@ -121,7 +101,7 @@ class _Words:
         return lambda size: generator.integers(0, 2**64, size=size, dtype=np.uint64)
 
 
-@mutant(SAMPLING, "source")
+@mutant_maker(SAMPLING, "source")
 def seed_shared_by_workers(original: Any) -> Any:
     """A generator made before the workers are forked: all of them draw the same."""
     one = np.random.default_rng(3)
@@ -129,41 +109,37 @@ def seed_shared_by_workers(original: Any) -> Any:
 
 
 @mutant(SAMPLING, "source")
-def same_noise_in_every_run(original: Any) -> Any:
+def same_noise_in_every_run(original: Any, seed: Any) -> Any:
     """A fixed seed where nobody set one."""
-    return lambda seed: original(0 if seed is None else seed)
+    return original(0 if seed is None else seed)
 
 
 @mutant(SAMPLING, "source")
-def same_noise_for_every_event(original: Any) -> Any:
+def same_noise_for_every_event(original: Any, seed: Any) -> Any:
     """The seed without the event: two answers tell their exact difference."""
-    return lambda seed: original(None) if seed is None else _Words(lambda event_id: np.random.default_rng(seed))
+    return original(None) if seed is None else _Words(lambda event_id: np.random.default_rng(seed))
 
 
 @mutant(TIGHT, "weights of choices")
-def choice_without_the_half(original: Any) -> Any:
+def choice_without_the_half(original: Any, scores: Any, sensitivity: Any, epsilon: Any) -> Any:
     """e^(ε s/Δ) where scores move both ways."""
-    return lambda scores, sensitivity, epsilon: original(scores, sensitivity, 2 * epsilon)
+    return original(scores, sensitivity, 2 * epsilon)
 
 
 @mutant(TIGHT, "choice")
-def choice_of_the_largest_score(original: Any) -> Any:
+def choice_of_the_largest_score(original: Any, scores: Any, sensitivity: Any, event: Any, source: Any) -> Any:
     """No noise at all: the exact largest."""
-    return lambda scores, sensitivity, event, source: max(range(len(scores)), key=scores.__getitem__)
+    return max(range(len(scores)), key=scores.__getitem__)
 
 
 @mutant(TIGHT, "choice")
-def choice_at_twice_its_epsilon(original: Any) -> Any:
+def choice_at_twice_its_epsilon(original: Any, scores: Any, sensitivity: int, event: Any, source: Any) -> int:
     """Two candidates drawn for one charge, the better one taken."""
-
-    def choose(scores: Any, sensitivity: int, event: Any, source: Any) -> int:
-        found = [original(scores, sensitivity, replace(event, id=f"{event.id}/{i}"), source) for i in range(2)]
-        return int(max(found, key=lambda i: scores[i]))
-
-    return choose
+    found = [original(scores, sensitivity, replace(event, id=f"{event.id}/{i}"), source) for i in range(2)]
+    return int(max(found, key=lambda i: scores[i]))
 
 
 @mutant(TIGHT, "noisy")
-def noise_forgotten(original: Any) -> Any:
+def noise_forgotten(original: Any, exact: Any, event: Any, source: Any) -> Any:
     """The exact answer leaves."""
-    return lambda exact, event, source: (exact.whole + exact.rest * 2.0**-exact.bits) * 2.0**-WEIGHT_BITS
+    return (exact.whole + exact.rest * 2.0**-exact.bits) * 2.0**-WEIGHT_BITS

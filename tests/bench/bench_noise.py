@@ -16,7 +16,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.deviates import Dyadic, Reader
 from mechanisms.sensitive.noise import SecureNoise, drawn
 from tests.bench.clock import timed
-from tests.bench.peers.environments import InstallationFailed, environment
+from tests.bench.peers.measure import InstallationFailed, environment
 
 PEERS = Path(__file__).parent / "peers"
 #: Cells; OpenDP's are slow.

@@ -17,18 +17,16 @@ from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
 from tests.bench.grid.cell import TooLong, at_most, measured, ours
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
-from tests.bench.grid.derived import derived, derived_names
 from tests.bench.grid.errors import distance, drawn_marginals, errors, kept, kept_of_pair
-from tests.bench.grid.families import FAMILIES, family_table
+from tests.bench.grid.families import FAMILIES, derived, derived_names, family_table
 from tests.bench.grid.learned import learned
 from tests.bench.grid.learned import page as learned_page
 from tests.bench.grid.methods import METHODS, Method, methods
 from tests.bench.grid.page import page
-from tests.bench.grid.peer_runs import peer_measured
-from tests.bench.grid.regrets import Cell, Estimate, cells, failures, ratio
-from tests.bench.grid.results import Results, Run
+from tests.bench.grid.regrets import Cell, Estimate, Results, Run, cells, failures, ratio
+from tests.bench.grid.workers import peer_measured
 from tests.bench.peers.catalogue import PEERS
-from tests.bench.peers.environments import REQUIREMENTS
+from tests.bench.peers.measure import REQUIREMENTS
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 

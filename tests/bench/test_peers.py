@@ -9,12 +9,9 @@ import pytest
 
 from tests.bench.peers.__main__ import main, needed, rounds, settings, wanted_again
 from tests.bench.peers.catalogue import PEERS, chosen
-from tests.bench.peers.document import document, machine, refreshed, verdict
+from tests.bench.peers.document import Kept, Measured, Summary, document, machine, refreshed, summary, verdict
 from tests.bench.peers.drivers.exchange import delta_of, zcdp
-from tests.bench.peers.environments import REQUIREMENTS
-from tests.bench.peers.limits import Limits, run_limited
-from tests.bench.peers.measure import DRIVERS, Terms
-from tests.bench.peers.results import Kept, Measured, Summary, summary
+from tests.bench.peers.measure import DRIVERS, REQUIREMENTS, Limits, Terms, run_limited
 from tests.bench.peers.tables import Table
 from tests.bench.peers.tables_apart import parted
 

@@ -1,4 +1,4 @@
-"""What each command loads: help and a mistake are answered without the large libraries."""
+"""What commands load, and a folder of one's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from pipeline.cli import main
+from pipeline.settings.config import load_config
 
 ROOT = Path(__file__).parents[2]
 #: Libraries that take a tenth of a second and more to load, or hold rows.
@@ -95,3 +98,34 @@ def test_a_command_sets_the_threads_of_matrix_products_before_numpy_is_loaded(gi
     env = {"PYTHONPATH": str(ROOT)} | given
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1:] == [given.get("OPENBLAS_NUM_THREADS", "1")], done.stderr
+
+
+MINE = "# @package data\nname: mine\npath: null\nschema: demo\nunit: caller_id\nmax_records: 3\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "own settings" / "data").mkdir(parents=True)
+    (tmp_path / "own settings" / "data" / "mine.yaml").write_text(MINE)
+    return tmp_path / "own settings"
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_choice_of_the_own_folder_is_planned_beside_ours(folder, capsys, joined):
+    flag = [f"--config-dir={folder}"] if joined else ["--config-dir", str(folder)]
+    assert main(["plan", *flag, "data=mine", "privacy.unit=caller_id", "selection=oneway", "plan.format=json"]) == 0
+    assert '"max_records": 3' in capsys.readouterr().out
+    assert load_config([f'hydra.searchpath=["file://{folder}"]', "data=mine"]).data.name == "mine"
+
+
+def test_a_misspelt_choice_or_setting_is_still_named(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["plan", "--config-dir", str(folder), "data=mines"]) == 1
+    assert "did you mean 'mine'" in capsys.readouterr().err
+    assert main(["plan", "--config-dir", str(folder), "data=mine", "privacy.epsilno=1"]) == 1
+    assert "override 'privacy.epsilno=1': no such setting" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["plan", "--config-dir", str(tmp_path / "no")]) == 1
+    assert main(["plan", "--config-dir"]) == 1
+    assert capsys.readouterr().err.count("--config-dir: no folder") == 2

@@ -55,6 +55,7 @@ def write_files(folder: Path) -> None:
     people(50).drop(columns="job").to_csv(folder / "other.csv", index=False)
     people(50).assign(age="grown").to_csv(folder / "strange.csv", index=False)
     people(50).head(0).to_csv(folder / "empty.csv", index=False)
+    people(50).rename(columns={"person": "record"}).to_csv(folder / "record.csv", index=False)
     (folder / "cut.csv.gz").write_bytes(gzip.compress(people(5000).to_csv(index=False).encode())[:-400])
 
 
@@ -122,7 +123,9 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ("evaluation.pairs=[sex,age]", "[[age,income]]"),
             ("evaluation.pairs=[[sex,age,job]]", "[[age,income]]"),
             ("data.path=null", "data.path"),
-            ("resume=true", "resume"),
+            ("resume=true", "nothing to resume"),
+            ("synthesis.rows=0", "synthesis.rows: got 0"),
+            ("data.path=record.csv", "'record' is a column of the table"),
             (["synthesis=pgm", "synthesis.max_cells=1"], "synthesis.max_cells"),
         ],
     ),
@@ -244,6 +247,10 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
     (
         PLAN,
         [
+            ("+privcy.epsilon=0.1", "no such setting"),
+            ("+epsilon=0.1", "no such setting"),
+            ("privacy.delta=1e-320", "privacy.delta"),
+            ("selection.weights=[{marginal: [age], weight: 1e308}, {marginal: [sex], weight: 1e308}]", "weights"),
             ("privacy.discovery_share=0.2", "is left to be discovered"),
             (["data.schema=job.yaml", "selection.marginals=[[street,age]]"], "keeps 'street' out of joint marginals"),
             ("data.schema=shop.yaml", "no column 'shop'"),
@@ -285,6 +292,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
     (
         FIRE,
         [
+            ("evaluation.holdout=0.2", "evaluation.holdout"),
             (f"{VARIANTS}[{{epsilon: 1}}]", "both are set"),
             ("++experiment.samples=[0.5]", "samples have nothing to stand beside"),
             (["experiment.epsilons=[]", f"{VARIANTS}[{{epsilon: 0}}]"], "experiment.variants"),
@@ -346,6 +354,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ("synthesis.rowz=3", "did you mean 'synthesis.rows'"),
             (["rows=3", "synthesis.rows=4"], "rows and synthesis.rows differ"),
             ("where=[sex]", "where"),
+            (["synthesis.rows=3000000000", "limits.memory_gb=1"], "3,000,000,000 synthetic rows are predicted to need"),
             ("accept=[{metric: l1, marginals: 1}]", "error: accept: "),
         ],
     ),

@@ -1,15 +1,30 @@
-"""Runs whose plan chooses noise and accountant: what they say, and what they ask of a shared budget."""
+"""What a plan chooses (noise, accountant), and knows beforehand of what a run chooses later."""
 
+from __future__ import annotations
+
+import copy
 import json
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mechanisms.accounting.bookings import load_book
-from pipeline.settings import build
+from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.selection.base import LATER
+from pipeline.run_context import present
+from pipeline.settings import build, memory
+from pipeline.settings.build import build_schema
 from pipeline.settings.config import load_config
-from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command, statement_of
+from pipeline.settings.design import design_of
+from pipeline.settings.memory import later_cells
+from pipeline.settings.specs import build_specs, settled
+from pipeline.stages import STAGES
+from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
+from tests.pipeline.conftest import SCHEMA, TOWN, command, statement_of
+from tests.synthesis.pgm_worlds import cliques_of, world
 
 FAST = ["synthesis=independent", "evaluation.enabled=false", "privacy.accountant=auto"]
 LEDGER = ["budget.ledger=town.json", "budget.limit={epsilon: 3, delta: 1e-6}"]
@@ -104,3 +119,114 @@ def test_named_accountants_split_as_before(town):
     plan = planned("selection=oneway", "mechanism=laplace", "privacy.accountant=basic")
     shares = {m.clique[0]: m.share / m.query.columns ** (2 / 3) for m in plan.measurements}
     assert len({round(s, 12) for s in shares.values()}) == 1
+
+
+FEWER = {"aim": "selection.max_model_cells=55"}
+
+
+def planned_of(town, *settings: str):
+    config, schema = load_config([*TOWN, "privacy.delta=1e-6", *settings]), load_schema(town / "town.yaml")
+    specs = build_specs(config)
+    return specs, schema, build.build_plan(specs, build.build_workload(specs, schema), schema)
+
+
+@pytest.mark.parametrize("selection", ["mst", "aim", "indif", "priview"])
+def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
+    """Columns of 10, 2 and 5 values: no model of them has more than 100 cells."""
+    few = [FEWER[selection]] if selection in FEWER else []
+    specs, schema, plan = planned_of(town, f"selection={selection}", "synthesis=pgm", *few)
+    grown = memory.grown_model_cells(specs.synthesizer, schema, plan)
+    assert grown is not None and grown <= (55 if few else 100)
+    assert later_cells(plan, schema.measured)
+    assert command("run", *TOWN, f"selection={selection}", "synthesis=pgm", *few, "hydra.run.dir=out") == 0
+    index = json.loads((town / "out" / "release" / "measurements" / "index.json").read_text())
+    found = model_cells(schema.measured, [tuple(a["clique"]) for a in index["answers"]])
+    assert found <= grown
+    measured = sum(schema.measured.cells(tuple(a["clique"])) for a in index["answers"])
+    assert measured <= sum(n for _, n in memory.planned_cells(plan, schema.measured))
+
+
+def test_the_memory_of_what_a_reserve_buys_is_predicted(town):
+    specs, schema, plan = planned_of(town, "selection=aim", "synthesis=pgm")
+    assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method["rounds"]
+    base = memory.predicted_memory_bytes(specs, schema, plan)
+    more = replace(plan, method={**plan.method, "rounds": 10**6})
+    assert memory.predicted_memory_bytes(specs, schema, more) > base + 10**6 * 8 * 40
+    specs.config.limits.memory_gb = base / 1e9 + 0.1
+    with pytest.raises(UserError, match="a marginal chosen later"):
+        memory.check_memory(specs, schema, more)
+
+
+def test_plan_says_how_large_the_model_may_become(town, capsys):
+    assert command("plan", *TOWN, "selection=aim", "synthesis=pgm", "selection.max_model_cells=60") == 0
+    assert "at most 60 with those chosen later" in capsys.readouterr().out
+
+
+def test_candidates_are_not_cut_to_those_that_fit_one_model_together(town):
+    """A private choice is among all marginals; without one, those of a model too small for all are left out."""
+    small = ["synthesis=pgm", "synthesis.max_cells=60"]
+    config, schema = load_config([*TOWN, *small, "selection=aim", "selection.k=[2]"]), load_schema(town / "town.yaml")
+    assert sum(len(c) == 2 for c in build.build_workload(build_specs(config), schema).cliques) == 3
+    config = load_config([*TOWN, *small])
+    assert sum(len(c) == 2 for c in build.build_workload(build_specs(config), schema).cliques) < 3
+
+
+def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
+    """age × job is in every model of this schema (50 cells): with age × sex and job × sex it has all 100."""
+    (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
+    settings = ["synthesis=pgm", "selection.fit=true", "selection.marginals=[[age,sex],[sex,job]]"]
+    specs, schema, plan = planned_of(town, *settings, "synthesis.max_cells=99")
+    assert memory.planned_model_cells(specs.synthesizer, schema, plan) <= 99
+    assert len(plan.measurements) == 1
+    specs, schema, plan = planned_of(town, *settings, "synthesis.max_cells=100")
+    assert len(plan.measurements) == 2
+    rest = ["synthesis=pgm", "selection.marginals=[[age,sex],[sex,job]]", "synthesis.max_cells=99"]
+    assert command("plan", *TOWN, *rest) == 1
+    said = capsys.readouterr().err
+    assert "100 cells" in said and "selection.fit=true" in said and "leave out age × job" not in said
+    assert command("plan", *TOWN, *settings, "synthesis.max_cells=30") == 1
+    assert "impossible combinations alone" in capsys.readouterr().err
+
+
+def test_what_is_fixed_is_in_every_tree_and_is_never_dropped():
+    domain, ring = world([10] * 6), cliques_of(["ab", "bc", "cd"])
+    fixed = cliques_of(["ad"])
+    assert junction_tree(domain, ring, fixed=fixed).cells == model_cells(domain, [*ring, *fixed]) == 2 * 1000 + 20
+    kept, dropped = fit_cliques(domain, ring, [3.0, 2.0, 1.0], 400, fixed=fixed)
+    assert (kept, dropped) == (tuple(ring[:2]), (ring[2],))
+
+
+UNIT = ["privacy.unit=person"]
+NAMED = "selection.marginals=[[age,sex],[sex,job],[job]]"
+WEIGHTS = "selection.weights=[{marginal: [sex, job], weight: 2}, {marginal: [job], weight: 3}]"
+
+
+def test_a_bound_that_was_discovered_gives_the_plan_of_one_that_is_declared(town: Path) -> None:
+    config = load_config([*TOWN, *UNIT, "privacy.max_records=discover", "privacy.max_records_cap=8"])
+    before = copy.deepcopy(asdict(config))
+    open_specs = build_specs(config)
+    schema = build_schema(open_specs)
+    assert open_specs.discovers_bound and design_of(open_specs, schema).plan.discovery is not None
+    found = open_specs.with_bound(3)
+    declared = build_specs(load_config([*TOWN, *UNIT, "privacy.max_records=3"]))
+    assert found.unit == declared.unit and not found.discovers_bound
+    assert design_of(found, schema).plan.to_json() == design_of(declared, schema).plan.to_json()
+    assert asdict(config) == before and found.config is open_specs.config == settled(config)
+
+
+def test_columns_without_values_leave_the_selection_as_if_nobody_had_named_them(town: Path) -> None:
+    config = load_config([*TOWN, NAMED, WEIGHTS])
+    before = copy.deepcopy(asdict(config))
+    left = "selection.weights=[{marginal: [job], weight: 2}, {marginal: [job], weight: 3}]"
+    fewer = build_specs(load_config([*TOWN, "selection.marginals=[[age],[job]]", left]))
+    assert build_specs(config).without_columns(["sex"]).selection == fewer.selection
+    assert build_specs(config).without_columns([]).selection == build_specs(config).selection
+    assert asdict(config) == before
+
+
+def test_the_stages_stand_in_the_order_of_the_wall() -> None:
+    """Nothing is charged before the booking, nor booked before the rows were looked at; scores come last."""
+    names = [stage.__name__ for stage in STAGES]
+    assert names == ["load", "book", "discover", "measure", "state_promise", "release", "score", "share"]
+    with pytest.raises(AssertionError, match="out of order"):
+        present(None)

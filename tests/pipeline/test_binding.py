@@ -86,16 +86,6 @@ def test_a_missing_and_a_foreign_file_are_refused(release, capsys):
     refused(release, capsys, "marginals/0000_age.csv", "missing")
 
 
-def test_a_link_out_of_the_release_is_not_followed(release, tmp_path, capsys):
-    (tmp_path / "secret").write_text("x")
-    (release / "schema.yaml").unlink()
-    (release / "schema.yaml").symlink_to(tmp_path / "secret")
-    assert command("synth", f"from={release}", "output=again") == 1
-    assert "schema.yaml is no plain file, but a link" in capsys.readouterr().err
-    assert command("verify", str(release)) == 1
-    assert "schema.yaml is no plain file" in capsys.readouterr().out
-
-
 def test_a_release_without_its_manifest_is_refused(release, capsys):
     (release / "manifest.json").unlink()
     assert command("query", f"from={release}", "marginal=[sex]") == 1
@@ -117,6 +107,7 @@ def test_a_sound_release_passes_and_so_does_what_synth_makes_of_it(release, caps
     said = capsys.readouterr().out
     assert "sound" in said.splitlines()[-1]
     assert "6 charges add up to ε = 1" in said
+    assert "ok  tables       tables and marginals are those of the measurements" in said
     assert command("synth", f"from={release}", "synthesis.rows=30", "output=again") == 0
     assert command("verify", "from=again/release") == 0
     assert "30 (from the settings)" in Path("again/release/statement.html").read_text()
@@ -283,15 +274,6 @@ def test_a_forged_number_is_found_even_where_the_digests_were_made_anew(release,
     assert "NOT sound" in said.splitlines()[-1]
 
 
-def test_a_number_that_is_none_is_found(release, capsys):
-    path = release / "privacy.json"
-    honest = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(honest | {"spent": {"epsilon": math.nan, "delta": 0.0}}), encoding="utf-8")
-    rebound(release)
-    assert command("verify", str(release)) == 1
-    assert "damaged" in capsys.readouterr().err
-
-
 def _booked_for_less(said, index):
     """The noise is a hundredth of what is booked."""
     event, answer = said["events"][0], index["answers"][0]
@@ -340,9 +322,12 @@ def test_what_is_no_release_is_one_clear_error(release, capsys):
         said = capsys.readouterr().err
         assert "fix: " in said
         assert "Traceback" not in said
-    (release / "privacy.json").write_text("[]")
-    assert command("verify", str(release)) == 1
-    assert "damaged" in capsys.readouterr().err
+    honest = json.loads((release / "privacy.json").read_text(encoding="utf-8"))
+    for damaged in ("[]", json.dumps(honest | {"spent": {"epsilon": math.nan, "delta": 0.0}})):
+        (release / "privacy.json").write_text(damaged)
+        rebound(release)
+        assert command("verify", str(release)) == 1
+        assert "damaged" in capsys.readouterr().err
     assert command("verify", "--help") == 0
     assert "key=" in capsys.readouterr().out
 

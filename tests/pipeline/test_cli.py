@@ -139,6 +139,7 @@ def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
     people(50).to_csv("semi.csv", sep=";", index=False)
     assert command("schema", "semi.csv", "delimiter=;", "output=semi.yaml") == 0
     assert command("run", *TOWN, "data.path=semi.csv", "data.delimiter=;", "hydra.run.dir=out") == 0
+    assert command("run", *TOWN, "data.path=semi.csv", "data.delimiter=;", "hydra.run.dir=out", "resume=true") == 0
     people(50).to_csv("tab.csv", sep="\t", index=False)
     assert command("run", *TOWN, "data.path=tab.csv", "data.delimiter=tab", "hydra.run.dir=out2") == 0
 

@@ -1,4 +1,4 @@
-"""A log keeps the console for years: what saw rows goes to a terminal alone, unless it is asked for."""
+"""What commands print, and what they take: a log gets nothing that saw rows, JSON is one line, settings any letters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import pipeline
 from mechanisms.public.errors import UserError
+from pipeline.cli import main
 from pipeline.console import LINES, WIDTH, at_most, folded
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import QueryConfig, typed
+from pipeline.settings.overrides import readable, spelled
 from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, command, people
 
@@ -175,3 +180,83 @@ def test_json_holds_scores_only_where_they_are_asked_for_and_a_sweep_is_one_line
     said = capsys.readouterr()
     assert said.err == "" and set(json.loads(said.out)["jobs"].values()) == {"done"}
     assert command("plan", *TOWN, "format=json") == 0 and json.loads(capsys.readouterr().out)["schema"]
+
+
+TOWN_PLAN = ["plan", "data=table", "data.schema=town.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ([*TOWN_PLAN, "privacy.epsilon=-1"], "privacy.epsilon"),
+        ([*TOWN_PLAN, "privacy.epsilo=1"], "override 'privacy.epsilo=1'"),
+        (["check", "data.path=nope.csv", "data.schema=town.yaml"], "nope.csv"),
+        (["plann"], "python -m pipeline"),
+    ],
+)
+def test_an_error_is_json_where_that_is_asked_for(
+    given: list[str], where: str, town: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(*given, "format=json") == 1
+    said = capsys.readouterr()
+    told = json.loads(said.err)
+    assert not said.out and said.err.count("\n") == 1
+    assert told["where"] == where and told["error"] and told["fix"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["selection.marginals=[[agee,sx]]"],
+        ["data.roles={time: agee, kind: sx}"],
+        ["selection.important=[agee,sx]"],
+        ["evaluation.groups=[agee,sx]"],
+        ["evaluation.pairs=[[agee,sx]]"],
+        ["evaluation.attributes=[agee,sx]", "evaluation.preset=located"],
+    ],
+)
+def test_all_misspelt_columns_are_told(given: list[str], town: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "data=table", "data.path=town.csv", "data.schema=town.yaml", *given) == 1
+    said = capsys.readouterr().err
+    assert all(word in said for word in ("'agee'", "'sx'", "did you mean 'age'?", "did you mean 'sex'?")), said
+    assert given[0].partition("=")[0] in said
+
+
+def test_all_absent_columns_of_a_table_are_told(town: Path) -> None:
+    Path("few.csv").write_text("person,note\np,x\n")
+    with pytest.raises(UserError, match=r"no columns 'age', 'sex', 'job' in few.csv"):
+        pipeline.check("few.csv", "town.yaml")
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("data.path=Bücher.csv", "Bücher.csv"),
+        ("data.path=out (1).csv", "out (1).csv"),
+        ("marginal=[Rückgabe am,Größe]", ["Rückgabe am", "Größe"]),
+        ("selection.marginals=[[Straße,Note],[a (b)]]", [["Straße", "Note"], ["a (b)"]]),
+        ("delimiter=;", ";"),
+    ],
+)
+def test_names_of_the_world(override: str, value: object) -> None:
+    assert OverridesParser.create().parse_override(spelled(override)).value() == value
+
+
+def test_what_can_be_read_stays() -> None:
+    for override in ("privacy.epsilon=0.5,1", "a=[[x,y]]", "b={c: [1, 2]}", "d='e'"):
+        assert readable(override) and spelled(override) == override
+
+
+def test_where_with_umlauts() -> None:
+    config = typed(compose_config("query", ["where={Straße/Bezirk: [Mitte], Alter: [10, 20]}"]), QueryConfig)
+    assert config.where == {"Straße/Bezirk": ["Mitte"], "Alter": [10, 20]}
+
+
+def test_a_release_with_commas_against_a_table_with_semicolons(folder, capsys):
+    frame = pd.DataFrame({"Größe": [1, 2, 3] * 20, "b": [0, 1] * 30})
+    frame.to_csv("Bücher.csv", sep=";", index=False)
+    frame.to_csv("made.csv", index=False)
+    assert main(["schema", "Bücher.csv", "delimiter=;", "output=s.yaml"]) == 0
+    given = ["real=Bücher.csv", "synthetic=made.csv", "schema=s.yaml", "delimiter=;", "metrics=[tvd]", "output=o.json"]
+    assert main(["score", *given]) == 0
+    assert "(0 to 1): 1-way 0.0000, 2-way 0.0000 " in capsys.readouterr().out

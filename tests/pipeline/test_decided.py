@@ -1,6 +1,8 @@
-"""What a run says of its own decision is what its answers and distances say."""
+"""What a release says of pairs that it did not measure, of what was left out, and of what noise drowns."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from mechanisms.public.release import Measurements, NoisyDistances, NoisyMargina
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference.decided import decided
 from pipeline.inference.relations import distances
+from pipeline.release_folder import read_release
+from pipeline.report.answer_noise import coverage, said_drowned
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command
 
@@ -111,3 +115,215 @@ def test_the_last_lines_and_the_report_say_what_was_decided_and_how_wrong_it_may
     assert "Strongest relations: " in page
     assert "Pairs of columns: " in page and "How wrong a marginal is at most" in page
     assert "age × sex" in page and "95 % confidence" in page
+
+
+FAST = [*TOWN, "evaluation.enabled=false", "privacy.accountant=gdp", "privacy.epsilon=8"]
+
+
+@pytest.mark.parametrize("selection", ["pairs", "indif", "mst", "mwem", "groups"])
+def test_a_run_says_which_pairs_are_too_large_at_its_beginning_and_at_its_end(town, capsys, selection):
+    settings = [*FAST, f"selection={selection}", "selection.max_cells=20", "synthesis=independent"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    shown = capsys.readouterr()
+    line = "1 marginal left out: more than selection.max_cells=20 cells (50 to 50); see plan"
+    assert f"  {line}\n" in shown.err, "one line in a file"
+    assert f"  left out  {line}" in shown.out
+    assert command("plan", *settings) == 0
+    shown = capsys.readouterr().out
+    assert "left out (more than selection.max_cells=20 cells): 1 marginal: age × job" in shown
+    assert "no room" not in shown
+
+
+def test_a_model_without_room_is_told_from_a_marginal_that_is_too_large(town, capsys):
+    settings = [*FAST, "selection=pairs", "selection.max_cells=30", "synthesis=pgm", "synthesis.max_cells=29"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    shown = capsys.readouterr().out
+    assert "  left out  1 marginal left out: more than selection.max_cells=30 cells" in shown
+    assert "1 of 5 marginals left out: no room in the graphical model of at most synthesis.max_cells=29" in " ".join(
+        shown.split()
+    )
+    assert command("plan", *settings) == 0
+    shown = capsys.readouterr().out
+    assert "left out (more than selection.max_cells=30 cells): 1 marginal: age × job" in shown
+    assert "left out (no room in the graphical model): 1 marginal: age × sex" in shown
+    assert command("plan", *settings, "plan.format=json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["left_out"], plan["no_room"]) == ([["age", "job"]], [["age", "sex"]])
+
+
+def test_a_run_that_leaves_nothing_out_says_nothing(town, capsys):
+    assert command("run", *FAST, "selection=pairs", "synthesis=independent", "hydra.run.dir=out") == 0
+    shown = capsys.readouterr()
+    assert "left out" not in shown.out + shown.err
+    assert "drowns" not in shown.out
+
+
+def test_a_run_whose_noise_drowns_everything_says_so_and_what_helps(town, capsys):
+    settings = [*FAST, "selection=pairs", "synthesis=independent", "privacy.epsilon=0.02"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "warning noise drowns " in shown
+    assert "A larger privacy.epsilon, fewer marginals (selection=oneway) or coarser bins" in shown
+
+
+def test_what_drowns_is_what_the_plan_counts():
+    """Σ |noise| of at least twice the rows, by the noise's own mean; half of the answers or more."""
+    domain = Domain((Attribute("a", 10), Attribute("b", 10)))
+
+    def answers(*scales, noise="laplace"):
+        values = np.full(10, 100.0)
+        every = [NoisyMarginal((n,), Identity(10), values, noise, s, n) for n, s in zip("ab", scales, strict=True)]
+        return said_drowned(Measurements(domain, tuple(every), 1000))
+
+    assert answers(199.0, 1.0) == []
+    (line,) = answers(200.0, 1.0)
+    assert line.startswith("noise drowns 1 of the 2 marginals measured")
+    assert "about 1,000 records" in line
+    assert answers(200.0, 1.0, noise="gaussian") == []  # its mean is smaller at the same scale
+    assert len(answers(251.0, 1.0, noise="gaussian")) == 1
+    assert said_drowned(Measurements(domain, (), 0)) == []
+
+
+def test_a_marginal_of_several_rounds_drowns_only_if_its_best_answer_does():
+    domain = Domain((Attribute("a", 10), Attribute("b", 10)))
+
+    def said(*scales):
+        every = [
+            NoisyMarginal((n,), Identity(10), np.full(10, 100.0), "gaussian", s, f"{n}{i}")
+            for n in "ab"
+            for i, s in enumerate(scales)
+        ]
+        return said_drowned(Measurements(domain, tuple(every), 1000))
+
+    assert said(5_000.0, 1.0) == []
+    (line,) = said(5_000.0, 300.0)
+    assert line.startswith("noise drowns 2 of the 2 marginals measured")
+    assert "fewer columns" in line
+    assert "oneway" not in line  # nothing but columns was measured
+
+
+def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
+    domain = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2), Attribute("one", 1)))
+
+    def covered(*cliques):
+        every = [
+            NoisyMarginal(c, Identity(2 ** len(c)), np.ones(2 ** len(c)), "gaussian", 1.0, str(i))
+            for i, c in enumerate(cliques)
+        ]
+        return coverage(Measurements(domain, tuple(every)))
+
+    every = covered(("a", "b"), ("a", "b", "c"))
+    assert every.in_words.startswith("3 of 3 measured, ") and (every.pairs_measured, every.pairs) == (3, 3)
+    assert covered(("a", "b"), ("a", "b", "c")).warnings == []
+    (line,) = covered(("a", "b")).warnings
+    assert line.startswith("nothing was measured of c:")
+    (line,) = covered(("a",), ("b",), ("c",)).warnings
+    assert line.startswith("no pair of columns was measured")
+    assert "selection=oneway, or a list of single columns, measures none at any privacy.epsilon: selection=auto" in line
+
+
+def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_named():
+    domain = Domain((Attribute("clear", 4), Attribute("lost", 4), Attribute("almost", 2)))
+    counts = {"clear": [400.0, 300, 200, 100], "lost": [250.0, 250, 250, 250], "almost": [980.0, 20]}
+    noise = {"clear": 10.0, "lost": 200.0, "almost": 10.0}
+    answers = tuple(
+        NoisyMarginal((n,), Identity(len(v)), np.array(v), "gaussian", noise[n], n) for n, v in counts.items()
+    )
+    found = coverage(Measurements(domain, answers, 1000))
+    assert (found.noisy, found.constant) == (("lost",), (("almost", 0.98),))
+    assert found.in_words == (
+        "3 of 3 measured, 1 mostly noise: lost; one value holds nearly all records of almost (98%)"
+    )
+
+
+def test_luck_makes_no_column_of_a_small_table_clear():
+    """300 rows of 400 answers from 1 to 5: a count of 60 beside noise of 70 to 190."""
+    rng = np.random.default_rng(3)
+    domain = Domain(tuple(Attribute(f"q{i}", 5) for i in range(400)))
+
+    def words(scale):
+        counts = 60 + scale * rng.standard_normal((400, 5))
+        answers = [NoisyMarginal((f"q{i}",), Identity(5), v, "gaussian", scale, str(i)) for i, v in enumerate(counts)]
+        return coverage(Measurements(domain, tuple(answers), 300))
+
+    assert len(words(70.0).noisy) > 300 and len(words(190.0).noisy) > 390
+    assert "mostly noise: q0, q1, q2, q3, q4, q5, q6, q7 and" in words(190.0).in_words
+    assert words(190.0).in_words.endswith("(a larger privacy.epsilon, fewer columns or coarser bins would help)")
+    assert words(6.0).in_words == "400 of 400 measured, none mostly noise"
+
+
+def test_noise_alone_makes_no_column_nearly_constant():
+    domain = Domain((Attribute("few", 2),))
+    few = NoisyMarginal(("few",), Identity(2), np.array([300.0, 0.0]), "gaussian", 60.0, "few")
+    assert coverage(Measurements(domain, (few,), 300)).constant == ()
+
+
+PAY = """
+confirmed_public: true
+columns:
+  pay: {{kind: float, min: 0, max: 1000000, bins: {{edges: {edges}}}, decimals: 2, missing: false}}
+  sex: {{kind: categorical, values: [f, m], missing: false}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("edges", "crowded"), [("[0, 10000, 500000, 1000000]", True), ("[0, 0.01, 100, 200, 1000000]", False)]
+)
+def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(
+    tmp_path, monkeypatch, capsys, edges, crowded
+):
+    """Of 100 amounts 91 are 0; the others lie below 300 but for one."""
+    monkeypatch.chdir(tmp_path)
+    pays = [0.0 if i % 100 < 91 else 50.0 * (i % 6) + 1.5 if i % 100 < 99 else 20_000.0 for i in range(20_000)]
+    rows = "".join(f"{pay:.2f},{'fm'[i % 2]}\n" for i, pay in enumerate(pays))
+    (tmp_path / "pay.csv").write_text(f"pay,sex\n{rows}", encoding="utf-8")
+    (tmp_path / "pay.yaml").write_text(PAY.format(edges=edges), encoding="utf-8")
+    own = ["data=table", "data.path=pay.csv", "data.schema=pay.yaml", "hydra.run.dir=out", "privacy.epsilon=5"]
+    assert command("run", *own) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    said = "one bin holds nearly all records of pay (0 to 10000: 99%): inside it, pairs tell nothing apart"
+    assert (said in shown, said in page) == (crowded, crowded)
+    assert ("with several edges from 0 to 10000, or bins: discover, tells more" in shown) == crowded
+
+
+def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
+    schema = parse_schema(
+        {"columns": {"age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 2}}}}, where="s"
+    )
+    lost = NoisyMarginal(("age",), Identity(3), np.array([700.0, -400, -400]), "gaussian", 300.0, "age")
+    assert coverage(Measurements(schema.measured, (lost,)), schema).crowded == ()
+    sure = NoisyMarginal(("age",), Identity(3), np.array([700.0, 20, 10]), "gaussian", 3.0, "age")
+    (found,) = coverage(Measurements(schema.measured, (sure,)), schema).crowded
+    assert (found.bin, found.low, found.high) == ("0 to 49", "0", "50") and round(found.share, 2) == 0.96
+
+
+def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
+    assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
+    shown = capsys.readouterr().out
+    assert "  columns   3 of 3 measured, " in shown and "no pair of columns was measured" in " ".join(shown.split())
+    assert "  warning   no pair of columns was measured" in shown and "selection=oneway" not in shown
+    assert decided(read_release(Path("out/release"))[2]).in_words.startswith("0 of 3 measured")
+    page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
+    assert "noisy counts of 3 columns, and of no combination of them" in page
+
+
+def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
+    settings = ["selection.marginals=[[age,sex]]", "synthesis=independent"]
+    assert command("run", *FAST, *settings, "hydra.run.dir=out") == 0
+    shown = capsys.readouterr().out
+    assert "  columns   2 of 3 measured, " in shown and "  pairs     1 of 3 measured" in shown
+    assert "  warning   nothing was measured of job:" in shown
+    page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
+    assert "noisy counts of 2 columns, and of 1 combination of them" in page
+
+
+def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
+    assert command("plan", *FAST) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "1 look at distances; the other 87.5 % goes to a second look and to marginals that these noisy answers decide"
+        in shown
+    )
+    (row,) = (line for line in shown.splitlines() if "rounds, in all" in line)
+    assert row.split("rounds, in all")[1].split()[0] == "gaussian"  # no number of cells, which nobody knows yet

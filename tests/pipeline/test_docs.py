@@ -63,8 +63,7 @@ def run_line(words: list[str], small: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] in {"bash", "python"} for b in blocks(p))])
-def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_every_command_of_a_page_runs(page, folder, capsys):
     names: dict[str, object] = {}
     for marks, language, text in blocks(page):
         if "file" in marks:
@@ -80,7 +79,7 @@ def test_every_command_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert len(pd.read_csv("ward.csv")) == 8
     if page == "python":
         assert len(names["made"]) == 1000 and names["same"].shape == names["made"].shape  # type: ignore[arg-type, attr-defined]
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["outputs"]
+        assert sorted(p.name for p in folder.iterdir()) == ["outputs"]
     if page == "sweeps-and-experiments":
         assert same_form(Path("error_by_epsilon.svg"), ROOT / "docs" / "figures" / "error_by_epsilon.svg")
 

@@ -159,12 +159,6 @@ def test_equal_means_are_called_unequal_in_5_of_100_and_with_less_noise_more_oft
     assert unequal["p_value"][0] < 1e-6 and unequal["groups"][0] == 3
 
 
-@pytest.mark.slow
-def test_equal_means_are_called_unequal_as_often_as_the_level_says():
-    assert stats.kstest(p_values(300), "uniform").pvalue > 1e-3
-    assert stats.kstest(p_values(300, stated=0.7), "uniform").pvalue < 1e-3
-
-
 def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table():
     asked = question("mean", "age", by="sex")
     with pytest.raises(UserError) as refused:

@@ -135,10 +135,9 @@ def test_what_the_frame_calls_its_columns_is_kept(tmp_path):
     assert pipeline.fit(frame, facts, **QUICK).sample(4).columns.tolist() == [0]
 
 
-def test_nothing_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+def test_nothing_is_left_behind(folder, monkeypatch):
+    (folder / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "temporary"))
     release = pipeline.fit(patients(), FEW, **QUICK)
     release.sample(10)
     card = release.score(patients(), holdout=patients(60, seed=2), metrics=["tvd"])
@@ -148,7 +147,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert pipeline.score(patients(), patients(), FEW, metrics=["tvd"]).tvd["2-way"]["max"] == 0
     with pytest.raises(UserError, match="smoker"):
         pipeline.fit(patients().assign(smoker="perhaps"), FEW, **QUICK)
-    assert [p.name for p in tmp_path.rglob("*")] == ["temporary"]
+    assert [p.name for p in folder.rglob("*")] == ["temporary"]
 
 
 def test_values_that_the_frame_s_kind_cannot_hold_come_out_as_the_schema_makes_them():
@@ -211,6 +210,12 @@ WRONG = [
     ({"hydra.run.dir": "out"}, "folder="),
     ({"evaluation": {"metrics": ["tvd"]}}, "release.score(frame)"),
     ({"plugins": {1, 2}}, "got set"),
+    ({"epsilo": 2}, "did you mean 'epsilon'"),
+    ({"max_record": 2}, "did you mean 'max_records'"),
+    ({"statment": {"publisher": "x"}}, "did you mean 'statement'"),
+    ({"selection.max_cels": 5}, "did you mean 'selection.max_cells'"),
+    ({"format": "json"}, "only the command prints"),
+    ({"unit": "nobody", "max_records": 2}, "no column 'nobody' in the frame"),
 ]
 
 
@@ -219,6 +224,7 @@ def test_a_mistake_is_the_commands_message(town, settings, said):
     with pytest.raises(UserError) as refused:
         pipeline.fit(people(50), "town.yaml", **{"quiet": True, **settings})
     assert said in str(refused.value)
+    assert ".parquet" not in str(refused.value), "no file that nobody made is named"
 
 
 FRAMES = [

@@ -1,9 +1,7 @@
-"""A release whose statement is of format 2: it is read as it was, and verified by its numbers.
-
-Its files under `format_2/` are frozen; nobody makes them anew.
-"""
+"""The formats of released files: of format 2, which is read as it was, and of now, each as its JSON Schema says."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +11,8 @@ import pipeline
 from pipeline.release_folder import read_release
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import command, rebound
+from tests.pipeline.formats import FILES, FORMATS, content_of, departures, problems, validator
+from tests.pipeline.test_binding import key
 
 FROZEN = Path(__file__).parent / "format_2"
 
@@ -68,3 +68,35 @@ def test_synth_query_and_load_read_it(release, capsys):
     assert not (made / "statement.html").exists()  # its page would need fields that it has not
     assert read_release(made)[1]["version"] == 2
     assert verify(made).exit_code == 2
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "release-files.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def of_now(one_run, tmp_path):
+    return shutil.copytree(one_run / "release", tmp_path / "release")
+
+
+def test_each_file_of_a_release_is_as_its_schema_says_and_lacks_no_key_that_this_requires(of_now):
+    assert departures(of_now) == []
+    for name in FILES.keys() - {"signature"}:
+        content = content_of(of_now / FILES[name])
+        for required in validator(name).schema["required"]:
+            assert problems(name, {k: v for k, v in content.items() if k != required}), (name, required)
+        assert problems(name, content | {"foreign": 1}), name
+
+
+def test_a_signature_is_as_its_schema_says(of_now, tmp_path):
+    from pipeline.statement.signing import load_signer, write_signature
+
+    write_signature(of_now, load_signer(str(key(tmp_path / "key.pem"))), (of_now / "manifest.json").read_bytes())
+    assert (of_now / "signature.json").exists() and departures(of_now) == []
+
+
+def test_the_page_names_every_field_of_privacy_json_and_every_schema():
+    for name in FILES:
+        assert f"`{name}.schema.yaml`" in PAGE and (FORMATS / f"{name}.schema.yaml").is_file()
+    table = PAGE[PAGE.index("## privacy.json") : PAGE.index("## The other files")]
+    named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if "|" in line)))
+    assert named - {"field"} == validator("privacy").schema["properties"].keys()

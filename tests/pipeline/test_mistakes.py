@@ -1,9 +1,10 @@
-"""Mistakes that newcomers made: each is one message with a cure, and leaves every file as it was."""
+"""Mistakes that newcomers made, and random ones: each is one message with a cure, and leaves every file as it was."""
 
 from __future__ import annotations
 
 import io
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.sweeps import planned_jobs
-from tests.pipeline.conftest import PAIRS, TOWN, command, write_town
-from tests.pipeline.mistakes import Ending, faults, mistake
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, write_town
+from tests.pipeline.mistakes import Ending, ending, faults, mistake
+from tests.pipeline.random_mistakes import Mistake, nothing, random_mistake
 from tests.pipeline.refused import PLAN, REFUSED, RUN, write_files
 
 SWEEP = ["run", "-m", *TOWN, *PAIRS, "hydra.sweep.dir=swept"]
@@ -183,16 +185,8 @@ def test_a_broken_file_is_named(town, name, content, arguments, word):
     answered(mistake(town, *arguments), word)
 
 
-def test_a_run_that_charged_nothing_can_be_started_again_in_its_folder(town):
-    good = Path("town.csv").read_text()
-    Path("town.csv").write_text(f"{good}1,2\n")
-    answered(mistake(town, *RUN), "line 602")
-    Path("town.csv").write_text(good)
-    assert command(*RUN) == 0
-
-
 @pytest.mark.parametrize("resume", ["false", "true"])
-def test_so_can_one_that_was_killed_before_its_first_charge_whatever_changed_since(town, resume):
+def test_a_run_that_was_killed_before_its_first_charge_can_be_started_again_whatever_changed_since(town, resume):
     folder = Path("out/internal")
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"data": "another", "once": {"key": "00"}}))
@@ -251,3 +245,46 @@ def test_a_full_disk_behind_the_output_is_one_message(tmp_path, arguments):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "disk is full" in done.stderr
+
+
+BUDGET = ["budget.ledger=town.json", "budget.limit={epsilon: 3, delta: 1e-6}", "evaluation.metrics=[tvd]"]
+
+
+@pytest.fixture(scope="module")
+def booked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The town, a run R of it, and the budget that the run booked in."""
+    return done_once(tmp_path_factory.mktemp("finished"), "run", *TOWN, *PAIRS, *BUDGET, "hydra.run.dir=R")
+
+
+def wrong_answers(seeds: range, booked: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is wrong with the answers to so many mistakes, each made where all files are as they were."""
+    wrong, fresh = [], False
+    for seed in seeds:
+        if not fresh:
+            monkeypatch.chdir(booked)
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(booked, place)
+            monkeypatch.chdir(place)
+        made = random_mistake(random.Random(seed))
+        made.files(place)
+        end = ending(place, made.made)
+        fresh = made.files is nothing and not end.changed
+        wrong += [f"{seed}: {made.kind}: {' '.join(made.arguments)}: {fault}\n{end.err}" for fault in faults(end)]
+    return wrong
+
+
+PARTS = [range(40), *(pytest.param(range(1000 + n, 1050 + n), marks=pytest.mark.slow) for n in range(0, 500, 50))]
+
+
+@pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: str(seeds.start))
+def test_random_mistakes_end_in_one_message_with_a_cure(booked, tmp_path, monkeypatch, seeds):
+    assert not wrong_answers(seeds, booked, tmp_path / "town", monkeypatch)
+
+
+def test_a_wrong_answer_is_seen(booked, tmp_path, monkeypatch):
+    """A command without a mistake, and one that writes something, are no good answers."""
+    place = tmp_path / "town"
+    shutil.copytree(booked, place)
+    monkeypatch.chdir(place)
+    good = Mistake("none", nothing, ("query", "from=R/release", "marginal=[age]", "output=age.csv"))
+    assert faults(ending(place, good.made)) == ["exit code 0", "0 messages", "no cure", "changed: age.csv"]

@@ -85,8 +85,7 @@ def test_a_fixed_seed_is_labelled_as_not_private(excerpt):
     assert "**NOT private: 2 of 2 tables.**" in abstract
 
 
-def test_without_the_table_the_experiment_says_where_it_is_published(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_without_the_table_the_experiment_says_where_it_is_published(folder, capsys):
     assert command("run", "experiment=nist_crc", "smoke=true", *SMALL, "experiment.rows=300", "hydra.run.dir=out") == 0
     assert WHERE in capsys.readouterr().out
     facts = json.loads(Path("out/internal/experiment.json").read_text())

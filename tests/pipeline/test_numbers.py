@@ -63,9 +63,8 @@ def test_the_released_table_keeps_means_quantiles_peaks_and_groups(done):
     assert_shape_kept(pd.read_csv(done / "out" / "release" / "synthetic.csv"))
 
 
-def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_column(tmp_path, monkeypatch):
+def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_column(folder):
     """Nine of ten amounts lie in the first twentieth of a hundredth of the range, and half of all are 0."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(12)
     region = rng.integers(0, 6, 30_000)
     amount = np.exp(rng.normal(7.2, 1.9, region.size)).clip(0.01, 16_500_000).round(2)
@@ -157,9 +156,8 @@ def test_rows_given_a_range_follow_the_curve_inside_it(done, monkeypatch):
     assert made.mean() == pytest.approx(inside.mean(), rel=0.05)
 
 
-def test_narrow_bins_over_a_wide_range_are_measured_scored_and_read_again(tmp_path, monkeypatch):
+def test_narrow_bins_over_a_wide_range_are_measured_scored_and_read_again(folder):
     """Such a run was refused for its scores; without these it spent its budget on a release that nothing could read."""
-    monkeypatch.chdir(tmp_path)
     columns = {"fare": {"kind": "integer", "min": 0, "max": 1000, "bins": {"count": 100}, "missing": False}}
     Path("s.yaml").write_text(yaml.safe_dump({"columns": columns, "confirmed_public": True}), encoding="utf-8")
     rng = np.random.default_rng(4)

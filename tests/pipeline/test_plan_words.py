@@ -1,4 +1,6 @@
-"""What `plan` says to expect at a number of rows: the figures are those of the noise that a run would draw."""
+"""What `plan` says to expect at a number of rows, and of columns of too many cells: the figures are those of a run."""
+
+from __future__ import annotations
 
 import json
 import math
@@ -6,10 +8,16 @@ import math
 import numpy as np
 import pytest
 
+from mechanisms.public.persons.asked_of_persons import questions_about_units
+from mechanisms.public.persons.person_questions import by_label
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.inference.fewer_cells import said_cells
+from pipeline.release_query import answer
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, command, people
 
 UNIT = ["privacy.unit=person", "privacy.max_records=4"]
 
@@ -138,3 +146,69 @@ def test_the_tables_of_plan_say_what_each_row_is_and_grow_as_n_and_as_n_squared(
     else:
         assert "marginals if δ = 1e-09" in said and "δ = 1e-09, so that this does not bind it" in said
         assert float(other[3]) / float(other[2]) == pytest.approx(100, rel=0.02), "as many as n²"
+
+
+VISITS = {
+    "name": "stays",
+    "source": "invented for a test",
+    "columns": {
+        "sex": {"kind": "categorical", "values": ["f", "m"], "missing": False},
+        "town": {"kind": "categorical", "values": ["A", "B", "C"], "missing": False},
+        "day": {"kind": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": {"count": 12}, "missing": False},
+    },
+    "unit": {"column": "person", "constant": ["sex", "town"], "order": "day", "records": {"max": 12}},
+    "confirmed_public": True,
+}
+
+
+def test_a_stated_error_of_a_count_of_persons_is_the_noise_s() -> None:
+    schema, rng = parse_schema(VISITS, where="stays"), np.random.default_rng(1)
+    asked = by_label(questions_about_units(schema, 1))
+    assert any(q.shape[0] < 12 and q.features[0].kind.name == "RECORDS" for q in asked.values())  # some are merged
+    counts, errors = [], set()
+    for _ in range(200):
+        answers = tuple(
+            NoisyMarginal(label, q.query, rng.normal(0, 3, q.shape).ravel(), "gaussian", 3.0, q.event)
+            for label, q in asked.items()
+        )
+        told = answer(schema, Measurements(schema.domain, (), persons=answers), where={"sex": "f"}, level="persons")
+        counts.append(told["count"][0])
+        errors.add(told["standard_error"][0])
+    (error,) = errors
+    assert 0.8 < np.std(counts) / error < 1.2
+
+
+SAID = "noise drowns 'home', 10,001 cells: prefix: 3 makes a tenth of them, or a larger privacy.epsilon"
+TABLE = ["data=table", "data.path=town.csv", "data.schema=town.yaml"]
+
+
+def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(town, capsys):
+    table = people(600)
+    table["home"] = [f"{i * 7919 % 100_000:05}" for i in range(600)]
+    table.to_csv("town.csv", index=False)
+    schema = (
+        (town / "town.yaml").read_text().replace("leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
+    )
+    (town / "town.yaml").write_text(schema)
+    assert command("plan", *TABLE, "plan.rows=600") == 0
+    assert SAID in capsys.readouterr().out
+    fast = ["synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out"]
+    assert command("run", *TABLE, *fast) == 0
+    assert SAID in " ".join(capsys.readouterr().out.split())
+    assert command("query", "from=out/release", "bounds=true") == 0
+    shown = capsys.readouterr()
+    assert SAID in " ".join((shown.out + shown.err).split())
+
+
+@pytest.mark.parametrize(
+    ("fields", "helps"),
+    [
+        ({"kind": "zip", "digits": 5, "prefix": 2}, "prefix: 1 makes a tenth"),
+        ({"kind": "integer", "min": 0, "max": 499}, "coarser bins make fewer"),
+        ({"kind": "categorical", "size": 300}, "a shorter list of values makes fewer"),
+        ({"kind": "categorical", "size": 3}, None),
+    ],
+)
+def test_what_helps_is_a_setting_of_the_columns_kind(fields, helps):
+    said = said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x", "no column of it"])
+    assert said == [] if helps is None else helps in said[0]

@@ -116,7 +116,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def town(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+def town(tmp_path, server, monkeypatch) -> Path:
     """The town's folder; the reader's password lies in a file that the driver finds by itself."""
     monkeypatch.chdir(write_town(tmp_path))
     secret = tmp_path / "pgpass"
@@ -130,9 +130,7 @@ def copy(server: Server, wanted: str, folder: Path, *, promised: bool = False) -
     return fetched(f"{server.address}#{wanted}", FetchRoom(folder, 1 << 29, 2, promised))
 
 
-def test_a_role_that_may_only_read_is_enough_and_its_password_is_nowhere(
-    server: Server, town: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_role_that_may_only_read_is_enough_and_its_password_is_nowhere(server, town, capfd):
     where = [f"data.path={server.address}", "data.table=town"]
     assert command("schema", f"{server.address}#town", "output=drafted.yaml") == 0
     assert command("check", *where, "data.schema=town.yaml") == 0
@@ -151,7 +149,7 @@ def test_a_role_that_may_only_read_is_enough_and_its_password_is_nowhere(
         assert PASSWORD.encode() not in path.read_bytes(), path
 
 
-def test_kinds_are_read_as_a_csv_file_would_hold_them(server: Server, town: Path) -> None:
+def test_kinds_are_read_as_a_csv_file_would_hold_them(server, town):
     rows = pq.read_table(copy(server, "kinds", town)).to_pylist()
     time_in_utc = "2020-01-02 01:04:05+00"
     texts = ["12.50", "ill", "true", "2020-01-02", time_in_utc, UUID, '{"a": 1}', "ab", "$12.50"]
@@ -194,7 +192,7 @@ def is_an_id(table: Source, name: str) -> bool:
         ("WITH x AS (DELETE FROM town RETURNING *) SELECT * FROM x", "it writes"),
     ],
 )
-def test_what_cannot_be_read_is_refused_without_a_row(server: Server, town: Path, wanted: str, words: str) -> None:
+def test_what_cannot_be_read_is_refused_without_a_row(server, town, wanted, words):
     with pytest.raises(UserError) as error:
         copy(server, wanted, town / "work")
     assert words in str(error.value)
@@ -217,7 +215,7 @@ def test_what_cannot_be_read_is_refused_without_a_row(server: Server, town: Path
         ("town", ""),
     ],
 )
-def test_a_row_is_of_one_row(server: Server, town: Path, wanted: str, words: str) -> None:
+def test_a_row_is_of_one_row(server, town, wanted, words):
     if words:
         with pytest.raises(UserError) as error:
             copy(server, wanted, town / "work", promised=True)
@@ -239,9 +237,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     monkeypatch.setattr(databases._Postgres, "texts", texts)
 
 
-def test_a_table_that_grows_meanwhile_is_read_as_of_one_moment(
-    server: Server, town: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_grows_meanwhile_is_read_as_of_one_moment(server, town, monkeypatch):
     grown: list[str] = []
     slowly(
         monkeypatch, lambda: grown.append(server.sql("INSERT INTO large SELECT i, 'new' FROM generate_series(1, 9) i"))
@@ -252,9 +248,7 @@ def test_a_table_that_grows_meanwhile_is_read_as_of_one_moment(
     server.sql("DELETE FROM large WHERE filling = 'new'")
 
 
-def test_a_connection_that_breaks_in_the_middle_spends_nothing(
-    server: Server, town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_breaks_in_the_middle_spends_nothing(server, town, capsys, monkeypatch):
     slowly(monkeypatch, server.stop)
     schema = "columns: {i: {kind: integer, min: 0, max: 999999, bins: {count: 4}}, filling: {kind: constant, value: x}}"
     Path("large.yaml").write_text(schema)
@@ -269,7 +263,7 @@ def test_a_connection_that_breaks_in_the_middle_spends_nothing(
     assert not list(Path("broken").rglob("ledger*")), "nothing was charged"
 
 
-def test_the_list_of_processes_shows_no_password(server: Server, town: Path) -> None:
+def test_the_list_of_processes_shows_no_password(server, town):
     arguments = [
         sys.executable,
         "-m",

@@ -171,20 +171,6 @@ def test_days_with_the_names_of_months_are_drafted_as_days(capsys):
     }
 
 
-def test_times_in_digits_are_asked_about_and_amounts_are_not(capsys):
-    """1740 and 9.30 were numbers: between 1759 and 1800 a synthetic table had times that no clock shows."""
-    minutes = [480 + i * 7 % 840 for i in range(300)]
-    cells = {
-        "at": [f"{m // 60}{m % 60:02}" for m in minutes],
-        "until": [f"{m // 60}.{m % 60 // 15 * 15:02}" for m in minutes],
-        "fee": [str(150 + m) for m in minutes],
-        "hundreds": [str(100 * (m % 23 + 1)) for m in minutes],
-        "price": [f"{m % 20}.{m % 100:02}" for m in minutes],
-    }
-    look = checked(capsys, cells)["columns"]
-    assert {n for n, c in look.items() if any("times of the day" in h for h in c["hints"])} == {"at", "until"}, look
-
-
 def test_one_word_in_two_unicode_forms_is_said_to_be_one(capsys):
     """The decomposed word, which looks like the listed one, was 'not listed'; both in a list were two values."""
     word, decomposed = (unicodedata.normalize(form, "zurückgezogen") for form in ("NFC", "NFD"))

@@ -234,14 +234,13 @@ def test_the_demo_schema_is_the_generator_s_own() -> None:
     ]
 
 
-def test_no_file_that_lies_about_takes_the_place_of_a_ready_schema(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_no_file_that_lies_about_takes_the_place_of_a_ready_schema(folder):
     for stray in ("demo.yaml", "demo"):
-        (tmp_path / stray).write_text("columns: {mine: {kind: integer, min: 0, max: 1}}\n")
+        (folder / stray).write_text("columns: {mine: {kind: integer, min: 0, max: 1}}\n")
     for name in READY:
         entry = yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
         assert schema_path(entry["schema"]) == SCHEMAS / f"{name}.yaml"
-    assert schema_path("./demo.yaml").resolve() == tmp_path / "demo.yaml", "whoever writes a path means it"
+    assert schema_path("./demo.yaml").resolve() == folder / "demo.yaml", "whoever writes a path means it"
 
 
 def test_the_pairs_of_a_level_can_be_and_no_other() -> None:

@@ -1,21 +1,38 @@
-"""Experiments made several times: releases of their own, means with standard errors, a gallery that shows them."""
+"""Experiments: their rows, their repeats, their spread."""
 
+import csv
 import json
+import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF
+from pipeline.experiments import maps
 from pipeline.experiments.challenge_settings import settings_of_challenge, variants_of
-from pipeline.experiments.experiment_settings import MapSettings, rows_of
+from pipeline.experiments.experiment_settings import MapSettings, map_settings, rows_of
 from pipeline.experiments.gallery.all_experiments import table_of
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
-from pipeline.settings.config import load_config
+from pipeline.experiments.table1 import (
+    MARGINALS,
+    PAPER,
+    TemporalMap,
+    map_schema,
+    printed_order,
+    printed_scores,
+    spearman,
+    weighted,
+)
+from pipeline.experiments.table1_histograms import laplace_plan
+from pipeline.settings.config import load_config, schema_path
 from tests.pipeline.conftest import TOWN, command, statement_of
 
 
@@ -119,3 +136,209 @@ def test_every_table_of_the_gallery_tells_its_spread_or_that_there_was_one_run()
         assert told and int(told[1] or 1) == repeats, name
         assert (" ± |" in part) == (repeats > 1), name
         assert "| floor |" in re.sub(r" +", " ", part) or not options.get("floors"), name
+
+
+SMOKE = ["experiment=mgd_table1", "smoke=true"]
+COLUMNS = "experiment.columns=[age,sex,job]"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("smoke") / "out"
+    assert command("run", *SMOKE, "data.rows=1000", "experiment.queries=40", f"hydra.run.dir={root}") == 0
+    return root
+
+
+def table(root: Path) -> list[dict[str, str]]:
+    """The lines of the table but for their times."""
+    with (root / "internal" / "table.csv").open(newline="") as file:
+        return [row | {"seconds": ""} for row in csv.DictReader(file)]
+
+
+def scores(root: Path) -> dict[str, dict[str, dict]]:
+    """A noisy map → metric → its row."""
+    maps: dict[str, dict[str, dict]] = {}
+    for row in json.loads((root / "internal" / "experiment.json").read_text())["rows"]:
+        name = row["dataset"] if row["epsilon"] is None else f"{row['dataset']}-{row['epsilon']:g}"
+        maps.setdefault(name, {})[row["metric"]] = row
+    return maps
+
+
+def test_it_leaves_the_table_the_figures_and_the_facts_and_all_of_it_is_closed(done):
+    inside = done / "internal"
+    assert inside.stat().st_mode & 0o777 == 0o700
+    assert not (done / "release").exists()
+    for figure in ("figure", "against"):
+        assert (inside / f"{figure}.png").read_bytes()[:4] == b"\x89PNG"
+        assert "<svg" in (inside / f"{figure}.svg").read_text()
+    facts = json.loads((inside / "experiment.json").read_text())
+    assert "NOT private" in facts["not_private"]
+    assert facts["data"]["kind"].startswith("generated")
+    assert facts["data"]["shape"] == [12, 278, 174]
+    assert facts["settings"]["query_seed"] == facts["settings"]["sample_seed"] == 0
+    assert facts["privacy"]["noise_seed"] is None and facts["synthesis"]["seed"] is None
+    said = (inside / "table.md").read_text()
+    for words in ("NOT private", "Sensitivity 20 is the paper's figure", "very-poor", "not published", "mgd, Δ = 5"):
+        assert words in said, words
+
+
+def test_a_smoke_run_is_marked_beside_every_figure_and_stands_beside_nothing_that_is_published(done):
+    """It says nothing about the method: no claim holds or fails on it."""
+    said = (done / "internal" / "table.md").read_text()
+    facts = json.loads((done / "internal" / "experiment.json").read_text())
+    assert "0.977" not in said and "say nothing about the method" in said
+    assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
+    assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done))
+
+
+def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):
+    maps = scores(done)
+    assert [*maps] == ["dpsyn-10", "lap-4", "lap-10", "sample 0.25", "sample 0.5"]
+    for rows in maps.values():
+        found = {metric: row["score"] for metric, row in rows.items()}
+        assert found["mgd"] == pytest.approx(weighted({m: found[f"AEMC {m}"] for m in MARGINALS}))
+        assert 0 <= found["inverse_pie"] <= 1
+        assert found["range_query"] >= 0
+        over = [found[name] for name in ("mgd, Δ = 0", "mgd", "mgd, Δ = 5", "mgd, Δ = 10")]
+        assert over == sorted(over, reverse=True)
+    records = {name: rows["mgd"]["records"] for name, rows in maps.items()}
+    for name, scale in (("lap-4", 5.0), ("lap-10", 2.0)):  # Σ max(round(Laplace), 0) over all cells
+        tail = math.exp(-0.5 / scale)
+        expected = 12 * 278 * 174 * 0.5 * tail / (1 - math.exp(-1 / scale))
+        assert records.pop(name) - 1000 == pytest.approx(expected, rel=0.01)
+    weighed_up = [*records.values()]
+    assert weighed_up == pytest.approx([1000, 1000, 1000]), "GUM's rows make good what truncation drops, as samples do"
+
+
+def test_the_private_rows_went_through_the_wall(done):
+    rows = done / "internal" / "rows"
+    charged = (rows / "lap-4" / "ledger.jsonl").read_text().splitlines()
+    event = json.loads(charged[1])["event"]
+    assert event["kind"] == "Laplace"
+    assert event["l1_sensitivity"] == 20
+    assert event["scale"] == pytest.approx(5)
+    promise = statement_of(rows / "dpsyn-10")
+    assert promise["private"]
+    assert promise["unit"]["max_records"] == 2
+    assert promise["unit"]["clip"] == "truncate"
+    assert promise["spent"]["epsilon"] <= 10
+
+
+def test_finished_rows_are_kept_and_what_was_measured_is_not_measured_again(done, capsys):
+    before = table(done)
+    inside = done / "internal"
+    (inside / "rows" / "lap-4.json").unlink()
+    (inside / "rows" / "dpsyn-10.json").unlink()
+    assert command("run", *SMOKE, "data.rows=1000", "experiment.queries=40", f"hydra.run.dir={done}") == 1
+    assert "resume=true" in capsys.readouterr().err
+    again = ["data.rows=1000", "experiment.queries=40", f"hydra.run.dir={done}", "resume=true"]
+    assert command("run", *SMOKE, *again) == 0
+    assert table(done) == before
+    assert len((inside / "rows" / "lap-4" / "ledger.jsonl").read_text().splitlines()) == 2
+    assert command("run", *SMOKE, *again, "experiment.delta=3") == 1
+    assert "changed since" in capsys.readouterr().err
+
+
+def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
+    arguments = [*SMOKE, *TOWN, COLUMNS, "experiment.dpsyn=[]", "experiment.laplace=[1]", "hydra.run.dir=out"]
+    assert command("run", *arguments) == 0
+    rows = town / "out" / "internal" / "rows"
+    (rows / "lap-1.json").unlink()
+    next((rows / "lap-1" / "answers").iterdir()).unlink()
+    assert command("run", *arguments, "resume=true") == 1
+    assert "its answer is lost" in capsys.readouterr().err
+
+
+def test_it_runs_on_any_table_with_three_named_columns(town, capsys):
+    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "console=always") == 0
+    said = capsys.readouterr().out
+    assert "rank correlation of range_query with mgd" in said
+    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "resume=true") == 0
+    said = capsys.readouterr().out
+    assert "rank correlation" not in said and "table.md" in said
+    facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
+    assert facts["data"]["kind"].startswith("town.csv, 10 × 2 × 5")
+    assert facts["data"]["shape"] == [10, 2, 5]
+    promise = scores(town / "out")["lap-10"]["mgd"]["promise"]
+    assert promise == "lap-10: ε = 0.5, δ = 0 for one record; ε = 10 for any 20 records together"
+
+
+def test_one_record_as_the_unit_gets_the_same_noise_for_a_twentieth_of_epsilon():
+    domain = Domain((Attribute("m", 12, 12), Attribute("n", 3), Attribute("i", 2)))
+    world = TemporalMap.__new__(TemporalMap)
+    object.__setattr__(world, "schema", type("S", (), {"domain": domain}))
+    plans = []
+    for unit in ("record", "caller_id"):
+        plan = laplace_plan(load_config(["experiment=mgd_table1", f"privacy.unit={unit}"]), world.schema, 0.5)
+        plans.append((plan.measurements[0].event.scale, plan.budget.epsilon, plan.budget.max_records))
+    assert plans[0] == (pytest.approx(40), 0.025, 1)
+    assert plans[1] == (pytest.approx(40), 0.5, 20)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("demo", (12, 278, 174)), ("fire_calls", (12, 42, 32))])
+def test_the_known_maps_have_the_shapes_of_the_paper(name, shape):
+    config = load_config(["experiment=mgd_table1", f"data={name}"])
+    schema = map_schema(config, load_schema(schema_path(config.data.schema)))
+    assert schema.domain.shape(schema.domain.names) == shape
+    assert [a.ordered for a in schema.domain.attributes] == [12, 0, 0]
+
+
+def test_the_papers_own_table_supports_its_claim():
+    assert len(PAPER) == 20
+    assert PAPER["lap-1"]["mgd"] == pytest.approx((3.7608 + 3.7604 + 3.7606 + 3.7579 + 3.7562 + 3.706) / 9 + 3.1763 / 3)
+    rho = printed_order()
+    assert rho["mgd"] > rho["inverse_pie"]
+    assert rho["mgd"] == pytest.approx(0.977, abs=5e-4)
+    assert rho["inverse_pie"] == pytest.approx(0.750, abs=5e-4)
+
+
+def test_an_order_of_too_few_tables_or_of_equal_scores_is_none():
+    assert spearman([1, 2], [1, 2]) is None
+    assert spearman([1, 2, 3], [1, 1, 1]) is None
+    assert spearman([1, 2, 3], [1, 4, 9]) == pytest.approx(1)
+
+
+def test_every_printed_score_stands_beside_the_map_that_it_is_of():
+    scores = {(p.dataset, p.epsilon, p.metric): p for p in printed_scores()}
+    assert len(scores) == 18 * 10
+    assert scores["dpsyn", 0.1, "range_query"].value == 0.0451
+    assert scores["sample 0.25", None, "AEMC 3-way"].place == "Table 1, sample-0.25"
+    assert scores["lap", 4, "mgd"].place == "Table 1, from its AEMC columns, lap-4"
+
+
+@pytest.mark.parametrize(
+    ("experiment", "wrong", "said"),
+    [
+        (["mgd_table1", "data.rows=100"], "experiment.clip=cut", "privacy.clip: got 'cut'"),
+        (["nist2018_fire", *TOWN, "synthesis=independent"], "+experiment.roles.tme=age", "experiment.roles.tme: "),
+    ],
+)
+def test_what_is_wrong_with_one_row_is_named_though_others_were_measured_by_then(town, capsys, experiment, wrong, said):
+    name, *more = experiment
+    assert command("run", f"experiment={name}", "smoke=true", *more, wrong, "hydra.run.dir=out") == 1
+    error = capsys.readouterr().err
+    assert said in error and "fix: " in error and "Traceback" not in error
+
+
+@pytest.mark.slow
+def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, capsys):
+    def rows_with(name: str, *arguments: str) -> dict[str, dict]:
+        few = ["experiment.queries=40", f"hydra.run.dir={name}"]
+        assert command("run", *SMOKE, *TOWN, COLUMNS, *few, *arguments) == 0
+        facts = json.loads((town / name / "internal" / "experiment.json").read_text())
+        assert facts["rows"]
+        return {n: {m: r | {"seconds": 0} for m, r in rows.items()} for n, rows in scores(town / name).items()}
+
+    first, again = rows_with("a", "seed=7"), rows_with("b", "seed=7")
+    assert first == again
+    assert "NOT private: the noise seed is fixed" in first["lap-10"]["mgd"]["promise"]
+    other = rows_with("c", "seed=8", "experiment.sample_seed=1")
+    assert all(other[name] != first[name] for name in first)
+
+
+def test_the_small_version_keeps_the_lists_of_the_user():
+    small = maps.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
+    assert map_settings(small.experiment).samples == [0.2]
+    assert map_settings(small.experiment).laplace == [4, 10]
+    assert small.data.rows == 4000
+    assert small.synthesis.options == {}

@@ -83,21 +83,6 @@ def test_the_number_of_rows_is_noisy_by_default_and_public_under_replace(town):
     assert abs(rows["a"] - 600) < 200
 
 
-def test_without_a_seed_two_runs_differ(town):
-    for name in "ab":
-        assert command("run", *TOWN, *UNSCORED, f"hydra.run.dir={name}") == 0
-    a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
-    assert a != b
-
-
-def test_a_folder_that_holds_a_run_is_never_measured_again_by_accident(one_run, town, capsys):
-    shutil.copytree(one_run, town / "out")
-    before = (town / "out" / "release" / "synthetic.csv").read_bytes()
-    assert command("run", *TOWN, "hydra.run.dir=out") == 1
-    assert "already holds a run" in capsys.readouterr().err
-    assert (town / "out" / "release" / "synthetic.csv").read_bytes() == before
-
-
 def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
     shutil.copytree(one_run, town / "out")
     same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out", "resume=true"]
@@ -193,11 +178,6 @@ def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes
     assert late == [name for name in free if "evaluation" in name]
 
 
-def test_resume_without_a_run_is_an_error_since_it_would_spend_a_new_budget(town, capsys):
-    assert command("run", *TOWN, "hydra.run.dir=nothing", "resume=true") == 1
-    assert "nothing to resume" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("resume", ["resume=false", "resume=true"])
 @pytest.mark.parametrize("other", ["privacy.unit=job", "data.path=others.csv"])
 def test_answers_whose_unit_and_table_nobody_knows_any_more_are_released_for_no_other(town, capsys, other, resume):
@@ -210,35 +190,6 @@ def test_answers_whose_unit_and_table_nobody_knows_any_more_are_released_for_no_
     assert command("run", *run, "privacy.unit=person", other, resume) == 1
     assert "its record of the settings and the table (internal/manifest.json) is gone" in capsys.readouterr().err
     assert not Path("out/release").exists() and {p: p.read_bytes() for p in kept} == kept
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_many_times_never_measures_twice(town):
-    """SIGKILL at moments of the clock's choosing, until the run is done."""
-    people(3000).to_csv("town.csv", index=False)
-    many = [
-        *TOWN,
-        "selection=pairs",
-        "privacy.unit=person",
-        "privacy.max_records=3",
-        "synthesis=independent",
-        "hydra.run.dir=out",
-    ]
-    rng = np.random.default_rng(1)
-    for attempt in range(200):
-        more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
-        started = subprocess.Popen([sys.executable, "-m", "pipeline", "run", *many, *more], stderr=subprocess.DEVNULL)
-        try:
-            started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
-        except subprocess.TimeoutExpired:
-            os.kill(started.pid, signal.SIGKILL)
-            started.wait()
-            continue
-        break
-    ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
-    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
-    assert len(charged) == len(set(charged)) == 6
-    assert statement_of(town / "out")["spent"]["epsilon"] <= 1
 
 
 def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
@@ -291,57 +242,6 @@ def test_a_constant_and_an_all_missing_column_work(town):
     assert made["job"].isna().mean() > 0.9
 
 
-def test_synth_makes_a_new_table_from_the_release_alone(one_run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    town, release = tmp_path, tmp_path / "moved"
-    shutil.copytree(one_run / "release", release)
-    assert command("synth", f"from={release}", "synthesis=independent", "synthesis.rows=50", "output=again") == 0
-    assert len(pd.read_csv(town / "again" / "release" / "synthetic.csv")) == 50
-    assert (town / "again" / "release" / "privacy.json").read_bytes() == (release / "privacy.json").read_bytes()
-    assert command("synth", "from=again/release", "synthesis.rows=20", "output=third", "release.format=parquet") == 0
-    assert len(pd.read_parquet(town / "third" / "release" / "synthetic.parquet")) == 20
-
-
-def test_score_takes_tables_of_any_tool_and_a_plain_domain(town):
-    people(600).to_csv(town / "real.csv", index=False)
-    people(600).sample(frac=1, random_state=1).to_parquet(town / "same.parquet")
-    arguments = ["real=real.csv", "synthetic=same.parquet", "schema=town.yaml", "output=scores.json"]
-    assert command("score", *arguments) == 0
-    scores = json.loads((town / "scores.json").read_text())
-    assert scores["mgd"]["score"] == 0
-    assert scores["tvd"]["2-way"]["mean"] == 0
-
-
-def test_run_works_from_any_folder_as_a_module(town):
-    ended = subprocess.run(
-        [sys.executable, "-m", "pipeline", "run", *TOWN, "hydra.run.dir=out", "synthesis=independent"],
-        cwd=town,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "measure" in ended.stderr
-    assert "synthetic.csv" in ended.stdout
-
-
-def test_a_finished_run_on_a_table_with_semicolons_is_resumed(town):
-    (town / "town.csv").write_text((town / "town.csv").read_text().replace(",", ";"))
-    arguments = [*TOWN, *UNSCORED, "data.delimiter=;", "synthesis=independent", "hydra.run.dir=out"]
-    assert command("run", *arguments) == 0
-    assert command("run", *arguments, "resume=true") == 0
-
-
-def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):
-    shutil.copytree(one_run, town / "out")
-    before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
-    (town / "out" / "internal" / "scores.json").unlink()
-    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
-    assert command("run", *same, "resume=true") == 0
-    assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
-    assert (town / "out" / "internal" / "scores.json").exists()
-
-
 @pytest.mark.parametrize("selection", ["oneway", "adagrid"])
 def test_noise_that_no_answer_holds_is_refused_before_any_charge(town, capsys, selection):
     loud = [f"selection={selection}", "privacy.epsilon=1e-9", "privacy.unit=person", "privacy.max_records=1000000"]
@@ -357,3 +257,49 @@ def test_a_run_asks_for_the_second_opinion_before_anything_is_written(town, monk
     assert command("run", *TOWN, "selection=oneway", "mechanism=gaussian", "hydra.run.dir=out") == 1
     assert "autodp" in capsys.readouterr().err
     assert not [p for p in (town / "out").rglob("*") if p.is_file()]
+
+
+def test_without_a_seed_two_runs_differ(town):
+    for name in "ab":
+        assert command("run", *TOWN, *UNSCORED, f"hydra.run.dir={name}") == 0
+    a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
+    assert a != b
+
+
+def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):
+    shutil.copytree(one_run, town / "out")
+    before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
+    (town / "out" / "internal" / "scores.json").unlink()
+    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
+    assert command("run", *same, "resume=true") == 0
+    assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
+    assert (town / "out" / "internal" / "scores.json").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_many_times_never_measures_twice(town):
+    """SIGKILL at moments of the clock's choosing, until the run is done."""
+    people(3000).to_csv("town.csv", index=False)
+    many = [
+        *TOWN,
+        "selection=pairs",
+        "privacy.unit=person",
+        "privacy.max_records=3",
+        "synthesis=independent",
+        "hydra.run.dir=out",
+    ]
+    rng = np.random.default_rng(1)
+    for attempt in range(200):
+        more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
+        started = subprocess.Popen([sys.executable, "-m", "pipeline", "run", *many, *more], stderr=subprocess.DEVNULL)
+        try:
+            started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
+        except subprocess.TimeoutExpired:
+            os.kill(started.pid, signal.SIGKILL)
+            started.wait()
+            continue
+        break
+    ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
+    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
+    assert len(charged) == len(set(charged)) == 6
+    assert statement_of(town / "out")["spent"]["epsilon"] <= 1

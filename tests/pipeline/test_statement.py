@@ -120,15 +120,6 @@ def test_the_page_runs_and_loads_nothing(one_run):
     assert not re.search(r"url\(|@import|https?://", (one_run / "release" / "statement.html").read_text())
 
 
-def test_the_same_seed_gives_the_same_bytes_of_every_file(town):
-    settings = ["seed=7", *PUBLISHED]
-    first, second = release(town, *settings, folder="a"), release(town, *settings, folder="b")
-    names = sorted(p.relative_to(first) for p in first.rglob("*") if p.is_file())
-    assert {"statement.html", "deployment.yaml", "croissant.json", "manifest.json"} <= set(map(str, names))
-    for name in names:
-        assert (first / name).read_bytes() == (second / name).read_bytes(), name
-
-
 def test_a_release_that_is_not_private_says_so_on_top_and_claims_nothing_in_its_records(town):
     made = release(town, "seed=7")
     assert page(made).text.index("NOT PRIVATE") < page(made).text.index("What is promised")
@@ -254,15 +245,6 @@ def test_the_metadata_name_every_column_and_the_tables_digest(one_run):
     assert record["distribution"][0]["sha256"] == manifest["files"]["synthetic.csv"]
 
 
-@pytest.mark.slow
-def test_a_croissant_reader_takes_the_metadata(town):
-    mlcroissant = pytest.importorskip("mlcroissant")
-    made = release(town, "statement.license=CC0-1.0", "statement.publisher=Town", "synthesis.rows=40")
-    dataset = mlcroissant.Dataset(str(made / "croissant.json"))
-    assert not dataset.metadata.issues.errors
-    assert len(list(dataset.records("rows"))) == 40
-
-
 def longest(facts):
     """The statement with more text than runs put on the page: public facts are never cut off."""
     words = "a declared fact about the table that is long enough to need more than one line of the page, " * 3
@@ -313,3 +295,12 @@ def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_i
         facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, FoundHere(cap=cap))
         assert words in " ".join(sentence("public_fact", fact) for fact in facts)
     assert "neighbouring tables differ in both" in sentence("public_fact", facts[-1])
+
+
+def test_the_same_seed_gives_the_same_bytes_of_every_file(town):
+    settings = ["seed=7", *PUBLISHED]
+    first, second = release(town, *settings, folder="a"), release(town, *settings, folder="b")
+    names = sorted(p.relative_to(first) for p in first.rglob("*") if p.is_file())
+    assert {"statement.html", "deployment.yaml", "croissant.json", "manifest.json"} <= set(map(str, names))
+    for name in names:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name

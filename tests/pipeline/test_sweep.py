@@ -19,8 +19,6 @@ import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from mechanisms.public.errors import UserError
-from pipeline.folders import is_sweep
 from pipeline.scores.floors import floors_file, metric_rows
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
@@ -266,12 +264,6 @@ def _works_in(process: Path, folder: Path) -> bool:
         return False
 
 
-def test_the_jobs_share_the_encoded_rows_and_each_truncation_has_its_own(town):
-    unit = ["privacy.unit=person", "privacy.max_records=2", "privacy.clip=weight,truncate", "privacy.epsilon=1,2"]
-    assert command("run", "-m", *FAST, *unit) == 0
-    assert len(list((town / "sweep").glob("*/release/synthetic.csv"))) == 4
-
-
 def test_a_shared_table_gives_the_same_release_as_a_run_of_its_own(town):
     same = [*TOWN, "seed=5", "privacy.unit=person", "privacy.max_records=2", "evaluation.enabled=false"]
     assert command("run", *same, "hydra.run.dir=alone") == 0
@@ -293,11 +285,6 @@ def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastes
         ("+a=[x,y]", "~b=null", "c={d:1}"), ("+a=k\\,\\ l", "~b=null", "c={d:1}"),
     ]  # fmt: skip
     assert combined() == [()]
-
-
-def test_values_that_cannot_be_listed_are_refused():
-    with pytest.raises(UserError, match=r"'a=interval\(0,1\)' cannot be listed"):
-        combined("a=interval(0,1)")
 
 
 def test_memory_bounds_how_many_jobs_run_side_by_side(tmp_path):
@@ -387,17 +374,6 @@ def test_a_failed_job_has_a_row_with_its_reason(tmp_path):
     table = results_table([(job, JobOutcome("failed", "", "out of memory\n  fix: less"))])
     assert table["error"].tolist() == ["out of memory"]
     assert table["score"].isna().all()
-
-
-@pytest.mark.slow
-def test_several_sweeps_make_one_page(swept, tmp_path):
-    sweep, _ = swept
-    for name in "ab":
-        shutil.copytree(sweep, tmp_path / name)
-    assert is_sweep(tmp_path / "a")
-    page = render([tmp_path / "a", tmp_path / "b"], tmp_path / "both.html").read_text()
-    assert page.count("a: privacy.epsilon=") == 4
-    assert "at most ε = 10" in page
 
 
 def test_equal_settings_have_one_digest_whatever_a_continuation_changes():

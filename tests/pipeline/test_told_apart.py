@@ -58,14 +58,13 @@ def with_one_value_changed(real: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [mixed, clustered])
-def test_copies_overfitting_and_epsilon_1_are_told_apart(family, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_copies_overfitting_and_epsilon_1_are_told_apart(family, folder):
     whole = family(3 * ROWS, 5)
     real, holdout, fresh = (whole.iloc[i * ROWS : (i + 1) * ROWS] for i in range(3))
     real.to_csv("real.csv", index=False)
     holdout.to_csv("holdout.csv", index=False)
     schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": SCHEMAS[family.__name__]}
-    (tmp_path / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    (folder / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
     data = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "privacy.epsilon=1"]
     assert command("run", *data, "evaluation.enabled=false", "hydra.run.dir=out") == 0
     tables = {
@@ -79,7 +78,7 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, tmp_path, monke
         table.to_csv(f"{name}.csv", index=False)
         asked = ["real=real.csv", f"synthetic={name}.csv", "holdout=holdout.csv", "schema=made.yaml"]
         assert command("score", *asked, f"metrics={ATTACKS}", f"output={name}.json") == 0
-        scores = json.loads((tmp_path / f"{name}.json").read_text())
+        scores = json.loads((folder / f"{name}.json").read_text())
         privacy[name] = scores["privacy"]
         auc[name] = scores["metrics"]["membership_inference"]["details"]["attacks"]
     verdicts = {name: p["verdict"] for name, p in privacy.items()}
@@ -91,11 +90,10 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, tmp_path, monke
         assert all(a["auc"]["low"] <= 0.55 and a["auc"]["high"] < 0.62 for a in auc[name].values())
 
 
-def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_run_shows_what_its_promise_allows_beside_the_attack(folder, capsys):
     mixed(600, 2).to_csv("real.csv", index=False)
     schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": SCHEMAS["mixed"]}
-    (tmp_path / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    (folder / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
     settings = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "evaluation.holdout=0.4"]
     settings += [
         "privacy.epsilon=1",
@@ -105,32 +103,31 @@ def test_a_run_shows_what_its_promise_allows_beside_the_attack(tmp_path, monkeyp
         "console=always",
     ]
     assert command("run", *settings, "hydra.run.dir=out") == 0
-    scores = json.loads((tmp_path / "out" / "internal" / "scores.json").read_text())
+    scores = json.loads((folder / "out" / "internal" / "scores.json").read_text())
     bound = scores["metrics"]["membership_inference"]["details"]["bound"]
     assert (
         bound["epsilon"] == pytest.approx(1, abs=0.01)
         and 0.1 < bound["advantage"] <= 0.463
         and 0.5 < bound["auc"] <= 0.732
     )
-    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    page = (folder / "out" / "internal" / "report.html").read_text(encoding="utf-8")
     assert 'id="attacks"' in page and "at most, by ε = 1" in page
     assert "attack, membership by" in capsys.readouterr().out
     assert command("run", *settings, "privacy.neighbouring=replace", "hydra.run.dir=other") == 0
-    scores = json.loads((tmp_path / "other" / "internal" / "scores.json").read_text())
+    scores = json.loads((folder / "other" / "internal" / "scores.json").read_text())
     assert "bound" not in scores["metrics"]["membership_inference"]["details"]
 
 
-def test_the_verdict_of_a_run_reads_values_and_not_bins(tmp_path, monkeypatch):
+def test_the_verdict_of_a_run_reads_values_and_not_bins(folder):
     """Four bins make equal rows of values that differ."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     pd.DataFrame({"a": rng.integers(0, 10_000, 900), "b": rng.integers(0, 10_000, 900)}).to_csv("real.csv", index=False)
     columns = {name: {"kind": "integer", "min": 0, "max": 9_999, "bins": {"count": 4}} for name in "ab"}
     schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": columns}
-    (tmp_path / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    (folder / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
     settings = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "evaluation.holdout=0.4"]
     settings += ["evaluation.metrics=[tvd]", "selection=oneway", "synthesis=independent"]
     assert command("run", *settings, "hydra.run.dir=out") == 0
-    privacy = json.loads((tmp_path / "out" / "internal" / "scores.json").read_text())["privacy"]
+    privacy = json.loads((folder / "out" / "internal" / "scores.json").read_text())["privacy"]
     assert privacy["rows"]["training"] + privacy["rows"]["holdout"] == 900
     assert privacy["holdout_rows_that_equal_a_training_row"]["share"] < 0.01

@@ -13,7 +13,7 @@ import pytest
 from mechanisms.public.tables.doubts import number_doubts, numbers_apart
 from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
 from mechanisms.public.tables.text_forms import NumberForm, may_be_thousands
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import command
 from tests.pipeline.looks import checked, drafted
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -308,13 +308,17 @@ def test_answers_come_back_in_the_words_of_the_table(capsys):
 FAST = ["synthesis=independent", "selection=oneway", "evaluation.enabled=false", "hydra.run.dir=out"]
 
 
-def test_minutes_of_travel_are_no_times_of_the_day_and_a_time_that_occurs_is_named(capsys):
+def test_minutes_of_travel_and_amounts_are_no_times_of_the_day_and_a_time_that_occurs_is_named(capsys):
     """Of minutes most are below 60 whatever they count; "as 1740 is" was said of tables without a 1740."""
-    travel = made(lambda r, _: str(round(r.gammavariate(1.6, 16))))
-    clock = [f"{r // 60}{r % 60:02}" for r in (480 + i * 7 % 840 for i in range(N))]
-    cells = {"travel": travel, "heights": made(lambda r, _: str(r.randrange(100, 160))), "at": clock}
+    minutes = [480 + i * 7 % 840 for i in range(N)]
+    clock = [f"{m // 60}{m % 60:02}" for m in minutes]
+    cells = {"travel": made(lambda r, _: str(round(r.gammavariate(1.6, 16)))), "at": clock}
+    cells |= {"heights": made(lambda r, _: str(r.randrange(100, 160))), "fee": [str(150 + m) for m in minutes]}
+    cells |= {"until": [f"{m // 60}.{m % 60 // 15 * 15:02}" for m in minutes]}
+    cells |= {"price": [f"{m % 20}.{m % 100:02}" for m in minutes]}
+    cells |= {"hundreds": [str(100 * (m % 23 + 1)) for m in minutes]}
     look = checked(capsys, cells)["columns"]
-    assert {n for n, c in look.items() if any("times of the day" in h for h in c["hints"])} == {"at"}, look
+    assert {n for n, c in look.items() if any("times of the day" in h for h in c["hints"])} == {"at", "until"}, look
     (shown,) = [h.split(" as ")[1].split(" is?")[0] for h in look["at"]["hints"] if "times of the day" in h]
     assert shown in clock
 
@@ -343,11 +347,6 @@ def test_lost_values_stand_behind_the_lines_on_quality(capsys):
     assert not {"pairs", "lost"} & {*labels[labels.index("lost") + 1 :]}
     assert "; 3 more columns: python -m pipeline check" in " ".join(" ".join(lines).split())
     assert len(lines) <= 14 and max(map(len, lines)) <= 110
-
-
-def test_no_rows_are_refused_before_anything_is_spent(town, capsys):
-    assert command("run", *TOWN, *FAST, "synthesis.rows=0") == 1
-    assert "synthesis.rows: got 0" in capsys.readouterr().err and not (town / "out").exists()
 
 
 AMOUNTS = {

@@ -45,7 +45,7 @@ def database(path: Path, frame: pd.DataFrame) -> Path:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory) -> Path:
     """town.db and town.csv with the same rows, and a run on each with the same noise."""
     folder = write_town(tmp_path_factory.mktemp("where"))
     frame = people(600)
@@ -60,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(place, monkeypatch) -> Path:
     monkeypatch.chdir(place)
     return place
 
@@ -69,15 +69,13 @@ def copy(location: str, folder: Path) -> Path:
     return fetched(location, FetchRoom(folder, 1 << 28, 2))
 
 
-def test_a_table_of_a_database_gives_the_release_of_the_same_rows_in_a_file(place: Path) -> None:
+def test_a_table_of_a_database_gives_the_release_of_the_same_rows_in_a_file(place):
     for name in ("synthetic.csv", "schema.yaml", "measurements/answers.npz"):
         assert (place / "sql/release" / name).read_bytes() == (place / "file/release" / name).read_bytes()
     assert not list((place / "sql/internal").rglob("*.parquet")), "no row stays"
 
 
-def test_every_command_reads_it_and_a_resumed_run_knows_the_rows(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_reads_it_and_a_resumed_run_knows_the_rows(here, capsys):
     location = "sqlite:///town.db#town"
     assert command("schema", location, "output=drafted.yaml") == 0
     assert "sex:" in Path("drafted.yaml").read_text()
@@ -105,7 +103,7 @@ def test_every_command_reads_it_and_a_resumed_run_knows_the_rows(
     Path("town.db").write_bytes(before)
 
 
-def test_rows_have_no_order_and_cells_are_texts(tmp_path: Path) -> None:
+def test_rows_have_no_order_and_cells_are_texts(tmp_path):
     rows = [(1, 2.0, "ä", b"\xff"), (None, 0.5, None, "x"), (3, None, "1e3", 7), (4, 1e15 + 3, "", 0.1 + 0.2)]
     for name, order in (("a", rows), ("b", rows[::-1])):
         with sqlite3.connect(tmp_path / f"{name}.db") as connection:
@@ -157,9 +155,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("wanted", "words"), REFUSED)
-def test_a_query_that_may_give_other_rows_another_day_is_refused(
-    wanted: str, words: str, place: Path, tmp_path: Path
-) -> None:
+def test_a_query_that_may_give_other_rows_another_day_is_refused(wanted, words, place, tmp_path):
     with pytest.raises(UserError) as error:
         copy(f"sqlite:///{place}/town.db#{wanted}", tmp_path)
     assert words in str(error.value)
@@ -215,9 +211,7 @@ MIXED = "a row may be made of the rows of several"
         ("SELECT date('n' || 'ow') AS d FROM town", "a cast to date"),
     ],
 )
-def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(
-    wanted: str, reason: str, place: Path, tmp_path: Path
-) -> None:
+def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(wanted, reason, place, tmp_path):
     def ask(promised: bool) -> Path:
         return fetched(f"sqlite:///{place}/town.db#{wanted}", FetchRoom(tmp_path, 1 << 28, 2, promised))
 
@@ -240,18 +234,16 @@ def test_replace_means_the_same_in_the_engine_and_in_the_database() -> None:
             assert stored.execute(sql, given).fetchall() == engine.execute(sql, given).fetchall(), given
 
 
-def test_a_query_names_its_columns(place: Path, tmp_path: Path) -> None:
+def test_a_query_names_its_columns(place, tmp_path):
     with pytest.raises(UserError, match="a column without a name"):
         fetched(f"sqlite:///{place}/town.db#SELECT age + 1 FROM town", FetchRoom(tmp_path, 1 << 28, 2, True))
 
 
-def test_scores_promise_nothing_and_take_any_query(place: Path, tmp_path: Path) -> None:
+def test_scores_promise_nothing_and_take_any_query(place, tmp_path):
     assert copy(f"sqlite:///{place}/town.db#SELECT job, count(*) AS n FROM town GROUP BY job", tmp_path).is_file()
 
 
-def test_a_query_stands_in_the_statement_and_so_does_its_curator_s_word(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_query_stands_in_the_statement_and_so_does_its_curator_s_word(here, capsys):
     plain = ["data.path=sqlite:///town.db", "data.query=SELECT age, sex, job FROM town WHERE age > 3"]
     joined = [plain[0], "data.query=SELECT age, sex, job FROM town JOIN (SELECT 1 AS one) ON one = 1"]
     assert command("check", *joined, "data.schema=town.yaml") == 1
@@ -286,9 +278,7 @@ def test_a_query_stands_in_the_statement_and_so_does_its_curator_s_word(
         (["data.path=http://example.org/t.csv"], "unencrypted"),
     ],
 )
-def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(
-    given: list[str], words: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(given, words, here, capsys):
     assert command("run", *PLAIN_TOWN, *given, "hydra.run.dir=none") == 1
     said = capsys.readouterr()
     assert words in said.err and "hidden" not in said.err + said.out
@@ -318,7 +308,7 @@ def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(
         *("sqlite:///f.db;x", "sqlite://u:x@h/f.db", "client_encoding=utf8 user=u password=x", "Server=h;Pwd=x"),
     ],
 )
-def test_an_address_with_a_secret_is_refused_wherever_it_stands(text: str) -> None:
+def test_an_address_with_a_secret_is_refused_wherever_it_stands(text):
     with pytest.raises(UserError, match="is not taken"):
         check_no_secret(text)
     with pytest.raises(UserError, match="is not taken") as error:
@@ -326,7 +316,7 @@ def test_an_address_with_a_secret_is_refused_wherever_it_stands(text: str) -> No
     assert error.value.where == "statement.publisher"
 
 
-def test_what_only_looks_like_a_secret_is_none() -> None:
+def test_what_only_looks_like_a_secret_is_none():
     for text in (
         *("data.query=select 'a:b@c' from t", "postgresql://me@db:5432/x#t", "postgresql:///x?passfile=/p#t"),
         *("postgresql://db:5432/x#SELECT * FROM t WHERE mail LIKE '%@x'", "sqlite:////a:b/u@x.db#t"),
@@ -367,9 +357,7 @@ HIDDEN = [
 @pytest.mark.parametrize(
     "address", [pytest.param(a, marks=pytest.mark.slow) if n % 7 else a for n, a in enumerate(HIDDEN)]
 )
-def test_no_setting_log_or_release_keeps_a_secret_of_an_address(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_setting_log_or_release_keeps_a_secret_of_an_address(address, tmp_path, monkeypatch, capfd):
     """As PRIVACY.md says: it is refused where it may hold one, and is not repeated."""
     monkeypatch.chdir(write_town(tmp_path))
     table = [] if "/t.csv" in address else ["data.table=t"]
@@ -416,7 +404,7 @@ def web() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_file_behind_an_address_comes_whole_or_not_at_all(web: str, tmp_path: Path) -> None:
+def test_a_file_behind_an_address_comes_whole_or_not_at_all(web, tmp_path):
     assert copy(f"{web}/town.csv", tmp_path).read_bytes() == _Table.content
     with pytest.raises(UserError, match="the connection broke: 22 of 32 bytes"):
         copy(f"{web}/short.csv", tmp_path)
@@ -432,9 +420,7 @@ def test_a_file_behind_an_address_comes_whole_or_not_at_all(web: str, tmp_path: 
     assert {"s3", "gs", "https"} <= {*places.STORES}
 
 
-def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ward = people(400).assign(sex=lambda f: f.sex.map({"f": "weiblich", "m": "männlich"}), cost="1,5")[
         ["age", "sex", "cost"]
@@ -479,13 +465,13 @@ def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(
         (b'"a;b;c",d\n1,2\n', Dialect()),
     ],
 )
-def test_how_a_file_is_written_is_found_for_drafts(content: bytes, found: Dialect, tmp_path: Path) -> None:
+def test_how_a_file_is_written_is_found_for_drafts(content, found, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     assert found_dialect(path) == found
 
 
-def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here: Path, tmp_path: Path) -> None:
+def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here, tmp_path):
     """What a run reads by is declared: with the byte the file is refused, and never read in another encoding."""
     frame = people(60).assign(note="ä")
     path = tmp_path / "t.csv"
@@ -497,7 +483,7 @@ def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here: Path, tmp
 @pytest.mark.parametrize(
     "encoding", ["iso2022_jp", "ISO-2022-KR", "hz", "utf-7", "unicode_escape", "raw_unicode_escape", "idna", "rot13"]
 )
-def test_an_encoding_in_which_a_cell_changes_other_rows_is_refused(encoding: str) -> None:
+def test_an_encoding_in_which_a_cell_changes_other_rows_is_refused(encoding):
     """In hz a tilde at the end of a line joins the next one; an escape is a line of another id."""
     with pytest.raises(UserError, match=r"one cell may change how other rows are read.*\n.*iconv") as error:
         Dialect(encoding=encoding).checked("data.")
@@ -511,7 +497,7 @@ def dialect_schema(**fields: object) -> Schema:
     return parse_schema({"columns": columns, **fields}, where="town")
 
 
-def test_spellings_that_a_release_never_writes_need_no_letters() -> None:
+def test_spellings_that_a_release_never_writes_need_no_letters():
     flag = {"kind": "flag", "true": ["tak"], "false": ["nie"], "spellings": "common"}
     schema = parse_schema({"columns": {"ill": flag}, "dialect": {"encoding": "cp1250"}}, where="town")
     assert "não" in schema.columns[0].texts
@@ -523,7 +509,7 @@ def test_spellings_that_a_release_never_writes_need_no_letters() -> None:
         as_released(ReleaseConfig(), schema)
 
 
-def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path: Path) -> None:
+def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path):
     schema = dialect_schema(dialect={"delimiter": ";", "encoding": "utf-16"})
     coded = CodedTable(schema.domain, (np.array([0, 1, 1], np.uint8), np.array([3, 3, 3], np.uint8)))
     write_table(tmp_path / "t.csv", coded, schema, np.random.default_rng(0))

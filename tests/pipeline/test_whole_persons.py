@@ -184,12 +184,6 @@ def test_without_a_unit_nothing_is_asked_and_nothing_is_linked(place: Path) -> N
     assert "persons" not in json.loads(Path("plain/release/measurements/index.json").read_text())
 
 
-def test_a_part_of_the_budget_for_nothing_is_refused(place: Path, capsys) -> None:
-    Path("stays.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
-    assert command("plan", *RUN, "privacy.person_share=0.2") == 1
-    assert "privacy.person_share" in capsys.readouterr().err
-
-
 def test_a_condition_chooses_whole_persons_by_their_constants_and_records_by_the_rest(place: Path, capsys) -> None:
     settings = ["from=out/release", "synthesis.rows=100", "synthesis=independent"]
     days = ("2020-03-05", "2020-05-17")

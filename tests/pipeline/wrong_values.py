@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 from tests.pipeline.conftest import TOWN
@@ -27,8 +26,13 @@ BASES = {
     "budget": ["budget", "town.json"],
     "schema": ["schema", "town.csv", "output=draft.yaml"],
 }
+#: Those whose first argument is a file, without it.
+ALONE = {"verify": ["verify"], "report": ["report", "output=seen.html"], "budget": ["budget"]}
+ALONE["schema"] = ["schema", "output=draft.yaml"]
 #: Commands that take the settings of a run.
 OF_RUNS = ("run", "plan", "sweep", "rehearse")
+NO_SETTINGS = ["=5", "==", "privacy.epsilon", "a=[", "a={", "a='", "~data", "+new=1", "x=${nope}", "a,b=1"]
+NO_WORDS = ["nonsense", "", "[a]", "{a: 1}", "Ω", "'a b'", "x" * 200, "${nope}"]
 WORDS = [
     *("privacy.accountant", "privacy.unit", "mechanism", "synthesis", "selection", "data", "release.format"),
     *("evaluation.metrics", "experiment"),
@@ -54,16 +58,31 @@ LISTS = {
     "plugins": ["[no_such_module]", "x"],
 }
 NAMES = ["nope.csv", "R", "no/such/folder/x.csv", "/", "town.yaml/x", "Ω\n'x\"y", "${nope}", "x" * 300, "", "~nobody/x"]
-DAMAGES: dict[str, Callable[[random.Random, bytes], bytes]] = {
-    "empty": lambda rng, b: b"",
-    "binary": lambda rng, b: bytes(rng.randrange(256) for _ in range(400)),
-    "cut off": lambda rng, b: b[: max(1, len(b) // 3)],
-    "a line of one megabyte": lambda rng, b: b + b"x" * 3_000_000 + b"\n",
-    "UTF-16": lambda rng, b: b.decode("utf-8", "replace").encode("utf-16"),
-    "Latin-1": lambda rng, b: b.replace(b"a", "ä".encode("latin-1")),
-    "something else": lambda rng, b: b'{"an": "other"}',
-    "null": lambda rng, b: b"null",
-    "a zip archive": lambda rng, b: b"PK\x03\x04" + b,
+#: Where a command takes a file or a folder.
+PLACES = {
+    "run": ("data.path", "data.schema", "statement.key", "hydra.run.dir", "budget.ledger"),
+    "plan": ("data.schema",),
+    "sweep": ("data.path", "data.schema", "budget.ledger"),
+    "rehearse": ("data.schema", "data.path"),
+    "check": ("data.path", "data.schema"),
+    "synth": ("from", "statement.key"),
+    "query": ("from",),
+    "score": ("real", "synthetic", "schema", "holdout"),
+    "verify": ("from", "key"),
+    "report": ("run",),
+    "budget": ("file",),
+    "schema": ("table",),
+}
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda b: b"",
+    "binary": lambda b: bytes(range(1, 256)) * 2,
+    "cut off": lambda b: b[: max(1, len(b) // 3)],
+    "a line of one megabyte": lambda b: b + b"x" * 3_000_000 + b"\n",
+    "UTF-16": lambda b: b.decode("utf-8", "replace").encode("utf-16"),
+    "Latin-1": lambda b: b.replace(b"a", "ä".encode("latin-1")),
+    "something else": lambda b: b'{"an": "other"}',
+    "null": lambda b: b"null",
+    "a zip archive": lambda b: b"PK\x03\x04" + b,
 }
 HEADERS = {
     "a name twice": (b"person,age,sex,job,note", b"person,age,age,job,note"),
@@ -71,7 +90,6 @@ HEADERS = {
     "another delimiter": (b",", b";"),
     "an open quote": (b"job", b'"job'),
     "a cell too many": (b",x\n", b",x,y\n"),
-    "no header at all": (b"person,age,sex,job,note\n", b"\n"),
 }
 SCHEMAS = {
     "no columns": ("columns:", "colums:"),

@@ -1,4 +1,4 @@
-"""Sensitivity is computed from the query matrix, and it is what brute force over neighbouring tables finds."""
+"""Marginals and query matrices: counts, sensitivities, what answers hold; workloads of them."""
 
 import itertools
 import math
@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import STEP, count_cliques, count_sparse
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery, sensitivity
 from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.units import Neighbouring
+from mechanisms.public.workload import all_k_way, closure, explicit, reweighted
 
 SIGNED = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, -2.0]])
 MATRICES = {"identity": np.eye(3), "signed": SIGNED, "equal columns": np.ones((2, 3)), "prefix": np.tri(3)}
@@ -136,3 +140,111 @@ def test_entries_whose_sums_run_over_are_refused_and_get_no_smaller_norm(entries
     matrix = sparse.csr_array(np.array([entries], np.int64))
     with pytest.raises(UserError, match="entries of a query matrix are too large"):
         SparseQuery(matrix)
+
+
+TOWN = Domain((Attribute("age", 7), Attribute("sex", 2), Attribute("street", 300), Attribute("zip", 70_000)))
+
+
+def table(rows: int, seed: int = 0, *, weighted: bool = False) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    columns = tuple(rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in TOWN.attributes)
+    return CodedTable(TOWN, columns, rng.integers(1, 2**20, rows).astype(np.uint32) if weighted else None)
+
+
+def by_hand(coded: CodedTable, clique: tuple[str, ...]) -> np.ndarray:
+    weights = np.ones(coded.rows, np.int64) if coded.weights is None else coded.weights.astype(np.int64)
+    counts = np.zeros(TOWN.shape(clique), np.int64)
+    np.add.at(counts, tuple(coded.column(n) for n in clique), weights)
+    return counts.ravel()
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 300), st.integers(0, 99), st.booleans())
+def test_counts_are_the_sums_over_rows(rows, seed, weighted):
+    coded = table(rows, seed, weighted=weighted)
+    cliques = [("age",), ("sex",), ("age", "sex"), ("sex", "street"), ("age", "sex", "street")]
+    for clique, counts in zip(cliques, count_cliques(coded, cliques), strict=True):
+        assert np.array_equal(counts, by_hand(coded, clique))
+        ids, some = count_sparse(coded, clique)
+        assert np.array_equal(ids, np.flatnonzero(counts))
+        assert np.array_equal(some, counts[ids])
+
+
+def test_more_rows_than_one_step_and_memory_maps_are_counted_whole(tmp_path):
+    coded = table(STEP * 2 + 17)
+    mapped = []
+    for i, column in enumerate(coded.columns):
+        column.tofile(tmp_path / str(i))
+        mapped.append(np.memmap(tmp_path / str(i), column.dtype, "r"))
+    cliques = list(itertools.combinations(("age", "sex", "street"), 2))
+    for left, right in zip(
+        count_cliques(coded, cliques), count_cliques(CodedTable(TOWN, tuple(mapped)), cliques), strict=True
+    ):
+        assert np.array_equal(left, right)
+        assert left.sum() == coded.rows
+
+
+def test_cells_beyond_63_bits_are_a_clear_error():
+    wide = Domain(tuple(Attribute(f"c{i}", 70_000) for i in range(4)))
+    coded = CodedTable(wide, tuple(np.zeros(3, np.uint32) for _ in range(4)))
+    with pytest.raises(UserError, match="too many cells"):
+        count_sparse(coded, wide.names)
+
+
+CITY = Domain((Attribute("age", 4, 4), Attribute("sex", 2), Attribute("job", 10), Attribute("street", 100)))
+
+
+def test_explicit_marginals_are_measured_exactly_and_in_domain_order():
+    workload = explicit(CITY, [["sex", "age"], ["job"], ["job"]], max_cells=100)
+    assert workload.cliques == (("age", "sex"), ("job",), ("job",))
+
+
+def test_the_closure_holds_every_subset_once():
+    workload = closure(CITY, [["age", "sex", "job"], ["sex", "job"]], max_cells=1000)
+    assert len(workload.cliques) == 7
+    assert len(set(workload.cliques)) == 7
+    assert workload.cliques[:3] == (("age",), ("sex",), ("job",))
+
+
+def test_paper_003_counts_66_marginals_with_seven_copies():
+    """Adaptive Granularity Mechanism, marginal selection: 7 outer marginals, their closure, 7 extra copies: 66."""
+    names = [
+        *("shift", "company_id", "pickup", "dropoff", "payment_type", "fare", "tips", "trip_total", "trip_seconds"),
+        "trip_miles",
+    ]
+    taxi = Domain(tuple(Attribute(n, 2) for n in names))
+    pairs = ["fare trip_total", "trip_total trip_seconds", "dropoff fare", "payment_type trip_total", "fare trip_miles"]
+    outer = [*pairs, "company_id", "tips trip_total"]
+    workload = closure(taxi, [["shift", "pickup", *o.split()] for o in outer], max_cells=10**6)
+    assert len(workload.cliques) + 7 == 66
+
+
+def test_all_k_way_leaves_out_what_is_too_large_and_says_so():
+    workload = all_k_way(CITY, [1, 2], max_cells=100)
+    assert len(workload.cliques) + len(workload.left_out) == 4 + math.comb(4, 2)
+    assert all(CITY.cells(c) > 100 for c in workload.left_out)
+    assert ("street",) in workload.cliques
+
+
+def test_weights_apply_to_every_copy():
+    workload = explicit(CITY, [["sex"], ["sex"], ["age"]], max_cells=100)
+    assert reweighted(CITY, workload, [(["sex"], 3.0)]).weights == (3.0, 3.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: explicit(CITY, [["agee"]], max_cells=9), "did you mean 'age'"),
+        (lambda: explicit(CITY, [["age", "age"]], max_cells=9), "stands twice"),
+        (lambda: explicit(CITY, [["job", "street"]], max_cells=9), "selection.max_cells"),
+        (lambda: explicit(CITY, ["age"], max_cells=9), "list of lists"),
+        (lambda: explicit(CITY, [[]], max_cells=9), "list of lists"),
+        (lambda: all_k_way(CITY, [5], max_cells=9), "1 to 4"),
+        (lambda: all_k_way(CITY, [2], max_cells=1), "no marginal has at most 1 cells"),
+        (lambda: reweighted(CITY, explicit(CITY, [["sex"]], max_cells=9), [(["age"], 2.0)]), "not among the selected"),
+        (lambda: reweighted(CITY, explicit(CITY, [["sex"]], max_cells=9), [(["sex"], 0.0)]), "above 0"),
+    ],
+)
+def test_a_mistake_names_the_setting_and_the_way_out(make, message):
+    with pytest.raises(UserError, match=message):
+        make()

@@ -1,15 +1,18 @@
-"""Persons left of the wall: read from files, told apart, put in order, and counted; one of them moves one."""
+"""What is counted of persons: records, constants, orders; each once, and constants that are open."""
 
 from __future__ import annotations
 
+import random
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechanisms.public.discovery.scouting import scouting_schema
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import Schema, parse_schema
@@ -149,3 +152,43 @@ def test_one_person_more_moves_one_at_most(rows: list[Row], missing: str, more: 
         assert (moved >= 0).all() and moved.sum() <= WHOLE, question.label
         if own and question.level == "persons":
             assert moved.sum() == WHOLE
+
+
+FACTS: dict[str, Any] = {
+    "name": "stays",
+    "columns": {
+        "born": {"kind": "integer", "bounds": "discover", "within": [0, 5]},
+        "town": {"kind": "categorical", "values": "discover"},
+        "day": {"kind": "integer", "bounds": "discover", "within": [0, 9]},
+        "ward": {"kind": "categorical", "values": ["a", "b"]},
+    },
+    "unit": {"column": "id", "constant": ["born", "town"], "order": "day", "records": {"max": 3}},
+}
+Line = tuple[str, str]
+
+
+def leaves(folder: Path, rows: list[Line], **unit: Any) -> np.ndarray[Any, Any]:
+    """How many persons have each leaf of `born`: six numbers, and none of them."""
+    folder.mkdir()
+    text = "id,born,town,day,ward\n" + "".join(f"{who},{born},x,1,a\n" for who, born in rows)
+    schema = scouting_schema(parse_schema(FACTS, where="stays"))
+    table = source(csv(folder, text))
+    found = load_private(table, schema, PrivacyUnit("id", 2, **unit), workdir=folder / "work", key=KEY)
+    assert found.persons is not None
+    return found.persons
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_person_stands_at_one_of_its_own_leaves_whatever_others_have(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    names, values = ["ann", "bob", "cy", ""], ["0", "1", "2", "5", "99", ""]
+    rows = [(rng.choice(names), rng.choice(values)) for _ in range(rng.randint(1, 9))]
+    missing = rng.choice(["drop", "own"])
+    whole = leaves(tmp_path / "whole", rows, missing=missing)
+    held = {who: {min(int(v), 5) for w, v in rows if w == who and v} for who in {w for w, _ in rows if w}}
+    alone = [{min(int(v), 5)} if v else set() for w, v in rows if not w] if missing == "own" else []
+    assert whole.sum() == (len(held) + len(alone)) * WHOLE
+    for name in held:
+        moved = whole - leaves(tmp_path / f"without {name}", [r for r in rows if r[0] != name], missing=missing)
+        assert sorted(moved)[-1] == WHOLE == moved.sum() and (moved >= 0).all()
+        assert int(moved.argmax()) in (held[name] or {6})

@@ -101,11 +101,12 @@ def test_overlaps_are_the_intersections_in_the_order_of_inclusion():
 @given(seed=st.integers(0, 10**6), total=st.floats(0, 100))
 def test_norm_sub_is_the_closest_point_never_further_from_a_truth_of_that_total(seed, total):
     rng = np.random.default_rng(seed)
-    values = rng.normal(total / 6, 20, 6)
+    values = rng.normal(total / 6, 20, (2, 3))
     found = norm_sub(values, total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total, abs=1e-9)
-    truth = rng.dirichlet(np.ones(6)) * total
+    assert found.shape == (2, 3)
+    truth = rng.dirichlet(np.ones(6)).reshape(2, 3) * total
     assert ((found - truth) ** 2).sum() <= ((values - truth) ** 2).sum() + 1e-9
     assert ((found - values) ** 2).sum() <= ((truth - values) ** 2).sum() + 1e-9
     assert norm_sub(found, total) == pytest.approx(found, abs=1e-9)

@@ -1,6 +1,7 @@
-"""Answers to any linear query in consistency: against dense generalised least squares, and its laws."""
+"""Answers to any linear query in consistency, against dense generalised least squares; columns, residuals."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,19 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
+from pipeline.release_query import estimate_count, estimate_marginal
+from synthesis.auto_model import with_likely_columns
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
+from synthesis.consistency.merged_values import compressed, merged_values
 from synthesis.consistency.projection import norm_sub
+from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
+from synthesis.gum.gum_settings import GumSpec
+from synthesis.marginal_tables import marginal_tables
+from synthesis.pgm.graphical_model import fit_model
+from synthesis.pgm.model_settings import ModelSettings
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4)))
 RNG = np.random.default_rng(0)
@@ -117,23 +127,6 @@ def test_an_adaptive_grid_knows_its_fine_cells_and_follows_its_parents_elsewhere
     assert gap.sum() < 0.7 * np.abs(independent - sums(joint, ("a", "c"))).sum()
 
 
-@settings(max_examples=60)
-@given(seed=st.integers(0, 10**6), total=st.floats(0, 100))
-def test_norm_sub_is_not_negative_keeps_the_total_and_leaves_what_fits(seed, total):
-    rng = np.random.default_rng(seed)
-    found = norm_sub(rng.normal(total / 6, 20, (2, 3)), total)
-    assert found.shape == (2, 3)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(total, abs=1e-9)
-    good = rng.dirichlet(np.ones(6)) * total
-    assert norm_sub(good, total) == pytest.approx(good, abs=1e-9)
-
-
-def test_norm_sub_takes_a_constant_off_and_stops_at_0():
-    values = np.array([6.0, 3.0, 1.0, -2.0])
-    assert norm_sub(values, 8.0) == pytest.approx([5 + 1 / 3, 2 + 1 / 3, 1 / 3, 0])
-
-
 def test_impossible_answers_are_named():
     zeros = [(("b", "a"), np.zeros((2, 3), bool))]
     with pytest.raises(UserError, match="impossible combinations of b × a"):
@@ -168,3 +161,178 @@ def test_sums_that_do_not_meet_are_lifted_to_the_nearest_marginal_that_has_them(
     nearest = base.ravel() + weights * (linalg.pinv(matrix * weights) @ gap)
     assert evidence.disjoint
     np.testing.assert_allclose(lifted(evidence, evidence.standardized, base).ravel(), nearest, rtol=1e-9)
+
+
+CODES, ROWS = np.arange(40), 4_000.0
+SHAPES = {
+    "bell": np.exp(-(((CODES - 15) / 6) ** 2)),
+    "even": np.ones(40),
+    "decay": 0.8**CODES,
+    "one code": np.where(CODES == 7, 1.0, 0.0),
+    "a few codes": np.where(CODES % 9 == 0, 1.0, 0.0),
+}
+
+
+def told(shape, stddev, seed, ordered=40):
+    """Noisy answers about one column of that shape; and the truth."""
+    truth = ROWS * SHAPES[shape] / SHAPES[shape].sum()
+    values = truth + np.random.default_rng(seed).normal(0, stddev, 40)
+    answer = NoisyMarginal(("a",), Identity(40), values, "gaussian", stddev, "e")
+    return Measurements(Domain((Attribute("a", 40, ordered),)), (answer,), ROWS), truth
+
+
+def off(shape, stddev, ordered=40):
+    """Total variation distance to the truth: of what is likely, and of the answers without negative counts."""
+    found = []
+    for seed in range(20):
+        known, truth = told(shape, stddev, seed, ordered)
+        likely, plain = with_likely_columns(known).answers[0].values, norm_sub(known.answers[0].values, ROWS)
+        assert likely.min() >= 0 and likely.sum() == pytest.approx(ROWS)
+        found.append([np.abs(v - truth).sum() / 2 / ROWS for v in (likely, plain)])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("stddev", [50.0, 200.0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_likely_is_nearer_than_answers_and_never_much_farther(shape, stddev):
+    likely, plain = off(shape, stddev)
+    assert likely < (0.85 if shape in ("bell", "even", "decay") else 1.05) * plain
+
+
+def test_an_order_that_is_declared_tells_more_of_a_smooth_column():
+    assert off("bell", 200.0)[0] < 0.8 * off("bell", 200.0, ordered=0)[0]
+
+
+def test_precise_answers_stay_as_they_are_and_keep_their_noise():
+    known, _ = told("bell", 0.5, 1)
+    (answer,) = with_likely_columns(known).answers
+    assert np.abs(answer.values - known.answers[0].values).max() < 3 and 0.3 < answer.stddev / 0.5 <= 1
+
+
+def test_the_noise_that_is_left_is_how_far_they_are_off():
+    known = [told("bell", 100.0, seed) for seed in range(20)]
+    likely = [with_likely_columns(k).answers[0] for k, _ in known]
+    actual = np.sqrt(np.mean([np.mean((a.values - t) ** 2) for a, (_, t) in zip(likely, known, strict=True)]))
+    assert 0.7 < np.mean([a.stddev for a in likely]) / actual < 1.3
+
+
+def test_several_answers_about_a_column_are_one():
+    known, _ = told("decay", 100.0, 1)
+    again, _ = told("decay", 50.0, 2)
+    both = with_likely_columns(Measurements(known.domain, (*known.answers, *again.answers), ROWS)).answers
+    assert np.array_equal(both[0].values, both[1].values)
+    assert both[0].stddev / 100 == pytest.approx(both[1].stddev / 50), "the second one still weighs four times as much"
+
+
+def test_answers_that_leave_no_record_stay():
+    known, _ = told("even", 1.0, 1)
+    nothing = Measurements(known.domain, known.answers, 0.0)
+    assert with_likely_columns(nothing) is nothing
+
+
+BOX = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5)))
+TRUTH = np.random.default_rng(3).multinomial(6_000, np.random.default_rng(4).dirichlet(np.full(60, 0.6)))
+TRUTH = TRUTH.reshape(4, 3, 5).astype(float)
+AB, AC = ("a", "b"), ("a", "c")
+#: One-way marginals, one of them twice; a residual, asked twice; another one; and the whole of a third pair.
+ASKED = [
+    *((("a",), Identity(4), 3.0), (("b",), Identity(3), 2.0), (("c",), Identity(5), 4.0), (("a",), Identity(4), 5.0)),
+    *((AB, ResidualQuery((4, 3)), 2.0), (AB, ResidualQuery((4, 3)), 3.0), (AC, ResidualQuery((4, 5)), 6.0)),
+    (("b", "c"), Identity(15), 7.0),
+]
+
+
+def side_sums(joint, clique):
+    return joint.sum(axis=tuple(i for i, n in enumerate("abc") if n not in clique)).ravel()
+
+
+def release(asked=ASKED, seed=None, truth=TRUTH):
+    rng, made = np.random.default_rng(seed), []
+    for clique, query, sigma in asked:
+        exact = query.answer(side_sums(truth, clique))
+        noise = 0.0 if seed is None else rng.normal(0, sigma, exact.size)
+        made.append(NoisyMarginal(clique, query, exact + noise, "gaussian", sigma, "0"))
+    return Measurements(BOX, tuple(made))
+
+
+def stacked(asked=ASKED):
+    """All queries over the whole table (answers × 60 cells), each row over its noise."""
+    joints = np.eye(60).reshape(60, 4, 3, 5)
+    return np.concatenate([np.stack([q.answer(side_sums(j, c)) for j in joints], axis=1) / s for c, q, s in asked])
+
+
+@pytest.mark.parametrize("clique", [AB, AC, ("b", "c")])
+def test_a_rebuilt_marginal_is_least_squares_over_all_answers_and_knows_its_noise(clique):
+    known, matrix = release(seed=5), stacked()
+    onto = np.stack([side_sums(j, clique) for j in np.eye(60).reshape(60, 4, 3, 5)], axis=1)
+    best = onto @ np.linalg.pinv(matrix)  # what it makes of the answers, in units of their noise
+    values = np.concatenate([a.values / a.stddev for a in known.answers])
+    found = ResidualParts(known).rebuilt(clique)
+    assert found.values.ravel() == pytest.approx(best @ values, abs=1e-6)
+    cells = found.values.size
+    assert found.noise.times(found.noise.times(np.eye(cells))) == pytest.approx(best @ best.T, abs=1e-9)
+    assert found.noise.error**2 == pytest.approx(np.trace(best @ best.T) / cells)
+    assert found.noise.squares == pytest.approx(((best @ best.T) ** 2).sum())
+
+
+def test_a_pair_and_what_is_asked_of_it_are_estimated_with_that_error():
+    known = release(seed=6)
+    cells, by_parts = estimate_marginal(known, AB), rebuilt_of(known, AB)
+    assert cells.values == pytest.approx(by_parts.values.ravel()) and AB in cells.sources
+    assert cells.errors == pytest.approx(np.full(12, by_parts.noise.error))
+    weights = {"a": np.array([1.0, 1, 0, 0]), "b": np.array([0.0, 1, 0])}
+    count = estimate_count(known, weights)
+    cell = np.outer(weights["a"], weights["b"]).ravel()
+    assert count.values[0] == pytest.approx(cell @ cells.values)
+    assert count.errors[0] == pytest.approx(np.linalg.norm(by_parts.noise.times(cell.reshape(1, -1))))
+    off = [(estimate_count(release(seed=s), weights).values[0] - side_sums(TRUTH, AB) @ cell) for s in range(400)]
+    assert np.std(off) == pytest.approx(count.errors[0], rel=0.12) and abs(np.mean(off)) < 0.2 * count.errors[0]
+
+
+def test_without_noise_every_way_to_take_the_answers_gives_the_truth():
+    known = release()
+    whole = completed(known)
+    assert [a.clique for a in whole.answers].count(AB) == 1
+    assert all(isinstance(a.query, Identity) for a in whole.answers)
+    for answer in whole.answers:
+        assert answer.values == pytest.approx(side_sums(TRUTH, answer.clique), abs=1e-9)
+    for target in consistent(known).marginals:
+        assert target.values.ravel() == pytest.approx(side_sums(TRUTH, target.clique), abs=1e-6)
+    assert {t.clique for t in marginal_tables(known, draws=2)} == {a.clique for a in known.answers}
+    model = fit_model(known, ModelSettings(iterations=2_000))
+    assert model.marginal(AB) == pytest.approx(side_sums(TRUTH, AB), abs=3.0)
+
+
+def test_consistent_pairs_have_the_columns_that_all_answers_tell():
+    settled = consistent(release(seed=7))
+    sides = {t.clique: t.values for t in settled.marginals}
+    for pair in (AB, AC):
+        for axis, name in enumerate(pair):
+            assert sides[pair].sum(axis=1 - axis) == pytest.approx(sides[name,], abs=1e-6)
+    off = {c: np.abs(v.ravel() - side_sums(TRUTH, c)).mean() for c, v in sides.items()}
+    assert off[AB] < 6 and off[AC] < 12
+
+
+def test_a_residual_beside_merged_values_is_taken_over_the_same_groups():
+    labels = (np.array([0, 1, 1, 1]), np.array([0, 1, 2]))
+    known = release([*ASKED, (AB, MergedQuery(labels), 1.0)], seed=8)
+    groups = merged_values(known)
+    reduced = compressed(completed(known), groups)
+    assert {a.values.size for a in reduced.answers if a.clique == AC} == {10}
+    made = GumSpec(iterations=3).make(known, rows=500, rng=np.random.default_rng(0))
+    assert made.table.rows == 500
+
+
+def test_a_residual_without_its_columns_tells_no_marginal_but_a_model_still_follows_it():
+    alone = release([(AB, ResidualQuery((4, 3)), 1.0), (("a",), Identity(4), 1.0)])
+    assert rebuilt_of(alone, AB) is None
+    assert [a.clique for a in completed(alone).answers] == [("a",)]
+    tied = release([(AB, ResidualQuery((4, 3)), 1.0), *ASKED[:2]])
+    fitted = fit_model(tied, ModelSettings(iterations=2_000)).marginal(AB)
+    assert fitted == pytest.approx(side_sums(TRUTH, AB), abs=3.0)
+
+
+def test_with_a_public_total_the_number_of_records_has_no_noise():
+    known = replace(release(seed=9), public_total=6_000)
+    assert rebuilt_of(known, AB).noise.strengths[()] == 0
+    assert rebuilt_of(known, AB).values.sum() == pytest.approx(6_000)

@@ -1,4 +1,4 @@
-"""Junction trees and inference: equal to brute force on every shape of clique set."""
+"""Inference and sampling in a junction tree: against brute force, at its ends, and beyond memory."""
 
 import itertools
 
@@ -6,12 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import count_cliques
+from mechanisms.public.queries.adaptive_grid import grid_query
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import QueryMatrix, SparseQuery
+from mechanisms.public.release import Measurements, NoisyMarginal
+from synthesis.pgm import sampling
+from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells, still_small
 from synthesis.pgm.observed import largest_table, model_marginal
+from synthesis.pgm.pgm_settings import PgmSpec
+from synthesis.pgm.sampling import model_rows
+from synthesis.pgm.terms import QueryTerm, sufficient
 from tests.synthesis.pgm_worlds import CLIQUES, NAMES, SHAPES, SIZES, cliques_of, joint, side, sums, world
 
 CLOSE = {"atol": 1e-9, "rtol": 1e-9}
@@ -162,3 +173,142 @@ def test_the_compiled_prediction_of_sizes_agrees_with_the_plain_one(seed):
     assert still_small(domain, chordal, [("c2", "c4")], sizes[0] - 1).tolist() == [False]
     assert still_small(domain, chordal, [("c0", "c5", "c6")], sizes[1]).tolist() == [True]
     assert still_small(domain, chordal, [("c0", "c5", "c6")], sizes[1] - 1).tolist() == [False]
+
+
+def random_model(shape: str, scale: float = 1.5, seed: int = 0):
+    tree = junction_tree(world(), cliques_of(SHAPES[shape]))
+    return JunctionTreeInference(tree), np.random.default_rng(seed).normal(0, scale, tree.cells)
+
+
+def rows_of(engine, potentials, rows: int, seed: int = 0):
+    conditionals, _ = engine.conditionals(potentials)
+    return model_rows(engine, conditionals, rows=rows, rng=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_marginals_of_large_samples_are_those_of_the_model(shape):
+    engine, potentials = random_model(shape)
+    whole, _ = joint(engine, potentials)
+    made = rows_of(engine, potentials, 400_000)
+    for clique in engine.tree.cliques:
+        counts = count_cliques(made, [clique])[0] / made.rows
+        assert np.abs(counts - side(whole, clique).ravel()).max() < 1e-3
+    every = count_cliques(made, [engine.tree.domain.names])[0] / made.rows
+    assert 0.5 * np.abs(every - whole.ravel()).sum() < 0.015
+
+
+def test_roundings_are_smaller_than_those_of_independent_rows():
+    engine, potentials = random_model("chain")
+    whole, _ = joint(engine, potentials)
+    rows = 20_000
+    for clique in engine.tree.cliques:
+        expected = side(whole, clique).ravel() * rows
+        errors = [count_cliques(rows_of(engine, potentials, rows, s), [clique])[0] - expected for s in range(20)]
+        independent = expected * (1 - expected / rows)
+        assert np.mean(np.square(errors)) < 0.05 * np.mean(independent)
+
+
+def test_roundings_are_fair():
+    engine, potentials = random_model("chain")
+    whole, _ = joint(engine, potentials)
+    names, runs, rows = engine.tree.domain.names, 3000, 7
+    counts = sum(count_cliques(rows_of(engine, potentials, rows, s), [names])[0] for s in range(runs))
+    expected = whole.ravel() * rows * runs
+    likely = expected > 5
+    assert np.abs((counts[likely] - expected[likely]) / np.sqrt(expected[likely])).max() < 5
+
+
+def test_attributes_of_different_trees_are_independent_and_rows_in_random_order():
+    engine, potentials = random_model("disconnected")
+    made = rows_of(engine, potentials, 100_000)
+    pair = count_cliques(made, [("a", "d")])[0].reshape(2, 2) / made.rows
+    assert np.abs(pair - np.outer(pair.sum(1), pair.sum(0))).max() < 0.005
+    for column in made.columns:
+        assert abs(np.corrcoef(column.astype(float), np.arange(made.rows))[0, 1]) < 0.015
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 17])
+def test_any_number_of_rows(rows):
+    engine, potentials = random_model("cycle")
+    made = rows_of(engine, potentials, rows)
+    assert made.rows == rows
+
+
+def test_chunks_make_one_table(monkeypatch):
+    monkeypatch.setattr(sampling, "CHUNK", 1000)
+    engine, potentials = random_model("tree of triples")
+    whole, _ = joint(engine, potentials)
+    made = rows_of(engine, potentials, 50_500)
+    assert made.rows == 50_500
+    for clique in engine.tree.cliques:
+        counts = count_cliques(made, [clique])[0] / made.rows
+        assert np.abs(counts - side(whole, clique).ravel()).max() < 2e-3
+
+
+def test_cells_of_probability_zero_are_never_drawn():
+    domain = Domain((Attribute("a", 3), Attribute("b", 3)))
+    tree = junction_tree(domain, [("a", "b")])
+    allowed = np.where(np.eye(3).ravel() > 0, 0.0, -np.inf)
+    engine = JunctionTreeInference(tree, allowed)
+    made = rows_of(engine, np.zeros(9), 1001)
+    assert np.array_equal(made.column("a"), made.column("b"))
+    assert np.ptp(np.bincount(made.column("a"))) <= 1
+
+
+CLIQUE = ("b", "c")
+SPEC = PgmSpec(stop="least", iterations=3000, tolerance=1e-12)
+
+
+def written_out(query: QueryMatrix) -> SparseQuery:
+    """The same matrix, entry by entry."""
+    matrix = np.stack([query.answer(cell) for cell in np.eye(query.columns)], axis=1)
+    return SparseQuery.of(sparse.csr_array(matrix), bits=query.bits)
+
+
+def queries() -> list[QueryMatrix]:
+    merged = MergedQuery((np.array([0, 1, 1]), np.array([0, 1, 2, 2])))
+    known = [answer(merged, c, np.array(v)) for c, v in ((("b",), [90.0, 2, 1]), (("c",), [60.0, 30, 2, 1]))]
+    whole = [NoisyMarginal(a.clique, _identity(a.values.size), a.values, "gaussian", 1.0, a.event) for a in known]
+    return [merged, grid_query(world(), CLIQUE, whole, threshold=5.0, norm="l2", bits=12)]
+
+
+def _identity(cells: int) -> QueryMatrix:
+    from mechanisms.public.queries.query_matrices import Identity
+
+    return Identity(cells)
+
+
+def answer(query: QueryMatrix, clique: tuple[str, ...], values: np.ndarray) -> NoisyMarginal:
+    return NoisyMarginal(clique, query, values, "gaussian", 3.0, "x")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_model_of_structured_queries_is_that_of_the_matrix_written_out(number):
+    query, rng = queries()[number], np.random.default_rng(3)
+    values = query.answer(rng.uniform(0, 60, 12)) + rng.normal(0, 3, query.rows)
+    first = NoisyMarginal(("a",), _identity(2), np.array([150.0, 200.0]), "gaussian", 3.0, "a")
+    known = answer(query, CLIQUE, values)
+    plain = answer(written_out(query), CLIQUE, values)
+    assert isinstance(sufficient(world(), [known])[0].terms[0], QueryTerm)
+    assert not isinstance(sufficient(world(), [plain])[0].terms[0], QueryTerm)
+    found = [fit_model(Measurements(world(), (first, a)), SPEC) for a in (known, plain)]
+    assert found[0].fit.loss == pytest.approx(found[1].fit.loss, abs=1e-3)
+    both = [query.answer(m.marginal(CLIQUE)) for m in found]
+    assert np.abs(both[0] - both[1]).max() < 0.5
+
+
+def test_its_slope_is_that_of_its_value_and_its_halves_have_the_noise_that_they_say():
+    query, rng = queries()[0], np.random.default_rng(5)
+    term = QueryTerm(rng.uniform(0, 60, query.rows), 0.25, query)
+    cells, step = rng.dirichlet(np.ones(query.columns)), 1e-6
+    slope = np.zeros(query.columns)
+    term.evaluate(cells, 100.0, slope)
+    for cell in range(query.columns):
+        moved = [cells + sign * step * np.eye(query.columns)[cell] for sign in (1, -1)]
+        up, down = (term.evaluate(m, 100.0, np.zeros(query.columns)) for m in moved)
+        assert (up - down) / (2 * step * 100) == pytest.approx(slope[cell], rel=1e-4)
+    assert term.size == query.rows
+    halves = [term.split(0.5, rng) for _ in range(3000)]
+    more, less = (np.stack([h[i].mean for h in halves]) - term.mean for i in (0, 1))  # type: ignore[attr-defined]
+    assert more.std() == pytest.approx(0.5 * 2.0, rel=0.05) and less.std() == pytest.approx(2.0 / 0.5, rel=0.05)
+    assert np.allclose(more / 0.5, -less * 0.5)

@@ -18,7 +18,6 @@ from pipeline.conf_folder import CONF
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.projection import norm_sub
 from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.gum.gradual_update import UpdateWork
@@ -187,17 +186,6 @@ def test_an_update_never_changes_the_number_of_rows_nor_overshoots_the_target():
     assert np.abs(counts - 1000 / 24).sum() < before
 
 
-def test_consistent_targets_agree_sum_to_the_total_and_are_not_negative():
-    targets = consistent(noisy(people(), 20.0))
-    for target in targets.marginals:
-        assert target.values.min() >= 0
-        assert target.values.sum() == pytest.approx(targets.total, rel=1e-9)
-    for a, b in itertools.combinations([t for t in targets.marginals if len(t.clique) == 2], 2):
-        for name in set(a.clique) & set(b.clique):
-            sides = [t.values.sum(axis=1 - t.clique.index(name)) for t in (a, b)]
-            assert np.abs(sides[0] - sides[1]).max() < 0.03 * targets.total
-
-
 def test_consistency_lowers_the_error_of_noisy_marginals():
     truth = dict(zip(*(lambda c: (c, count_cliques(people(), c)))([("age", "job"), ("age", "sex")]), strict=True))
     before, after = 0.0, 0.0
@@ -209,25 +197,6 @@ def test_consistency_lowers_the_error_of_noisy_marginals():
             before += ((raw[clique] - exact) ** 2).sum()
             after += ((made[clique] - exact) ** 2).sum()
     assert after < 0.6 * before
-
-
-def test_repeated_measurements_are_averaged_by_their_precision():
-    known = noisy(people(), 1.0, [("sex",)])
-    wrong = NoisyMarginal(("sex",), Identity(2), np.array([0.0, 0.0]), "gaussian", 1e6, "far")
-    both = consistent(Measurements(TOWN, (*known.answers, wrong)))
-    assert len(both.marginals) == 1
-    assert both.marginals[0].values[0] == pytest.approx(known.answers[0].values[0], rel=0.01)
-
-
-def test_norm_sub_is_the_closest_non_negative_array_of_that_sum():
-    values = np.array([5.0, -3.0, 1.0, 0.5])
-    found = norm_sub(values, 4.0)
-    assert found.sum() == pytest.approx(4.0)
-    assert found == pytest.approx([4.0, 0.0, 0.0, 0.0])
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        other = rng.dirichlet(np.ones(4)) * 4
-        assert ((found - values) ** 2).sum() <= ((other - values) ** 2).sum() + 1e-9
 
 
 def test_the_total_weighs_every_marginal_by_its_precision_and_a_public_one_wins():

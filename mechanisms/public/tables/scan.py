@@ -383,9 +383,8 @@ def _explained(message: str, source: Source) -> UserError:
         return UserError(problem, where=where, fix=fix)
     if source.header and ("utf-8" in message or "unicode" in message):
         error = UserError("is not UTF-8 text" + at, where=where, fix="the encoding that it is written in")
-        how = (source.dialect, source.workdir, *limits, source.setting, source.expected)
-        opened = Opening(source.path, source.parts, *how)
-        return with_all_faults(error, source.parts[0], source.dialect, source.setting, opened.read_as)
+        own = (source.path, source.parts, source.dialect, source.workdir, *limits, source.setting, source.expected)
+        return with_all_faults(error, source.parts[0], source.dialect, source.setting, Opening(*own).read_as)
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.bench.grid.methods import BASELINE, Method, methods
 from tests.bench.grid.page import page
-from tests.bench.grid.results import Results, Run
+from tests.bench.grid.regrets import Results, Run
 from tests.bench.grid.tables import table_names
 from tests.bench.grid.workers import Terms, results
 

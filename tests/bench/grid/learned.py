@@ -28,7 +28,7 @@ from tests.bench.grid.cell import ours
 from tests.bench.grid.coded import GridTable
 from tests.bench.grid.methods import METHODS, Method
 from tests.bench.grid.page import table as markdown
-from tests.bench.grid.results import Results, Run
+from tests.bench.grid.regrets import Results, Run
 from tests.bench.grid.tables import grid_table, table_names
 
 #: Table → its target: a class that people predict; of a generated table the last column.

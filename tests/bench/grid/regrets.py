@@ -1,12 +1,15 @@
-"""What the runs say together: means, regrets with standard errors, and where the aims fail."""
+"""Results on disk, one line of JSON a run; and what they say together: means, regrets, where the aims fail."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean, variance
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.bench.grid.methods import AUTO, BASELINE
 
@@ -155,3 +158,46 @@ def failures(found: Mapping[Place, Cell], method: str = AUTO) -> list[Failure]:
         if left is not None and left.below(0.9):
             missed.append(Failure(place, f"dependence at least 0.9 of the best ({cell.best('kept')})", left))
     return missed
+
+
+class Run(NamedTuple):
+    """One run: a method on a table, at an ε, with the seed of its noise (and of a drawn table)."""
+
+    table: str
+    method: str
+    epsilon: float
+    seed: int
+
+
+class Results:
+    """The file of results. A run that is measured again replaces the older line when the file is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, dict[Run, dict[str, Any]]()
+        for row in _lines(path):
+            self.rows[_key(row)] = row
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append one result; on disk when this returns."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.rows[_key(row)] = dict(row)
+
+
+def _key(row: Mapping[str, Any]) -> Run:
+    return Run(row["table"], row["method"], float(row["epsilon"]), int(row["seed"]))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of results; half a line at its end, of an interrupted call, is cut off."""
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    for line in whole.splitlines():
+        yield json.loads(line)

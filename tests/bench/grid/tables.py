@@ -17,8 +17,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.settings.config import schema_path
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
-from tests.bench.grid.derived import PREFIX, derived, derived_names
-from tests.bench.grid.families import FAMILIES, family_table
+from tests.bench.grid.families import FAMILIES, PREFIX, derived, derived_names, family_table
 
 #: A column of more labels is left out, unless its values are numbers or times, which are put into bins.
 MOST_CODES, BINS = 500, 100

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.peers.catalogue import STAND_IN, Contestant, chosen
-from tests.bench.peers.document import document, machine, refreshed
+from tests.bench.peers.document import Kept, Measured, document, machine, refreshed
 from tests.bench.peers.measure import Terms, measure
-from tests.bench.peers.results import Kept, Measured
 from tests.bench.peers.tables import Table, tables
 from tests.bench.peers.tables_apart import parted, plots
 

@@ -1,22 +1,24 @@
-"""One measurement: a contestant on a table, under limits, in a folder of its own; then its error by our scorer."""
+"""One measurement: a contestant on a table, in its environment, under limits; then its error by our scorer."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import tvd
 from tests.bench.peers.catalogue import Contestant
-from tests.bench.peers.environments import InstallationFailed, environment
-from tests.bench.peers.limits import Limits, Spent, run_limited
-from tests.bench.peers.results import Measured
+from tests.bench.peers.document import Measured
 from tests.bench.peers.tables import Table, coded
 
 DRIVERS = Path(__file__).parent / "drivers"
@@ -146,3 +148,136 @@ def _scores(path: Path) -> dict[str, float]:
     metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
     found = {f"{k}-way": metrics.get(f"anita_{k}way", {}).get("score") for k in (1, 2, 3)}
     return {k: float(v) for k, v in found.items() if v is not None}
+
+
+REQUIREMENTS = Path(__file__).parent / "requirements"
+#: An installation that takes longer is given up.
+MINUTES = 30
+
+
+class InstallationFailed(Exception):
+    """An environment could not be built; says why."""
+
+
+def environment(name: str, root: Path) -> Path:
+    """The Python of the peer's environment; built if it is not there or its requirements changed.
+
+    Raises:
+        InstallationFailed: with the last thing that pip said.
+    """
+    wanted = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
+    folder = root / name
+    python, mark = folder / "bin" / "python", folder / "installed.txt"
+    if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+        return python
+    if folder.exists():
+        shutil.rmtree(folder)
+    _run([sys.executable, "-m", "venv", str(folder)], name)
+    _run([str(python), "-m", "pip", "install", "--quiet", "--requirement", str(REQUIREMENTS / f"{name}.txt")], name)
+    mark.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def _run(command: list[str], name: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MINUTES * 60, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise InstallationFailed(f"{name}: not installed within {MINUTES} minutes") from error
+    if done.returncode:
+        lines = [x for x in (done.stderr or done.stdout).splitlines() if x.strip() and "notice" not in x]
+        errors = [x for x in lines if "ERROR" in x] or lines or [f"exit code {done.returncode}"]
+        raise InstallationFailed(f"{name}: {errors[-1].strip()}")
+
+
+TICK = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Wall seconds, and megabytes of resident memory of all processes together."""
+
+    seconds: float
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a command used.
+
+    Attributes:
+        seconds: wall time.
+        cpu_seconds: user and system time of it and all its children.
+        peak_mb: resident memory of all its processes together, or of the largest if that was seen between two looks.
+        code: its exit code; negative for a signal.
+        stopped: `time` or `memory` if a limit stopped it, else empty.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    code: int
+    stopped: str
+
+
+def run_limited(
+    command: Sequence[str],
+    limits: Limits,
+    *,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    every: float = 0.25,
+) -> Spent:
+    """Run a command; all it says goes to `log`. `every` is the time between two looks at it, in seconds."""
+    start, peak, stopped = time.monotonic(), 0.0, ""
+    clocks: dict[int, float] = {}
+    with log.open("w", encoding="utf-8") as said:
+        child = subprocess.Popen(
+            list(command), stdout=said, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+        try:
+            while True:
+                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+                if pid:
+                    break
+                tree = _tree(child.pid)
+                clocks |= {k: cpu for k, (cpu, _) in tree.items()}
+                now = sum(mb for _, mb in tree.values())
+                peak = max(peak, now)
+                if not stopped and (now > limits.megabytes or time.monotonic() - start > limits.seconds):
+                    stopped = "memory" if now > limits.megabytes else "time"
+                    _kill(child.pid, tree)
+                time.sleep(every)
+        except BaseException:
+            _kill(child.pid, _tree(child.pid))
+            child.wait()
+            raise
+    child.returncode = os.waitstatus_to_exitcode(status)
+    cpu = max(usage.ru_utime + usage.ru_stime, sum(clocks.values()))
+    peak = max(peak, usage.ru_maxrss / 1024)
+    return Spent(time.monotonic() - start, cpu, peak, child.returncode, stopped)
+
+
+def _tree(root: int) -> dict[int, tuple[float, float]]:
+    """The processes at and below `root`: processor seconds and resident megabytes of each."""
+    found: dict[int, tuple[int, float, float]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended between the listing and the look
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            used = (int(fields[11]) + int(fields[12])) / TICK
+            found[int(path.parent.name)] = (int(fields[1]), used, int(fields[21]) * PAGE / 2**20)
+    inside = {root} & set(found)
+    while True:
+        below = {p for p, (parent, _, _) in found.items() if parent in inside} - inside
+        if not below:
+            return {p: found[p][1:] for p in inside}
+        inside |= below
+
+
+def _kill(root: int, tree: Mapping[int, object]) -> None:
+    """End the command's group and whatever of its children left it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(root, signal.SIGKILL)
+    for pid in tree:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
