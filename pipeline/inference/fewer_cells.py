@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.readings import zip_fields
+from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
 
 #: Columns that are named.
@@ -37,3 +37,8 @@ def _fewer(column: Column) -> str:
     if column.kind in ORDERED_KINDS:
         return "coarser bins make fewer"
     return "a shorter list of values makes fewer, with other for the rest"
+
+
+def digits_drawn(schema: Schema) -> list[str]:
+    """A sentence for each column of codes whose last digits are invented."""
+    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in said_drawn(zip_fields(c))]

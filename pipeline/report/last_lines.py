@@ -15,7 +15,6 @@ from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
-from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import said_losses
@@ -122,7 +121,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         listed: whether a person listed the metrics: these come first then.
     """
     from pipeline.inference.decided import decided  # a scoring needs none of these
-    from pipeline.inference.fewer_cells import said_cells
+    from pipeline.inference.fewer_cells import digits_drawn, said_cells
     from pipeline.inference.relations import in_words
     from pipeline.report.answer_noise import coverage, said_drowned
 
@@ -157,7 +156,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("lost", _lost(done) if tells else []),
         ("related", [line for line in [in_words(done.relations)] if line]),
-        ("drawn", [f"{c.name!r}: {s}" for c in done.schema.columns if c.width for s in said_drawn(zip_fields(c))]),
+        ("drawn", digits_drawn(done.schema)),
         ("better", _better(pairs.noise)),
         ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),

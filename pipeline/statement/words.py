@@ -6,11 +6,10 @@ import json
 import math
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment
 from jinja2.environment import TemplateModule
-from pandas import DataFrame
 
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.running_total import RunningTotal
@@ -23,6 +22,9 @@ from pipeline.report.page import environment
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
 from pipeline.statement.statement import NO_HOLDOUT, unit_fields, unit_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame  # slow to load
 
 #: Said of answers of a release that was accepted, or chosen from several tries, by its own noisy scores.
 CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
@@ -57,9 +59,9 @@ def words_of(statement: Json) -> JsonDict:
 def noted(answer: DataFrame, statement: Json) -> DataFrame:
     """The answer of a release with what is true of each of its answers at the end of `attrs["notes"]`."""
     share, notes = statement.get("holdout", NO_HOLDOUT), []
-    if is_older(statement) and not str(share).startswith(NO_HOLDOUT):
-        notes.append(f"{share}: counts are of the other units alone")
-    elif share != NO_HOLDOUT:
+    if isinstance(share, str):  # none, or a sentence of an older format
+        notes += [] if share.startswith(NO_HOLDOUT) else [f"{share}: counts are of the other units alone"]
+    else:
         notes.append(
             f"a share {share:g} of the units was set aside (evaluation.holdout): a count of the whole table is about "
             f"1/(1 − {share:g}) = {1 / (1 - share):.4g} times as large; shares, means and quantiles need no factor"

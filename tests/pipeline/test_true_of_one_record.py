@@ -275,7 +275,8 @@ def test_a_hint_about_postal_codes_keeps_their_leading_zeros_and_takes_any_way_t
         (library / "library.yaml").write_text(f"columns: {{{column}}}\n")
         assert command("check", *TABLE, "format=json") == 0
         hints = json.loads(capsys.readouterr().out)["columns"]["home"]["hints"]
-        assert hints == (['0999 (9 times): a gap? missing: ["0999"]'] if said else [])
+        asked = ['0999 (9 times): a gap? missing: ["0999"]'] if said else []
+        assert sorted(hints) == sorted([*asked, "the last 2 digits are drawn evenly: such codes need not exist"])
 
 
 def test_a_list_that_a_run_discovers_is_not_said_to_place_nothing(library, capsys):

@@ -262,7 +262,7 @@ def test_bare_surnames_in_a_column_of_staff_are_left_out_and_warned_of_and_colum
     assert warned == set(OF_STAFF)
     cells = {"doctor": ["Yes", "No"] * 300}
     assert drafted(cells)[0]["doctor"]["kind"] == "flag"
-    declared = "doctor: {kind: categorical, values: ['Yes', 'No', Unknown]}"
+    declared = "doctor: {kind: categorical, values: ['Yes', 'No', Maybe]}"
     assert not checked(capsys, cells, declared)["columns"]["doctor"]["hints"]
 
 
