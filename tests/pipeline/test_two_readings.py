@@ -262,8 +262,9 @@ def test_bare_surnames_in_a_column_of_staff_are_left_out_and_warned_of_and_colum
     assert warned == set(OF_STAFF)
     cells = {"doctor": ["Yes", "No"] * 300}
     assert drafted(cells)[0]["doctor"]["kind"] == "flag"
-    declared = "doctor: {kind: categorical, values: ['Yes', 'No', Maybe]}"
-    assert not checked(capsys, cells, declared)["columns"]["doctor"]["hints"]
+    declared = "doctor: {kind: categorical, values: ['Yes', 'No', Unknown]}"
+    (hint,) = checked(capsys, cells, declared)["columns"]["doctor"]["hints"]
+    assert hint == "'Unknown' among the values: a gap? missing: [\"Unknown\"]", "and no name"
 
 
 def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
