@@ -141,7 +141,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     second = f"release/{persons.name}, " if persons.is_file() else ""
     whose = "" if done.persons is None else f" of {done.persons:,} persons"
     table = f"release/{done.table.name} ({done.rows:,} rows{whose}{aside}), {second}and release/statement.html"
-    lines = ["", *textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")]
+    lines = textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")
     lines += [labelled("folder", _here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
@@ -163,7 +163,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("left out", done.left_out),
     ]
     sentences = [folded(label, words) for label, each in parts for words in each]
-    return "\n".join(at_most([lines, *sentences], "release/statement.html and internal/ have them"))
+    return "\n".join(["", *at_most([lines, *sentences], "release/statement.html and internal/ have them")])
 
 
 def run_facts(done: Run, *, scored: bool) -> JsonDict:
