@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
-from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.spellings import folded, reader
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
@@ -136,11 +137,9 @@ def load_private(
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
 
-    def values(columns: Sequence[Column], every: PrivacyUnit) -> Counts:
-        persons = of_persons(source, every) if isinstance(engine, DuckdbEngine) else source
-        return engine.values(persons, columns, every, key=key, aside=None, workdir=workdir)
-
-    report = lone_texts(schema, unit, encoded.report, largest=most, values=values)
+    values = partial(engine.values, key=key, aside=None, workdir=workdir)
+    readings = of_persons(source, unit) if isinstance(engine, DuckdbEngine) else [source]
+    report = lone_texts(schema, unit, encoded.report, largest=most, readings=readings, values=values)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
         if unit.column is None:
@@ -164,17 +163,24 @@ def load_private(
 
 
 def lone_texts(
-    schema: Schema, unit: PrivacyUnit, report: EncodingReport, *, largest: int, values: Callable[..., Counts]
+    schema: Schema,
+    unit: PrivacyUnit,
+    report: EncodingReport,
+    *,
+    largest: int,
+    readings: Sequence[Source],
+    values: Callable[..., Counts],
 ) -> EncodingReport:
     """The report with `lone` of units: a person of many rows betrays a text as a single row does. NOT private.
 
-    Units that are set aside are among them, and each row without an id is one, whether it counts or not.
+    Units that are set aside are among them, and each row without an id is one, whether it counts or not. A text is lone
+    where one unit holds it in any of the readings of ids.
 
-    Cost: a pass over the columns in which one unit may hold all rows of a text.
+    Cost: a pass, for each reading, over the columns in which one unit may hold all rows of a text.
 
     Args:
         largest: no unit has more records.
-        values: `Engine.values` of `of_persons` of the table, for columns and a unit.
+        readings: the table by `of_persons`; `values`: `Engine.values` of one of them, for columns and a unit.
     """
     texts = {c.name: declared_texts(c) for c in schema.columns}
     more = {c.name for c in schema.columns if {*texts[c.name]} - {*(c.values if c.listed else ())}}
@@ -184,25 +190,27 @@ def lone_texts(
         return replace(report, lone=lone)
     every = unit if unit.column is None else replace(unit, max_records=MAX_RECORDS, missing="own")
     plain = [c if c.numeric or c.kind in DATE_KINDS else replace(c, missing_texts=(), other=None) for c in asked]
-    counts = values(plain, every)  # each of a unit's texts counts
+    read = [values(rows, plain, every) for rows in readings]  # each of a unit's texts counts
     for column in asked:
-        code_of, held, declared = reader(column), Counter[str](), {*map(_bare, texts[column.name])}
-        units: Counter[str] = Counter()
-        for text, _, n in counts[column.name]:
-            units[text] += n
-        for text, n in units.items():  # by the spelling that most units hold: one unit may hold several
-            code = code_of(text) if column.values else None
-            value = () if code is None else column.values[code : code + 1]
-            for one in {*map(_bare, (text, *value))} & declared:
-                held[one] = max(held[one], n)
-        lone[column.name] = sum(n == 1 for n in held.values())
+        code_of, declared, alone = reader(column), {*map(_bare, texts[column.name])}, set[str]()
+        for counts in read:
+            held, units = Counter[str](), Counter[str]()
+            for text, _, n in counts[column.name]:
+                units[text] += n
+            for text, n in units.items():  # by the spelling that most units hold: one unit may hold several
+                code = code_of(text) if column.values else None
+                value = () if code is None else column.values[code : code + 1]
+                for one in {*map(_bare, (text, *value))} & declared:
+                    held[one] = max(held[one], n)
+            alone |= {one for one, n in held.items() if n == 1}
+        lone[column.name] = len(alone)
     return replace(report, lone=lone)
 
 
-def of_persons(source: Source, unit: PrivacyUnit) -> Source:
-    """The rows with ids of texts without marks, as 12 34 and 1234 are one, and without those under ids of nobody."""
+def of_persons(source: Source, unit: PrivacyUnit) -> list[Source]:
+    """Readings of the ids of texts: without marks, as 12 34 and 1234 are one; and without rows under ids of nobody."""
     if unit.column is None or source.types[index := source.index(unit.column, where="privacy.unit")] != "VARCHAR":
-        return source
+        return [source]
     text, table = source.text(index), source.relation
     known = f"trim({text}) IN ({', '.join(map(literal, ('', *unit.missing_values)))})"
     ids = f"SELECT {text} AS id, count(*) AS n FROM {table} WHERE NOT {known} GROUP BY id"
@@ -212,7 +220,8 @@ def of_persons(source: Source, unit: PrivacyUnit) -> Source:
     bare = f"coalesce(nullif(regexp_replace({text}, '[^\\pL\\pN]+', '', 'g'), ''), {text})"
     bare = f"CASE WHEN {known} THEN {text} ELSE {bare} END AS c{index}"
     kept = "".join(f" AND {text} <> {literal(t)}" for t in nobody)
-    return replace(source, relation=f"(SELECT * REPLACE ({bare}) FROM {table} WHERE true{kept})")
+    rows_kept = ("", kept) if kept else ("",)
+    return [replace(source, relation=f"(SELECT * REPLACE ({bare}) FROM {table} WHERE true{k})") for k in rows_kept]
 
 
 def _bare(text: str) -> str:

@@ -154,9 +154,9 @@ def look_at(
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
     if read is None:
-        persons = of_persons(source, unit)
-        values = partial(EMBEDDED.values, persons, key=b"", aside=None, workdir=workdir)
-        report = lone_texts(total, unit, report, largest=1 if unit.column is None else report.rows, values=values)
+        values = partial(EMBEDDED.values, key=b"", aside=None, workdir=workdir)
+        most, readings = 1 if unit.column is None else report.rows, of_persons(source, unit)
+        report = lone_texts(total, unit, report, largest=most, readings=readings, values=values)
     seen = _seen(source, schema)
     encoded, at_most = (coded, report), bar.at_most
     columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
@@ -378,7 +378,7 @@ def _off_calendar(source: Source, schema: Schema, coded: CodedTable) -> list[tup
         batches = value_batches(source, [schema[rule.time]])
         times = np.concatenate([np.empty(0), *(batch[rule.time] for batch in batches)])
         count = rule.differ(times, {n: coded.column(n) for n in rule.columns.values()}).sum()
-        shares.append((f"calendar {rule.time!r}", count / max(coded.rows, 1)))
+        shares.append((f"calendar {rule.time!r} (from Monday, from midnight)", count / max(coded.rows, 1)))
     return shares
 
 

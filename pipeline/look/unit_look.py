@@ -19,7 +19,15 @@ from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.computing import value_batches
-from mechanisms.public.tables.doubts import CUT_SHORT, LOOKED_AT, USUAL, cut_short, ids_of_nobody, two_shapes
+from mechanisms.public.tables.doubts import (
+    CUT_SHORT,
+    LOOKED_AT,
+    USUAL,
+    cut_short,
+    ids_of_many,
+    ids_of_nobody,
+    two_shapes,
+)
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
@@ -109,7 +117,9 @@ def _of_units(
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     some = counted.field("values")[:: max(1, sizes.size // LOOKED_AT)]
     warned = [f"unit {unit.column!r}: {said}" for said in two_shapes(some.to_pylist())]
-    if nobody := ids_of_nobody(texts, float(np.quantile(sizes, USUAL)) if sizes.size else 0.0):
+    usual = float(np.quantile(sizes, USUAL)) if sizes.size else 0.0
+    warned += [f"unit {unit.column!r}: {said}" for said in ids_of_many(texts, usual)]
+    if nobody := ids_of_nobody(texts, usual):
         each = ", ".join(f"{text!r} is the id of {texts[text]:,} records" for text in nobody)
         cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
         warned.append(f"unit {unit.column!r}: {each}, as of one person: is it none? {cure}")

@@ -18,6 +18,7 @@ from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.tables.scan import literal
 from mechanisms.public.units import ID_RULES, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.inference.person_level import COUNTED
 from pipeline.report.page import environment
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 #: Said of answers of a release that was accepted, or chosen from several tries, by its own noisy scores.
 CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
+
+#: Said of counts of records; and notes that say whose counts these are already.
+CLIPPED = "of the records as clipping left them"
+SAID = {CLIPPED, COUNTED}
 
 
 def sentence(name: str, *fields: Any) -> str:
@@ -66,6 +71,13 @@ def noted(answer: DataFrame, statement: Json) -> DataFrame:
             f"a share {share:g} of the units was set aside (evaluation.holdout): a count of the whole table is about "
             f"1/(1 − {share:g}) = {1 / (1 - share):.4g} times as large; shares, means and quantiles need no factor"
         )
+    unit = statement["unit"]
+    if (
+        isinstance(unit, dict)
+        and unit.get("clip") in {"weight", "truncate"}
+        and not {*answer.attrs.get("notes", ())} & SAID
+    ):
+        notes.append(f"{CLIPPED}: at most {unit['max_records']:,} of a unit count")
     accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
     notes += [CHOSEN] if accepted or statement.get("selection") is not None else []
     answer.attrs["notes"] = [*answer.attrs.get("notes", ()), *notes]

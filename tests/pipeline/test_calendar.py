@@ -64,6 +64,16 @@ def test_a_synthetic_time_lies_in_its_bin_and_has_the_weekday_and_the_hour_of_it
         assert (times[both].dt.hour == frame["hour"][both].astype(int)).all()
 
 
+def test_hours_and_days_in_digits_are_read_as_numbers_whatever_their_order():
+    hours, days = sorted(map(str, range(24))), ["7", "1", "2", "3", "4", "5", "6"]
+    texts = {"kind": "categorical", "missing": False}
+    schema = schema_of(hour={**texts, "values": hours}, weekday={**texts, "values": days})
+    _, frame = drawn(schema, 3)
+    times = frame["received"].dropna()
+    assert (times.dt.hour == frame["hour"][times.index].astype(int)).all()
+    assert (times.dt.dayofweek + 1 == frame["weekday"][times.index].astype(int)).all()
+
+
 def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
     schema = schema_of({**TIME, "kind": "date"}, {"received": {"weekday": "weekday"}})
     _, frame = drawn(schema, 1)
@@ -90,6 +100,7 @@ def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
         ({"rule": {"received": {}}}, "calendar: got"),
         ({"rule": {"recieved": RULE["received"]}}, "recieved"),
         ({"rule": {"received": {"hour": "weekday"}}}, "'weekday' has not the values of hour"),
+        ({"hour": {"kind": "integer", "min": 1, "max": 24}}, "'hour' has not the values of hour"),
         ({"weekday": {"kind": "categorical", "values": DAYS[:6]}}, "'weekday' has not the values of weekday"),
         ({"time": {**TIME, "bins": {"calendar": "day"}}}, "the bin '2023-01-01' is shorter"),
         ({"time": {**TIME, "bins": {"calendar": "month_of_year"}}}, "the column is of kind datetime"),
@@ -117,7 +128,7 @@ def test_a_draft_proposes_it_and_check_counts_the_rows_that_differ(tmp_path, cap
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(own, sort_keys=False))
     capsys.readouterr()
     assert command("check", f"data.path={tmp_path / 'off.csv'}", f"data.schema={tmp_path / 'own.yaml'}") == 0
-    assert "calendar 'received': 1.0 % of the rows break it" in capsys.readouterr().out
+    assert "calendar 'received' (from Monday, from midnight): 1.0 % of the rows break it" in capsys.readouterr().out
 
 
 def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,8 @@ class CalendarParts:
     def agreeing(self, times: Ints, bins: NDArray[Any], codes: Mapping[str, NDArray[Any]], column: Column) -> Ints:
         """The times of some rows, moved inside their bins so that their parts are those of the row.
 
-        To the nearest day of that weekday, with minutes and seconds as they are; where the ranges of a condition leave
-        no such time, it stays.
+        To the nearest day of that weekday, with minutes and seconds as they are. Where the ranges of a condition leave
+        no such day near it, the day stays, and the hour alone is the row's; where not even that hour lies in them, all.
 
         Args:
             times: as drawn; `bins` their codes.
@@ -74,7 +74,7 @@ class CalendarParts:
         step = np.where(weekday >= 0, 7, 1) * np.where(off > 0, -1, 1)
         ranges = column.within or (column.bounds,)
         moved = times.astype(np.int64)
-        for days in (off - step, off + step, off):  # the nearest one last: it is taken where several lie in the bin
+        for days in (0, off - step, off + step, off):  # the best last: it is taken where several lie in the bin
             other = ((day + days) * DAY + rest) // self.unit
             held = np.any([(other >= low) & (other <= high) for low, high in ranges], axis=0)
             moved = np.where((other >= grid.starts[bins]) & (other < grid.ends[bins]) & held, other, moved)
@@ -126,7 +126,7 @@ def _check_time(time: Column, named: Mapping[str, str], rule: str, where: str) -
 
 
 def _values(column: Column, part: str, rule: str, where: str) -> Ints:
-    """The value of the part that each code of its column stands for: days by their English names, else in order."""
+    """The value of the part that each code stands for: by English names of days, or numbers, else in order."""
     many = PARTS[part][0]
     ones = column.kind not in DATE_KINDS and column.kind != "float" and column.value_codes == many
     if not ones or any(" to " in label for label in column.labels):
@@ -135,5 +135,13 @@ def _values(column: Column, part: str, rule: str, where: str) -> Ints:
         raise UserError(f"{rule}: {column.name!r} has not the values of {part}", where=where, fix=fix)
     names = [label[:3].casefold() for label in column.labels]
     days = [day[:3].casefold() for day in DAYS]
-    order = [days.index(n) for n in names] if part == "weekday" and sorted(names) == sorted(days) else range(many)
+    order: Sequence[int] = range(many)
+    if part == "weekday" and sorted(names) == sorted(days):
+        order = [days.index(n) for n in names]
+    elif all(n.isdecimal() for n in names):
+        numbers = [int(n) for n in names]
+        order = [n - min(1, *numbers) for n in numbers] if part == "weekday" else numbers
+        if sorted(order) != [*range(many)]:
+            fix = "hours from 0 to 23; days from 1 or 0, Monday first"
+            raise UserError(f"{rule}: {column.name!r} has not the values of {part}", where=where, fix=fix)
     return np.array([*order, *[-1] * (column.size - many)], np.int64)

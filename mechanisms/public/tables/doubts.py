@@ -146,15 +146,22 @@ def shorter_codes(texts: Texts, width: int) -> list[str]:
 
 
 def ids_of_nobody(ids: Texts, usual: float) -> list[str]:
-    """Ids that may be none: gaps by their words, and far too many records, of zeros or nines alone half as many.
+    """Ids that may be none: gaps by their words, and zeros or nines alone with far too many records.
 
     Args:
         ids: those with the most records, these first → how many each has.
         usual: so many records 99 % of the ids do not exceed.
     """
     numbers = sum(any(c.isdigit() for c in text) for text in ids) >= NUMBERED * len(ids)
-    many = [t for t, n in ids.items() if n > FAR_MORE * usual * (0.5 if NO_NUMBER.fullmatch(t.strip()) else 1)]
+    many = [t for t, n in ids.items() if n > FAR_MORE * usual / 2 and NO_NUMBER.fullmatch(t.strip())]
     return list(dict.fromkeys([*gap_words(ids, numbers=numbers), *many[:FEWEST]]))
+
+
+def ids_of_many(ids: Texts, usual: float) -> list[str]:
+    """A sentence of each other id with far more records than is usual; no setting to paste: it may be a person's."""
+    many = [t for t, n in ids.items() if n > FAR_MORE * usual and t not in ids_of_nobody(ids, usual)]
+    warning = "is it one person's? What privacy.missing_unit_values lists is published, and must be no person's id"
+    return [f"{t!r} is the id of {ids[t]:,} records, and hardly any has a tenth: {warning}" for t in many[:FEWEST]]
 
 
 def two_shapes(ids: Collection[str]) -> list[str]:

@@ -243,7 +243,7 @@ class Opening:
         Raises:
             UserError: as of `check_head`.
         """
-        look = f"python -m pipeline check data=table data.path={self.path} data.schema=FILE"
+        look = "`python -m pipeline check` with the same settings"
         found = inspect_file.found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
         check_head(names, self.expected, where=str(self.path), look=look, once=found)
         limits, how = (self.workdir, self.memory_limit_bytes, self.threads), (self.dialect, self.expected)
