@@ -73,12 +73,12 @@ def check_head(names: Sequence[str], expected: Collection[str], *, where: str, l
     """The names of a table's columns are names, each of them there once.
 
     Args:
-        expected: columns, two of which are among the names, or all: else it may be a record, which is not quoted.
+        expected: columns, two of which, or half, are among the names: else it may be a record, which is not quoted.
         look: how both are shown; `once`: the way out where a name is there twice.
     Raises:
         UserError: they are not.
     """
-    if len({*names} & {*expected}) < min(2, len(names), len(expected)):
+    if (both := len({*names} & {*expected})) < 2 and 2 * both < min(len(names), len(expected)):
         problem = "few or none of the names in its head are columns of the schema: has it a header?"
         fix = f"a header with the names of the schema, or a schema with those of the table; {look} shows both"
         raise UserError(problem, where=where, fix=fix)

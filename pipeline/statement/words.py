@@ -63,7 +63,10 @@ def words_of(statement: Json) -> JsonDict:
 
 def noted(answer: DataFrame, statement: Json) -> DataFrame:
     """The answer of a release with what is true of each of its answers at the end of `attrs["notes"]`."""
-    share, notes = statement.get("holdout", NO_HOLDOUT), []
+    unit, before, notes = statement["unit"], {*answer.attrs.get("notes", ())}, list[str]()
+    if isinstance(unit, dict) and unit.get("clip") in {"weight", "truncate"} and not before & SAID:
+        notes.append(f"{CLIPPED}: at most {unit['max_records']:,} of a unit count")
+    share = statement.get("holdout", NO_HOLDOUT)
     if isinstance(share, str):  # none, or a sentence of an older format
         notes += [] if share.startswith(NO_HOLDOUT) else [f"{share}: counts are of the other units alone"]
     else:
@@ -71,13 +74,6 @@ def noted(answer: DataFrame, statement: Json) -> DataFrame:
             f"a share {share:g} of the units was set aside (evaluation.holdout): a count of the whole table is about "
             f"1/(1 − {share:g}) = {1 / (1 - share):.4g} times as large; shares, means and quantiles need no factor"
         )
-    unit = statement["unit"]
-    if (
-        isinstance(unit, dict)
-        and unit.get("clip") in {"weight", "truncate"}
-        and not {*answer.attrs.get("notes", ())} & SAID
-    ):
-        notes.append(f"{CLIPPED}: at most {unit['max_records']:,} of a unit count")
     accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
     notes += [CHOSEN] if accepted or statement.get("selection") is not None else []
     answer.attrs["notes"] = [*answer.attrs.get("notes", ()), *notes]

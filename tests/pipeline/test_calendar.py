@@ -71,7 +71,7 @@ def test_hours_and_days_in_digits_are_read_as_numbers_whatever_their_order():
     _, frame = drawn(schema, 3)
     times = frame["received"].dropna()
     assert (times.dt.hour == frame["hour"][times.index].astype(int)).all()
-    assert (times.dt.dayofweek + 1 == frame["weekday"][times.index].astype(int)).all()
+    assert (times.dt.day_of_week + 1 == frame["weekday"][times.index].astype(int)).all()
 
 
 def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
