@@ -78,7 +78,8 @@ LOOKED_AT, USUAL = 1000, 0.99
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
-TENTHS = 2.563  # standard deviations of a bell between its first and its last tenth
+#: Standard deviations of a bell between its first and its last tenth.
+TENTHS = 2.563
 #: So many pairs of texts are one number with a zero at the end and without.
 CODES_PAIRS = 3
 
