@@ -46,6 +46,14 @@ def test_a_named_unit_is_proposed_with_its_constants_and_its_order(tmp_path: Pat
     assert "who" not in schema.leave_out and schema.measured.names == ("visit", "season", "day", "score")
 
 
+def test_no_proposed_rule_names_a_constant(tmp_path: Path) -> None:
+    names = {0: ("n", "North"), 1: ("s", "South"), 2: ("w", "West")}
+    lines = [f"p{i},{names[i % 3][0]},{names[i % 3][1]},{year}" for i in range(300) for year in (2020, 2021)]
+    text = drafted(tmp_path, "\n".join(["who,region,called,year", *lines, ""]))
+    assert "constant:" in text and "called" in text
+    assert "{from:" not in text and "possible" not in text, "a unit's constants stand in no rule"
+
+
 def test_a_year_orders_where_there_is_no_date(tmp_path: Path) -> None:
     lines = [",".join([*cells[:5], "d", *cells[6:]]) for cells in (r.split(",") for r in rows().splitlines())]
     assert "\n  order: season\n" in drafted(tmp_path, HEAD + "\n".join(lines) + "\n")

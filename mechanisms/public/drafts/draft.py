@@ -116,15 +116,15 @@ def draft_schema(
         left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
         drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
-        calendar = guess_calendar(whole, engine, by_name)
-        persons = "" if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
+        persons, constant = ("", []) if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
+        varied = {name: fields for name, fields in by_name.items() if name not in constant}
+        calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
-    rules = guess_derived(source, by_name)
-    orders = guess_ordered(source, by_name)
+    orders = guess_ordered(source, varied)
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
-    follows = guess_determined(source, by_name)
+    follows = guess_determined(source, varied)
     tied = {column for low, high, _, _ in orders for column in (low, high)}
     drafted = [(c, f, f"{g} in the columns under `ordered` below" if c in tied else g) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
@@ -132,7 +132,7 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     text = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    text += _columns(source, name, drafted, left_out) + persons + _derived(rules, follows)
+    text += _columns(source, name, drafted, left_out) + persons + _derived(guess_derived(source, by_name), follows)
     return text + _possible(follows) + _ordered(orders) + _calendar(calendar)
 
 

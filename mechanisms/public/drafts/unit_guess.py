@@ -40,8 +40,10 @@ BOUND = """\
 """
 
 
-def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]) -> str:
+def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]) -> tuple[str, list[str]]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
+
+    Beside it the constants, which stand in no rule but an expression.
 
     Args:
         source: the table in the engine.
@@ -51,7 +53,7 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
     differing, in_part = _varying(source, engine, unit, names)
     varying = {n: share for n, share in differing.items() if share > FEW}
     if not varying and not in_part:
-        return ""
+        return "", []
     ids = f"SELECT t FROM ({_texts(source, source.names.index(unit))}) ORDER BY hash(t) LIMIT {LOOKED_AT}"
     shapes = two_shapes([t for (t,) in engine.execute(ids).fetchall()])
     text = HEAD + _field("column", unit) + "".join(f"  # {said}\n" for said in shapes)
@@ -66,7 +68,7 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
     if (order := _order(varying, drafted)) is not None:
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
         text += _field("order", order)
-    return text + BOUND
+    return text + BOUND, constant
 
 
 def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) -> dict[str, str]:
