@@ -116,6 +116,19 @@ def test_a_rule_that_cannot_hold_is_refused_by_name(change, words):
     assert "fix" in str(error.value) or error.value.fix
 
 
+def test_a_draft_puts_days_of_any_language_in_order_and_proposes_nothing_where_a_row_differs(tmp_path):
+    times = pd.Series(pd.date_range("2023-01-02", periods=700, freq="13h"))
+    names = ["Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag"]
+    frame = pd.DataFrame({"am": times, "tag": times.dt.day_of_week.map(dict(enumerate(names)))})
+    rule = '# calendar: {"am": {"weekday": "tag"}}'
+    for off, proposed in ((0, True), (1, False)):
+        frame.loc[: off - 1, "tag"] = "Sonntag" if off else frame["tag"]
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        assert command("schema", str(tmp_path / "t.csv"), f"output={tmp_path / f'{off}.yaml'}") == 0
+        text = (tmp_path / f"{off}.yaml").read_text()
+        assert (rule in text) is proposed and (f"[{', '.join(names)}]" in text) is proposed
+
+
 def test_a_draft_proposes_it_and_check_counts_the_rows_that_differ(tmp_path, capsys):
     times = pd.Series(pd.date_range("2023-01-02", periods=600, freq="13h"))
     frame = pd.DataFrame({"received": times, "weekday": times.dt.day_name().str.upper(), "hour": times.dt.hour})

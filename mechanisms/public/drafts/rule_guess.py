@@ -99,23 +99,36 @@ def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]
     return found
 
 
-def guess_calendar(source: Source, engine: Any, drafted: Drafted) -> dict[str, dict[str, str]]:
-    """Date or time → part → the column that holds it, by English names or hours, in all rows. NOT private."""
-    days = sorted(day[:3].casefold() for day in DAYS)
-    parts = {
-        n: "weekday" for n, f in drafted.items() if sorted(str(v)[:3].casefold() for v in f.get("values", ())) == days
-    }
+def guess_calendar(source: Source, engine: Any, drafted: Mapping[str, FieldDict]) -> dict[str, dict[str, str]]:
+    """Date or time → part → the column that holds it in all rows. NOT private.
+
+    Seven texts that stand for a weekday each are put in order, from Monday on, whatever their language.
+    """
+    parts = {n: "weekday" for n, f in drafted.items() if len(f.get("values", ())) == len(DAYS)}
     parts |= {n: "hour" for n, f in drafted.items() if (f["kind"], f.get("min"), f.get("max")) == ("integer", 0, 23)}
     times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS} if parts else {}
     found: dict[str, dict[str, str]] = {}
     for time in parse_schema({"columns": times}, where="the draft").columns if times else ():
         moment = moment_sql(source, source.names.index(time.name), time)
         for name, part in parts.items():
+            if part == "hour" and time.kind == "date":
+                continue
             text = source.text(source.names.index(name))
-            own = {"weekday": f"lower(trim({text}))[:3] = lower(strftime({moment}, '%a'))"}
-            same = own.get(part, f"TRY_CAST({text} AS DOUBLE) = hour({moment})")
-            broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
-            if (part == "weekday" or time.kind == "datetime") and engine.execute(broken).fetchone() == (0,):
+            key, own = ("trim({})", "isodow({})") if part == "weekday" else ("TRY_CAST({} AS DOUBLE)", "hour({})")
+            known = (
+                f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation} WHERE {filled(text)}"
+            )
+            each = engine.execute(f"SELECT t, min(x), max(x), count(*) = count(x) FROM ({known}) GROUP BY t").fetchall()
+            if not each or not all(whole and first == last for _, first, last, whole in each):
+                continue
+            if part == "weekday":
+                days, values = {t.casefold(): first for t, first, _, _ in each}, drafted[name]["values"]
+                order = [days.get(str(v).strip().casefold(), 0) for v in values]
+                agrees = sorted(order) == [*range(1, len(DAYS) + 1)]
+                values[:] = [v for _, v in sorted(zip(order, values, strict=True))] if agrees else values
+            else:
+                agrees = all(t == first for t, first, _, _ in each)
+            if agrees:
                 found.setdefault(time.name, {}).setdefault(part, name)
     return found
 
