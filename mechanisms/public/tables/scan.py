@@ -238,12 +238,9 @@ class Opening:
         source.lines(f"SELECT count(*) FROM {source.relation}")
 
     def source(self, names: tuple[str, ...], types: tuple[str, ...], relation: str, header: str = "") -> Source:
-        """What was opened.
-
-        Raises:
-            UserError: as of `check_head`.
-        """
-        look = "`python -m pipeline check` with the same settings"
+        """What was opened; UserError as of `check_head`."""
+        path = "ADDRESS" if self.workdir in self.path.parents else self.path  # fetched rows are gone by then
+        look = f"python -m pipeline check data=table data.path={path} data.schema=FILE"
         found = inspect_file.found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
         check_head(names, self.expected, where=str(self.path), look=look, once=found)
         limits, how = (self.workdir, self.memory_limit_bytes, self.threads), (self.dialect, self.expected)
