@@ -102,9 +102,10 @@ def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]
 def guess_calendar(source: Source, engine: Any, drafted: Mapping[str, FieldDict]) -> dict[str, dict[str, str]]:
     """Date or time → part → the column that holds it in all rows. NOT private.
 
-    Seven texts that stand for a weekday each are put in order, from Monday on, whatever their language.
+    Seven names that stand for a weekday each are put in order, from Monday on, whatever their language.
     """
-    parts = {n: "weekday" for n, f in drafted.items() if len(f.get("values", ())) == len(DAYS)}
+    names = {n: [v for v in f.get("values", ()) if re.search(r"[^\W\d_]", str(v))] for n, f in drafted.items()}
+    parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(drafted[n]["values"])}
     parts |= {n: "hour" for n, f in drafted.items() if (f["kind"], f.get("min"), f.get("max")) == ("integer", 0, 23)}
     times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS} if parts else {}
     found: dict[str, dict[str, str]] = {}
