@@ -136,9 +136,8 @@ def load_private(
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
-
+    readings = partial(readings_of_ids, source, unit) if isinstance(engine, DuckdbEngine) else lambda: [source]
     values = partial(engine.values, key=key, aside=None, workdir=workdir)
-    readings = of_persons(source, unit) if isinstance(engine, DuckdbEngine) else [source]
     report = lone_texts(schema, unit, encoded.report, largest=most, readings=readings, values=values)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
@@ -168,7 +167,7 @@ def lone_texts(
     report: EncodingReport,
     *,
     largest: int,
-    readings: Sequence[Source],
+    readings: Callable[[], Sequence[Source]],
     values: Callable[..., Counts],
 ) -> EncodingReport:
     """The report with `lone` of units: a person of many rows betrays a text as a single row does. NOT private.
@@ -180,7 +179,8 @@ def lone_texts(
 
     Args:
         largest: no unit has more records.
-        readings: the table by `of_persons`; `values`: `Engine.values` of one of them, for columns and a unit.
+        readings: of `readings_of_ids`, asked for where they are needed.
+        values: `Engine.values` of one of them, for columns and a unit.
     """
     texts = {c.name: declared_texts(c) for c in schema.columns}
     more = {c.name for c in schema.columns if {*texts[c.name]} - {*(c.values if c.listed else ())}}
@@ -190,7 +190,7 @@ def lone_texts(
         return replace(report, lone=lone)
     every = unit if unit.column is None else replace(unit, max_records=MAX_RECORDS, missing="own")
     plain = [c if c.numeric or c.kind in DATE_KINDS else replace(c, missing_texts=(), other=None) for c in asked]
-    read = [values(rows, plain, every) for rows in readings]  # each of a unit's texts counts
+    read = [values(rows, plain, every) for rows in readings()]  # each of a unit's texts counts
     for column in asked:
         code_of, declared, alone = reader(column), {*map(_bare, texts[column.name])}, set[str]()
         for counts in read:
@@ -207,7 +207,7 @@ def lone_texts(
     return replace(report, lone=lone)
 
 
-def of_persons(source: Source, unit: PrivacyUnit) -> list[Source]:
+def readings_of_ids(source: Source, unit: PrivacyUnit) -> list[Source]:
     """Readings of the ids of texts: without marks, as 12 34 and 1234 are one; and without rows under ids of nobody."""
     if unit.column is None or source.types[index := source.index(unit.column, where="privacy.unit")] != "VARCHAR":
         return [source]

@@ -30,7 +30,7 @@ from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, of_persons
+from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, readings_of_ids
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
@@ -155,7 +155,7 @@ def look_at(
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
     if read is None:
         values = partial(EMBEDDED.values, key=b"", aside=None, workdir=workdir)
-        most, readings = 1 if unit.column is None else report.rows, of_persons(source, unit)
+        most, readings = 1 if unit.column is None else report.rows, partial(readings_of_ids, source, unit)
         report = lone_texts(total, unit, report, largest=most, readings=readings, values=values)
     seen = _seen(source, schema)
     encoded, at_most = (coded, report), bar.at_most
