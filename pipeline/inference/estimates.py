@@ -239,8 +239,7 @@ def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
         else f"of these {question.level} alone, not of a population they may be drawn from (sampling=true adds that)"
     )
     told_by = "p-value" if question.what == "equal_means" else "95 % interval"
-    counted = "of the records as clipping left them" if question.level == LEVELS[0] else COUNTED
-    notes = [f"{told_by} over the noise; {population}", counted]
+    notes = [f"{told_by} over the noise; {population}", *([] if question.level == LEVELS[0] else [COUNTED])]
     if question.column is None or question.what in {"count", "proportion", "odds_ratio"}:
         return notes if question.what == "odds_ratio" else [*notes, *_counted(schema, question)]
     names = [n for n in (question.column, question.other) if n is not None]

@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 #: Said of answers of a release that was accepted, or chosen from several tries, by its own noisy scores.
 CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"
 
-#: Said of counts of records; and notes that say whose counts these are already.
-CLIPPED = "of the records as clipping left them"
-SAID = {CLIPPED, COUNTED}
-
 
 def sentence(name: str, *fields: Any) -> str:
     """One sentence of the template."""
@@ -63,9 +59,9 @@ def words_of(statement: Json) -> JsonDict:
 
 def noted(answer: DataFrame, statement: Json) -> DataFrame:
     """The answer of a release with what is true of each of its answers at the end of `attrs["notes"]`."""
-    unit, before, notes = statement["unit"], {*answer.attrs.get("notes", ())}, list[str]()
-    if isinstance(unit, dict) and unit.get("clip") in {"weight", "truncate"} and not before & SAID:
-        notes.append(f"{CLIPPED}: at most {unit['max_records']:,} of a unit count")
+    unit, before, notes = statement["unit"], answer.attrs.get("notes", ()), list[str]()
+    if isinstance(unit, dict) and unit["clip"] in {"weight", "truncate"} and COUNTED not in before:
+        notes.append(f"of the records as clipping left them: at most {unit['max_records']:,} of a unit count")
     share = statement.get("holdout", NO_HOLDOUT)
     if isinstance(share, str):  # none, or a sentence of an older format
         notes += [] if share.startswith(NO_HOLDOUT) else [f"{share}: counts are of the other units alone"]
@@ -76,7 +72,7 @@ def noted(answer: DataFrame, statement: Json) -> DataFrame:
         )
     accepted = any(e.get("accept", {}).get("at_most") is not None for e in statement.get("events", ()))
     notes += [CHOSEN] if accepted or statement.get("selection") is not None else []
-    answer.attrs["notes"] = [*answer.attrs.get("notes", ()), *notes]
+    answer.attrs["notes"] = [*before, *notes]
     return answer
 
 
