@@ -45,8 +45,7 @@ def load(context: RunContext, state: State) -> State:
     with context.show.stage("load") as report:
         data = _table(context, report)
         dialect = declared_dialect(config.data, design.schema.dialect)
-        unit = [] if design.specs.unit.column is None else [design.specs.unit.column]
-        names, path = (*design.schema.domain.names, *unit), Path(str(data.path))
+        names, path = specs.columns_read(design.schema), Path(str(data.path))
         records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
         check_ready(config, records.names)
         check_unit(specs.unit, records.names)

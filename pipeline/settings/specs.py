@@ -56,6 +56,10 @@ class Specs:
     mechanism: str
     discovers_bound: bool
 
+    def columns_read(self, schema: Schema) -> tuple[str, ...]:
+        """The columns that rows are read by: those of a schema, and the unit's ids."""
+        return (*schema.domain.names, *([] if self.unit.column is None else [self.unit.column]))
+
     def facts(self, schema: Schema) -> Facts:
         """What the selection decides from before any row is read."""
         return Facts(schema, self.mechanism, self.budget)

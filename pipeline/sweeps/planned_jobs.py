@@ -256,8 +256,7 @@ def _looked_at(specs: Specs, schema: Schema, folder: RunFolder) -> tuple[ColumnL
     try:
         dialect = declared_dialect(config.data, schema.dialect)
         data = local(config.data, config.limits, folder.temporary, promised=True)
-        unit = [] if specs.unit.column is None else [specs.unit.column]
-        names, path = (*schema.domain.names, *unit), Path(str(data.path))
+        names, path = specs.columns_read(schema), Path(str(data.path))
         records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
         source = joined(records, data.units, specs.unit, config.limits, dialect)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
