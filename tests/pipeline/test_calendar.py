@@ -103,7 +103,7 @@ def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
         ({"hour": {"kind": "integer", "min": 1, "max": 24}}, "'hour' has not the values of hour"),
         ({"weekday": {"kind": "categorical", "values": DAYS[:6]}}, "'weekday' has not the values of weekday"),
         ({"time": {**TIME, "bins": {"calendar": "day"}}}, "the bin '2023-01-01' is shorter"),
-        ({"time": {**TIME, "bins": {"calendar": "month_of_year"}}}, "the column is of kind datetime"),
+        ({"time": {**TIME, "bins": {"calendar": "month_of_year"}}}, "bins: month_of_year come again and again"),
         ({"time": {**TIME, "kind": "date"}}, "the column is of kind date"),
         ({"weekday": {"kind": "categorical", "values": "discover"}}, "something is to be discovered"),
         ({"time": {"kind": "datetime", "bounds": "discover", "within": ["2000-01-01", "2030-01-01"]}}, "discovered"),

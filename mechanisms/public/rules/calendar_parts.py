@@ -114,8 +114,10 @@ def parse_calendar(
 def _check_time(time: Column, named: Mapping[str, str], rule: str, where: str) -> None:
     """UserError where a bin of the time does not hold every value of a part."""
     kinds = DATE_KINDS if "hour" not in named else ("datetime",)
-    if time.kind not in kinds or (time.bins is not None and time.bins.calendar in CYCLIC):
+    if time.kind not in kinds:
         raise UserError(f"{rule}: the column is of kind {time.kind}", where=where, fix=f"kind: {' or '.join(kinds)}")
+    if time.bins is not None and time.bins.calendar in CYCLIC:
+        raise UserError(f"{rule}: bins: {time.bins.calendar} come again and again", where=where, fix="bins: month")
     grid = time.grid
     assert isinstance(grid, IntegerGrid)
     widths = (grid.ends - grid.starts) * (1 if time.kind == "datetime" else DAY)

@@ -74,7 +74,7 @@ APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
 #: Of so many ids, those with the most records, texts that look like none are told; this share has the usual number.
 LOOKED_AT, USUAL = 1000, 0.99
 #: Ids hold digits where so large a share of them does, and are of a shape where this share is; zeros or nines alone,
-#: with letters before them, are often nobody's; and so many times the usual number of records is no person's.
+#: with letters before them, are often nobody's; and so many times the usual number of records is hardly a person's.
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
@@ -160,7 +160,8 @@ def ids_of_nobody(ids: Texts, usual: float) -> list[str]:
 
 def ids_of_many(ids: Texts, usual: float) -> list[str]:
     """A sentence of each other id with far more records than is usual; no setting to paste: it may be a person's."""
-    many = [t for t, n in ids.items() if n > FAR_MORE * usual and t not in ids_of_nobody(ids, usual)]
+    nobody = ids_of_nobody(ids, usual)
+    many = [t for t, n in ids.items() if n > FAR_MORE * usual and t not in nobody]
     warning = "is it one person's? What privacy.missing_unit_values lists is published, and must be no person's id"
     return [f"{t!r} is the id of {ids[t]:,} records, and hardly any has a tenth: {warning}" for t in many[:FEWEST]]
 
