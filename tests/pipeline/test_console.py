@@ -14,7 +14,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import pipeline
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, check_head
 from pipeline.cli import main
 from pipeline.console import LINES, WIDTH, at_most, folded
 from pipeline.settings.compose import compose_config
@@ -92,6 +92,25 @@ def test_a_refusal_in_a_log_names_the_column_and_no_figure(town, capsys):
     assert command(*RUN) == 1
     said = capsys.readouterr().err
     assert "column 'sex'" in said and "600" not in said and "python -m pipeline check" in said
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "taken"),
+    [
+        ("pid age x0 x1 x2 x3 x4", "age u0 u1 u2 u3 pid", True),  # the others stand in a table of units
+        ("age", "age", True),
+        ("age x0", "age u0", True),
+        ("P0007 83 f 49.99 age", "pid age sex price u0", False),
+        ("P0007 83", "pid age", False),
+        ("a b", "", True),  # of a command that shows rows
+    ],
+)
+def test_a_head_is_known_by_two_of_its_names_or_half(names, expected, taken):
+    try:
+        check_head(names.split(), expected.split(), where="t.csv", look="`check`")
+        assert taken
+    except UserError as error:
+        assert not taken and "P0007" not in str(error)
 
 
 @pytest.mark.parametrize("twice", ["x", "f"])

@@ -103,6 +103,8 @@ def test_statement_and_ledger_say_who_was_set_aside_and_no_budget_changes(town, 
         pipeline.bounds("out/release", marginal=["job"]),
     ]
     assert all(factor in answer.attrs["notes"][-1] for answer in answers)
+    clipped = "of the records as clipping left them: at most 2 of a unit count"
+    assert all(answer.attrs["notes"].count(clipped) == 1 for answer in answers)
     assert command("query", "from=out/release", "marginal=[job]", "format=json") == 0
     printed = capsys.readouterr()
     assert factor in json.loads(printed.out)["notes"][-1] and factor in printed.err

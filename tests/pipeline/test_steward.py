@@ -188,6 +188,25 @@ def test_ids_of_nobody_are_asked_about_on_one_line_and_ids_of_two_shapes(town, c
     assert not two_shapes([f"{i:x}" for i in range(4000)]) and not two_shapes([f"A{i}" for i in range(900)])
 
 
+def test_a_person_of_many_records_is_named_and_never_offered_for_a_list_that_is_published(folder, capsys):
+    ids = [f"K{i // 2:05}" for i in range(800)] + ["K00007"] * 60 + ["K00000"] * 60
+    cells = {"who": ids, "town": ["north", "south"] * 460}
+    declared = "town: {kind: categorical, values: [north, south], missing: false}"
+    hints = " ".join(checked(capsys, cells, declared, "privacy.unit=who", "privacy.max_records=3")["hints"])
+    assert "'k00007' is the id of 62 records, and hardly any has a tenth: is it one person's?" in hints
+    (listed,) = re.findall(r"privacy\.missing_unit_values=(\[[^]]*\])", hints)
+    assert "k00000" in json.loads(listed) and "k00007" not in json.loads(listed)
+
+
+@pytest.mark.parametrize("odd", [["P0007"] * 40, ["PABCD"] * 4, ["P0000"] * 14])
+def test_a_text_of_one_person_is_told_whatever_the_person_s_id_and_number_of_records(odd, folder, capsys):
+    ids = [f"P{1000 + i // 2}" for i in range(600)] + odd
+    cells = {"who": ids, "town": ["north", "south"] * 300 + ["rare"] * (len(odd) - 2) + ["north"] * 2}
+    declared = "town: {kind: categorical, values: [north, south, rare], missing: false}"
+    look = checked(capsys, cells, declared, "privacy.unit=who", "privacy.max_records=3")
+    assert look["columns"]["town"]["lone"] == 1
+
+
 def test_units_that_are_one_but_for_marks_hold_a_text_as_one_and_a_draft_asks_of_two_shapes(folder, capsys):
     ids = [f"{i // 3:04} {i // 3 + 10:04}" if i % 3 else f"{i // 3:04}{i // 3 + 10:04}" for i in range(900)]
     cells = {"who": ids, "nation": ["TUV" if i < 3 else "DEAT"[i % 2 * 2 :][:2] for i in range(900)]}

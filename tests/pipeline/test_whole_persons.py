@@ -233,6 +233,8 @@ def test_questions_about_persons_are_answered_from_what_was_counted_of_them(plac
     real = persons.groupby(["sex", "town"]).size().reindex(counts.index)
     assert (abs(counts["count"] - real) < 5 * counts.standard_error).all()
     assert counts.standard_error.max() < 5  # of records, of which five count, it were five times as much
+    clipped = [[n for n in c.attrs["notes"] if "clipping" in n] for c in (counts, release.count({"day": "2020-01-01"}))]
+    assert not clipped[0] and len(clipped[1]) == 1, "a person counts once; of records, as many as clipping left"
     sizes = release.marginal(["records"], level="persons")
     real = persons.records.value_counts().sort_index().to_numpy()
     assert (abs(sizes["count"] - real) < 5 * sizes.standard_error).all()
