@@ -110,7 +110,7 @@ def test_the_page_shows_figures_beside_shuffled_owners_and_a_dozen_whole_synthet
     drawn = section(page)
     heads = re.findall(r"<th[^>]*>(.*?)</th>", drawn)
     assert heads[:5] == ["", "real", "synthetic", "other half", "owners shuffled"]
-    assert "the next record is 7 later" in drawn and "pulse: likeness" in drawn
+    assert "next record 7 later" in drawn and "pulse: share of variance between persons" in drawn
     assert drawn.count("<svg") == 2
     shown = re.findall(r"<h3>Person \d+</h3>.*?</table>", drawn, re.DOTALL)
     by_patient = made.drop(columns="patient").astype(str).groupby(made["patient"])
@@ -158,7 +158,7 @@ def test_a_release_tells_by_its_statement_which_column_is_the_persons(one_run, t
 
 @pytest.mark.parametrize("holdout", [[], ["evaluation.holdout=0.3"]])
 def test_a_run_whose_release_has_the_ids_scores_persons_of_the_rows_that_were_not_set_aside(town, monkeypatch, holdout):
-    opened = score_run.open_with
+    opened = score_run.open_released
 
     def open_with_ids(path: Path, *settings: object) -> Source:
         with_ids(path, town / "with_ids.csv")
@@ -167,7 +167,7 @@ def test_a_run_whose_release_has_the_ids_scores_persons_of_the_rows_that_were_no
     unit = ["privacy.unit=person", "privacy.max_records=4", *holdout]
     assert command("run", *TOWN, *PAIRS, *unit, "hydra.run.dir=bare") == 0
     assert "persons" not in json.loads(Path("bare/internal/scores.json").read_text())["metrics"]
-    monkeypatch.setattr(score_run, "open_with", open_with_ids)
+    monkeypatch.setattr(score_run, "open_released", open_with_ids)
     assert command("run", *TOWN, *PAIRS, *unit, "hydra.run.dir=out") == 0
     scores = json.loads(Path("out/internal/scores.json").read_text())
     found = scores["metrics"]["persons"]["details"]
