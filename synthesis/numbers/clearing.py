@@ -55,6 +55,8 @@ def cleared(
     Where all halves of a part are even, it stays one part.
 
     All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
+    A tail of which no half stands out may stand out as a whole: the end of the records that the first time found moves
+    outwards, from place to place, while all records between stand out of their noise, and is no tail then.
 
     Args:
         fine, bins: as of `evidence_of`.
@@ -67,9 +69,24 @@ def cleared(
     total = max(float(every.cells.sum()), 0.0)
     parts = _parts(every, widths, held, total)
     support = np.repeat([p.records > 0 for p in parts], [p.stop - p.start for p in parts])
-    ends = np.flatnonzero(support)[[0, -1]] if support.any() else (0, 0)
-    support[: ends[0]] = support[ends[1] :] = True
-    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total)
+    low, high = np.flatnonzero(support)[[0, -1]] + [0, 1] if support.any() else (0, support.size)
+    start, stop = _farther(every, low, np.arange(low)[::-1]), _farther(every, high, np.arange(high, support.size) + 1)
+    tails = start == low, stop == high
+    support[0 if tails[0] else start : low] = support[high : support.size if tails[1] else stop] = True
+    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, tails)
+
+
+def _farther(evidence: FineEvidence, end: int, places: NDArray[np.int64]) -> int:
+    """Where the records beyond an end of the support end, if all from it to some place stand out of their noise."""
+    sums = np.concatenate([[0.0], np.cumsum(evidence.cells)])
+    places = places if evidence.cell_variance > 0 else places[np.isin(places, evidence.first)]
+    while places.size:
+        low, high = np.minimum(places, end), np.maximum(places, end)
+        out = np.flatnonzero(sums[high] - sums[low] > EMPTY * np.sqrt(evidence.variance(low, high)))
+        if not out.size:
+            break
+        end, places = int(places[out[0]]), places[out[0] + 1 :]
+    return end
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +127,11 @@ def _halves(first: tuple[int, ...], inside: bool) -> _Halves:
 
 
 def _parts(
-    evidence: FineEvidence, widths: Values, filled: Sequence[tuple[int, int]], total: float
+    evidence: FineEvidence,
+    widths: Values,
+    filled: Sequence[tuple[int, int]],
+    total: float,
+    tails: tuple[bool, bool] = (True, True),
 ) -> list[ClearedPart]:
     """One pass of `cleared`: which halves stay parts, and the records of each."""
     halves = _halves(tuple(evidence.first.tolist()), evidence.cell_variance > 0)
@@ -135,7 +156,7 @@ def _parts(
     for low, high in filled:
         far |= (start <= low) & (high <= stop)
     records = np.full(own.size, total)
-    kept = _split(end, halves.halved, own, variance, far, narrow, share, noise, apart, records)
+    kept = _split(end, halves.halved, tails, own, variance, far, narrow, share, noise, apart, records)
     return [ClearedPart(*each) for each in zip(*(x[kept].tolist() for x in (start, stop, records)), strict=True)]
 
 
@@ -143,6 +164,7 @@ def _parts(
 def _split(
     end: NDArray[np.int64],
     halved: NDArray[np.bool_],
+    tails: tuple[bool, bool],
     own: NDArray[np.float64],
     variance: NDArray[np.float64],
     far: NDArray[np.bool_],
@@ -155,13 +177,14 @@ def _split(
     """Splits the records of each part between its halves; which parts stay whole and lie in no other that does.
 
     Args:
+        tails: whether noise alone may fill the ends of the range.
         own: the answers' records of each part, and their `variance`.
         far, narrow: whether it has a peak, or other answers show records in it; whether it has a narrow peak.
         share, noise: the lower half's part of an even spread, and the noise of a difference from it.
         apart: by how many standard deviations halves differ from an even spread to be told apart.
         records: of the first part; those of all others are written.
     """
-    last_below, last_above = np.ones(end.size, np.bool_), np.ones(end.size, np.bool_)  # nothing lies beyond it
+    last_below, last_above = np.full(end.size, tails[0]), np.full(end.size, tails[1])  # nothing lies beyond it
     even, count = np.zeros(end.size, np.bool_), np.ones(end.size, np.int64)
     i = 0
     while i < end.size:

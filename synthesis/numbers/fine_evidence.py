@@ -37,15 +37,20 @@ class FineEvidence:
     support: NDArray[np.bool_]
 
     def variance(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
-        """Of the sums of the cells from each `start` to before `stop`, which are whole bins or lie inside one."""
-        low, high = (np.searchsorted(self.first, each, side="right") - 1 for each in (start, stop - 1))
-        cells, variances = (np.concatenate([[0], np.cumsum(x)]) for x in (self.support, self.bin_variance))
-        begins, ends = self.first[low], self.first[low + 1]
+        """Of the sums of the cells from each `start` to before `stop`: whole bins, and parts of those at the ends."""
+        variances = np.concatenate([[0], np.cumsum(self.bin_variance)])
+        low, high = np.searchsorted(self.first, start), np.searchsorted(self.first, stop, side="right") - 1
+        whole = np.where(low <= high, variances[high] - variances[np.minimum(low, high)], 0.0)
+        begin, end = (np.where(low <= high, self.first[np.minimum(each, high)], stop) for each in (low, high))
+        return np.asarray(whole + self._inside(start, begin) + self._inside(end, stop))
+
+    def _inside(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
+        """As `variance`, where each part lies inside one bin."""
+        cells = np.concatenate([[0], np.cumsum(self.support)])
+        own = np.minimum(np.searchsorted(self.first, start, side="right"), self.bin_variance.size) - 1
         part = cells[stop] - cells[start]
-        share = part / np.maximum(cells[ends] - cells[begins], 1)
-        inside = self.cell_variance * part * (1 - share) + share**2 * (variances[low + 1] - variances[low])
-        whole = (low != high) | ((begins == start) & (ends == stop))
-        return np.asarray(np.where(whole, variances[high + 1] - variances[low], inside))
+        share = part / np.maximum(cells[self.first[own + 1]] - cells[self.first[own]], 1)
+        return np.asarray(self.cell_variance * part * (1 - share) + share**2 * self.bin_variance[own])
 
 
 def mean_of(answers: Sequence[NoisyMarginal]) -> Answer | None:

@@ -64,6 +64,22 @@ def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, wi
     )
 
 
+@pytest.mark.parametrize(("each", "kept"), [(60, True), (20, False)])
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_tail_of_which_no_half_stands_out_is_kept_where_it_does_as_a_whole(each, kept, upper):
+    column = schema_of(speed={"kind": "integer", "min": 0, "max": 159, "bins": {"count": 32}, "missing": False})[
+        "speed"
+    ]
+    bins = np.repeat(
+        [600.0, each, 0.0], [17, 9, 6]
+    )  # 60 · 7 records stand out of √7 · 50 of noise, those of no half do
+    bins = bins if upper else bins[::-1]
+    parts = cleared(column, (np.repeat(bins / 5, 5), 120.0**2), (bins, 50.0**2), np.ones(160))
+    tail = sum(p.records for p in parts if (p.start >= 85 if upper else p.stop <= 75))
+    assert (3 * each <= tail <= 10 * each) if kept else tail == 0
+    assert sum(p.records for p in parts) == pytest.approx(bins.sum())
+
+
 def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
     rng = np.random.default_rng(5)
     column = schema_of(charge=CHARGE)["charge"]
