@@ -15,6 +15,7 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import reader
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.doubts import (
     COMPACT_FORMS,
     FEWEST_PARTS,
@@ -23,6 +24,7 @@ from mechanisms.public.tables.doubts import (
     TOTALS,
     number_doubts,
     numbers_apart,
+    numbers_of_others,
     short_years,
     shorter_codes,
     totals,
@@ -65,12 +67,8 @@ FEWEST_DAYS, MUCH_MORE = 20, 10
 LAST_OF_TWO_DIGITS = 2068
 
 
-def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> list[str]:
-    """In which way the column may be read as something else than it means.
-
-    Args:
-        rounded: the share of its numbers that are rounded to whole ones.
-    """
+def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
+    """In which way the column may be read as something else than it means."""
     warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
     warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
     warnings += clock_times(source, column, seen)
@@ -80,9 +78,10 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
     warnings += short_years(_texts(source, column)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
-        texts = _texts(source, column)
-        warnings += number_doubts(texts) or ([] if column.width else numbers_apart(texts, reading))
-    if rounded > FEW_ROWS:
+        texts, each = _texts(source, column), report.rows / max(seen.distinct, 1)
+        others = [] if column.width else numbers_of_others(texts, column.name, each) or numbers_apart(texts, reading)
+        warnings += number_doubts(texts) or others
+    if (rounded := report.rounded.get(column.name, 0) / max(report.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):

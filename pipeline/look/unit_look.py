@@ -30,7 +30,7 @@ from mechanisms.public.tables.doubts import (
 )
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.reading_look import compact_days
@@ -64,6 +64,7 @@ def units_look(
         many = [n for n in apart if seen[n].distinct > FEW_IDS]
         with source.connect() as engine:
             kin = ids_of_others(source, engine, unit.column, many)
+        hints += _entered_twice(source, unit.column)
         hints += [f"{n!r}: {said}: {KIN}" for n, said in kin.items() if n not in schema.domain.names]
         listed_ids = [n for n in kin if n in schema.domain.names]
         warned += [f"column {n!r}: {kin[n]}, and it would be measured: leave_out: [{n}]; {KIN}" for n in listed_ids]
@@ -170,6 +171,14 @@ def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) 
     return hints
 
 
+def _entered_twice(source: Source, unit: str) -> list[str]:
+    """A question about rows of one unit that are alike in all columns."""
+    cells = ", ".join(map(source.text, range(len(source.names))))
+    ((count,),) = source.lines(f"SELECT count(*) - count(DISTINCT hash({cells})) FROM {source.relation}")
+    said = f"{count:,} rows are the same as another of their {unit!r} in every column: entered twice? Each is a record"
+    return [said] * (count > 0)
+
+
 def _of_codes(column: Column, seen: Seen) -> bool:
     """Whether a column holds codes, among which ids may be; no amounts, days or measurements."""
     if column.kind == "integer" and column.width is None:
@@ -247,7 +256,8 @@ def _of_constants(
         gaps |= (codes == 0) & ("" in schema[name].false)  # a flag that is empty where it is not true
         held, each = np.add.reduceat((~gaps).astype(np.int64), starts), np.diff(starts, append=codes.size)
         have, part = (held > 0) & (each > 1), (held > 0) & (held < each)
-        if int(part.sum()) > IN_PART * int(have.sum()):
+        written = not {*GAPS}.issuperset(schema[name].missing_texts)  # the person has a value, which is not known
+        if int(part.sum()) > IN_PART * int(have.sum()) and not written:
             warnings.append(
                 f"unit: constant: {name!r} is filled in {int(held[have].sum()):,} of the {int(each[have].sum()):,} "
                 "records of the persons who have it and several: a release fills all of them; take it out of unit: "

@@ -116,11 +116,14 @@ def draft_schema(
         left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
         drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
-        persons, constant = ("", []) if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
+        alone = who is None or unit == GUESS
+        persons, constant, order = ("", [], None) if alone else guess_persons(whole, engine, who or "", by_name)
         varied = {name: fields for name, fields in by_name.items() if name not in constant}
         calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
-    orders = guess_ordered(source, varied)
+    derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
+    computed = {column for column, _, _ in derived}
+    orders = [rule for rule in guess_ordered(source, varied) if computed.isdisjoint(rule[:2])]
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
@@ -132,7 +135,7 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     text = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    text += _columns(source, name, drafted, left_out) + persons + _derived(guess_derived(source, by_name), follows)
+    text += _columns(source, name, drafted, left_out) + persons + _derived(derived, follows)
     return text + _possible(follows) + _ordered(orders) + _calendar(calendar)
 
 

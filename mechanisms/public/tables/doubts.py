@@ -20,6 +20,7 @@ from mechanisms.public.tables.text_forms import (
     ID_NAME,
     MEASURED,
     NO_VALUE,
+    POSTAL_NAME,
     NumberForm,
     Texts,
     as_moment,
@@ -78,6 +79,10 @@ LOOKED_AT, USUAL = 1000, 0.99
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
+#: Whole numbers may number others where at least this share has one length, and so many digits but for zeros behind, in
+#: so many rows each; what columns of places on maps are called.
+ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
+MAP_NAME = re.compile(r"(?i)latitude|longitude|easting|northing|coord|utm|rechtswert|hochwert|^(lat|lon|lng|long|x|y)$")
 #: Standard deviations of a bell between its first and its last tenth.
 TENTHS = 2.563
 #: So many pairs of texts are one number with a zero at the end and without.
@@ -97,6 +102,29 @@ def number_doubts(texts: Texts) -> list[str]:
 def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
     """That numbers are in two units, or are codes: the more texts, the more is seen."""
     return _two_scales(texts, reading) or _zeros_behind(texts)
+
+
+def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
+    """That whole numbers may be ids of others: most have one length, many digits but for zeros behind, and many rows.
+
+    Args:
+        texts: the most frequent ones.
+        name: of the column: no map's or postal service's.
+        each: rows of each value, in the mean.
+    """
+    digits = [t for t in (text.strip().removesuffix(".0") for text in texts) if re.fullmatch("[0-9]+", t)]
+    width = Counter(map(len, digits)).most_common(1)[0][0] if digits else 0
+    exact = sum(len(t) == width and len(t.rstrip("0")) >= MANY_DIGITS for t in digits)
+    many = len(texts) > FEWEST and exact >= ALIKE * len(texts) and min(each, np.median([*texts.values()])) >= ROWS_EACH
+    if not many or POSTAL_NAME.search(name) or MAP_NAME.search(name):
+        return []
+    if all(int(t) % 60 == 0 for t in digits) or _in_digits({t: 1 for t in digits if len(t) == width}):
+        return []  # times in seconds, or days
+    said = (
+        f"whole numbers of {width} digits, about {each:,.0f} rows each: ids of others (prescribers, employers, meters)?"
+    )
+    cure = "leave_out, or kind: categorical with a public list; amounts may stay"
+    return [f"{said} Synthetic ones may be somebody's: {cure}"]
 
 
 def text_doubts(texts: Texts) -> list[str]:
