@@ -77,6 +77,11 @@ class RunFolder:
         return self.internal / "check.txt"
 
     @property
+    def summary(self) -> Path:
+        """What the console said at the end, whole."""
+        return self.internal / "summary.txt"
+
+    @property
     def scores(self) -> Path:
         return self.internal / "scores.json"
 

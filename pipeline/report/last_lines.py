@@ -13,6 +13,7 @@ from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
+from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.table_schema import Schema
@@ -29,6 +30,7 @@ from pipeline.statement.words import words_of
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
+    from pipeline.report.answer_noise import Coverage
     from pipeline.stages import Run
 
 #: Lines of the promise; the statement has it whole.
@@ -123,7 +125,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     from pipeline.inference.decided import decided  # a scoring needs none of these
     from pipeline.inference.fewer_cells import digits_drawn, said_cells
     from pipeline.inference.relations import in_words
-    from pipeline.report.answer_noise import coverage, said_drowned
+    from pipeline.report.answer_noise import coverage
 
     statement, folder = done.statement, done.folder
     words = words_of(statement.to_json())
@@ -147,8 +149,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
         ("warning", words["warnings"]),
-        ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
-        ("warning", [*covered.warnings, *said_drowned(done.measurements), *names_found(done.schema)]),
+        ("warning", _warnings(done, covered)),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
@@ -162,8 +163,27 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
     ]
-    sentences = [folded(label, words) for label, each in parts for words in each]
-    return "\n".join(["", *at_most([lines, *sentences], "release/statement.html and internal/ have them")])
+    sentences = [lines, *(folded(label, words) for label, each in parts for words in each)]
+    write_whole(folder.summary, "\n".join(line for each in sentences for line in each) + "\n", mode=0o600)
+    return "\n".join(["", *at_most(sentences, f"{_here(folder.summary)} (NOT private)")])
+
+
+def _warnings(done: Run, covered: Coverage) -> list[str]:
+    """What a person must know of a release, which follows from it alone."""
+    from pipeline.report.answer_noise import said_drowned
+
+    ours = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]
+    return [*ours, *covered.warnings, *said_drowned(done.measurements), *names_found(done.schema)]
+
+
+def release_warnings(done: Run) -> list[str]:
+    """The same where no last lines follow, with columns that are mostly noise, and digits that are drawn."""
+    from pipeline.inference.fewer_cells import digits_drawn
+    from pipeline.report.answer_noise import coverage
+
+    covered = coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
+    noisy = [f"columns: {covered.in_words}"] if covered.noisy else []
+    return [*_warnings(done, covered), *noisy, *digits_drawn(done.schema)]
 
 
 def run_facts(done: Run, *, scored: bool) -> JsonDict:

@@ -29,6 +29,11 @@ from mechanisms.public.tables.value_summaries import (
 )
 from synthesis.numbers.noise_errors import group_errors, noise_errors
 
+#: A mean is far off by more than this share of the real one, or of the standard deviation, and so many standard errors.
+OFF, CHANCE = 0.1, 2.0
+#: Few rows hold a total where so large a share of them holds so large a share of it; columns that one sentence names.
+TOP, HEAVY, MOST = 0.01, 0.2, 3
+
 
 @dataclass(frozen=True, eq=False)
 class FirstLook:
@@ -51,7 +56,43 @@ class FirstLook:
         """The scores with all this, and with the correlations of both tables."""
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
-        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps)
+        told = (
+            *card.notices,
+            *far_means(self.numbers, self.names, nothing[0] if self.values is None else self.values[0]),
+        )
+        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=told)
+
+
+def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
+    """A sentence on columns of numbers whose means, and so totals, lie far from the real ones; the farthest first.
+
+    A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
+    mean may be next to nothing, in standard deviations. Neither is blamed for what drawing so many rows does by chance.
+
+    Args:
+        numbers: as of `FirstLook`; means of dates are texts.
+        names, real: columns of numbers, and real values of them, which tell what few rows hold.
+    """
+    far = []
+    for each in numbers:
+        own, made, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
+        if not isinstance(own["mean"], float) or not isinstance(made["mean"], float) or not own["stddev"]:
+            continue
+        off, both_sides = abs(made["mean"] - own["mean"]), own["quantiles"][0] < 0 < own["quantiles"][-1]
+        by_chance = CHANCE * own["stddev"] / math.sqrt(made["count"])
+        if off > max(OFF * abs(own["mean"]), OFF * own["stddev"] * both_sides, by_chance):
+            largest = np.sort(values[~np.isnan(values)])[-max(int(TOP * len(values)), 1) :]
+            held = 0.0 if both_sides else float(largest.sum() / np.nansum(values))
+            rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
+            said = f"{each['column']} {_short(made['mean'])} (real {_short(own['mean'])}{rows})"
+            far.append((off / max(abs(own["mean"]), 1e-300), said))
+    few = [said for _, said in sorted(far, reverse=True)]
+    more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
+    return [f"means, and so totals, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def first_look(
