@@ -77,11 +77,6 @@ class RunFolder:
         return self.internal / "check.txt"
 
     @property
-    def summary(self) -> Path:
-        """What the console said at the end, whole."""
-        return self.internal / "summary.txt"
-
-    @property
     def scores(self) -> Path:
         return self.internal / "scores.json"
 

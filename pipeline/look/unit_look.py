@@ -26,6 +26,7 @@ from mechanisms.public.tables.doubts import (
     cut_short,
     ids_of_many,
     ids_of_nobody,
+    number_doubts,
     two_shapes,
 )
 from mechanisms.public.tables.losses import percent
@@ -33,7 +34,7 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
-from pipeline.look.reading_look import compact_days
+from pipeline.look.reading_look import texts_of
 
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
@@ -90,7 +91,7 @@ def _of_units(
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
-        ids = [n for n in ids if n not in schema.domain.names or not compact_days(source, schema[n], seen[n])]
+        ids = [n for n in ids if n not in schema.domain.names or not number_doubts(texts_of(source, schema[n]))]
         asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
             f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "

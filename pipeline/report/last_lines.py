@@ -149,7 +149,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
         ("warning", words["warnings"]),
-        ("warning", _warnings(done, covered)),
+        ("warning", release_warnings(done, covered)),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
@@ -164,26 +164,25 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("left out", done.left_out),
     ]
     sentences = [lines, *(folded(label, words) for label, each in parts for words in each)]
-    write_whole(folder.summary, "\n".join(line for each in sentences for line in each) + "\n", mode=0o600)
-    return "\n".join(["", *at_most(sentences, f"{_here(folder.summary)} (NOT private)")])
+    whole = folder.internal / "summary.txt"
+    write_whole(whole, "".join(f"{line}\n" for each in sentences for line in each), mode=0o600)
+    return "\n".join(["", *at_most(sentences, f"{_here(whole)} (NOT private)")])
 
 
-def _warnings(done: Run, covered: Coverage) -> list[str]:
-    """What a person must know of a release, which follows from it alone."""
-    from pipeline.report.answer_noise import said_drowned
+def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
+    """What a person must know of a release, which follows from it alone.
 
-    ours = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]
-    return [*ours, *covered.warnings, *said_drowned(done.measurements), *names_found(done.schema)]
-
-
-def release_warnings(done: Run) -> list[str]:
-    """The same where no last lines follow, with columns that are mostly noise, and digits that are drawn."""
+    Args:
+        covered: that of the last lines, which say more of columns; None: no last lines follow.
+    """
     from pipeline.inference.fewer_cells import digits_drawn
-    from pipeline.report.answer_noise import coverage
+    from pipeline.report.answer_noise import coverage, said_drowned
 
-    covered = coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
-    noisy = [f"columns: {covered.in_words}"] if covered.noisy else []
-    return [*_warnings(done, covered), *noisy, *digits_drawn(done.schema)]
+    own = covered or coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
+    parts = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]
+    parts += [*own.warnings, *said_drowned(done.measurements), *names_found(done.schema)]
+    alone = [f"columns: {own.in_words}"] * bool(own.noisy) + digits_drawn(done.schema)
+    return parts if covered else parts + alone
 
 
 def run_facts(done: Run, *, scored: bool) -> JsonDict:

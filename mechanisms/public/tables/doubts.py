@@ -236,15 +236,14 @@ def _share(texts: Texts, form: re.Pattern[str]) -> float:
 
 def _in_digits(texts: Texts) -> list[str]:
     """Months, days or times that are read as numbers."""
-    lengths = {len(t) for t in texts}
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
-    forms = [form for form, width in COMPACT_FORMS.items() if lengths == {width} and _of_days(texts, form)]
-    if forms:
-        which = " or ".join(f'"{form}"' for form in forms)
-        return [f"nearly all numbers are days or times: kind: date, format: {which}"]
+    shares = sorted((-_of_days(texts, form), form) for form in COMPACT_FORMS)
+    if which := " or ".join(f'"{form}"' for share, form in shares if -share >= NEARLY_ALL):  # 010203 is a day in three
+        reading = f"kind: {'datetime' if '%H' in which else 'date'}, format: {which}"
+        return [f"nearly all numbers are days or times, and synthetic ones would often be none: {reading}"]
     days = _share(texts, DAYS) >= NEARLY_ALL
-    if days or (lengths == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
+    if days or ({len(t) for t in texts} == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
         asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"
         return [f"{asked}: write 2024-08-29 in the table; kind: date"]
     times = [match for t in texts if (match := TIMES.fullmatch(t))]
@@ -255,10 +254,10 @@ def _in_digits(texts: Texts) -> list[str]:
     return []
 
 
-def _of_days(texts: Texts, form: str) -> bool:
-    """Whether nearly all texts are days of that form, of years that are meant."""
-    read = {t: m for t in texts if (m := as_moment(t, form))}
-    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR) >= NEARLY_ALL
+def _of_days(texts: Texts, form: str) -> float:
+    """The share of texts that are days of that form, of years that are meant."""
+    read = {t: m for t in texts if len(t) == COMPACT_FORMS[form] and (m := as_moment(t, form))}
+    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR)
 
 
 def short_years(texts: Texts) -> list[str]:
