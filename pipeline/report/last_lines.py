@@ -77,13 +77,9 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
         if isinstance(family, dict)
     ]  # a reference is that of the metric's score, which is of pairs
     lines += [f"mean total variation distance (0 to 1): {', '.join(means)}"] if means else []
-    if "tvd" in card.outcomes and "reason" in card.tvd:
-        lines.append(f"no total variation distance: {card.tvd['reason']}")
-    if "mgd" in card.outcomes and card.mgd.reason:
-        lines.append(f"no MGD: {card.mgd.reason}")
     lines += [words + _label(o) for o in scored.values() if (words := getattr(o.result, "words", ""))]
     lines += [] if listed else few
-    lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
+    lines += [f"no {name}: {outcome.reason}" for name, outcome in card.outcomes.items() if outcome.score is None]
     return lines
 
 
