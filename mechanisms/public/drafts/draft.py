@@ -116,14 +116,12 @@ def draft_schema(
         left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
         drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
-        alone = who is None or unit == GUESS
-        persons, constant, order = ("", [], None) if alone else guess_persons(whole, engine, who or "", by_name)
+        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
         varied = {name: fields for name, fields in by_name.items() if name not in constant}
         calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
-    computed = {column for column, _, _ in derived}
-    orders = [rule for rule in guess_ordered(source, varied) if computed.isdisjoint(rule[:2])]
+    orders = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
@@ -134,8 +132,8 @@ def draft_schema(
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
-    text = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    return text + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, follows)
+    head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, follows)
 
 
 def _columns(

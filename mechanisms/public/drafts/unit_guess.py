@@ -41,7 +41,7 @@ BOUND = """\
 
 
 def guess_persons(
-    source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]
+    source: Source, engine: Any, unit: str | None, drafted: Mapping[str, Fields]
 ) -> tuple[str, list[str], str | None]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
@@ -49,8 +49,11 @@ def guess_persons(
 
     Args:
         source: the table in the engine.
+        unit: None: nobody named it, and nothing is proposed.
         drafted: column → its declaration.
     """
+    if unit is None:
+        return "", [], None
     names = [n for n, f in drafted.items() if f["kind"] != "constant"]
     differing, in_part = _varying(source, engine, unit, {n: drafted[n] for n in names})
     varying = {n: share for n, share in differing.items() if share > FEW}
