@@ -13,7 +13,6 @@ from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
-from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.table_schema import Schema
@@ -161,7 +160,8 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     ]
     sentences = [lines, *(folded(label, words) for label, each in parts for words in each)]
     whole = folder.internal / "summary.txt"
-    write_whole(whole, "".join(f"{line}\n" for each in sentences for line in each), mode=0o600)
+    whole.touch(mode=0o600)
+    whole.write_text("".join(f"{line}\n" for each in sentences for line in each), encoding="utf-8")
     return "\n".join(["", *at_most(sentences, f"{_here(whole)} (NOT private)")])
 
 
