@@ -17,8 +17,10 @@ from pipeline.frames.kept_kinds import keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.load_release import read
 from pipeline.frames.release_object import Release
+from pipeline.report.last_lines import release_warnings
 from pipeline.settings.config import Config, load_config
 from pipeline.settings.specs import RECORD, settled_privacy
+from pipeline.stage_bars import Stages
 from pipeline.stages import run
 
 #: Settings of a run that are arguments here, or have no meaning here.
@@ -79,7 +81,7 @@ def fit(
             of ids, where it has another name: **{"data.units.id": "id"}.
         folder: where the run's `release` and `internal` (NOT private) are kept, with scores and report; None: they are
             gone when this returns, and nothing is scored.
-        quiet: show no progress.
+        quiet: show no progress, and no warning.
         settings: those of the command: selection="pairs", mechanism="laplace", privacy={"accountant": "zcdp"},
             **{"synthesis.max_cells": 10_000}, seed=1 (which makes the release say that it is not private).
     Raises:
@@ -110,6 +112,8 @@ def fit(
             if not (error.where or "").startswith(f"{SETTING}="):
                 raise
             raise UserError(error.what, where=error.where, fix=LOST) from None
+        # no Python warning: a filter that makes it an error would lose what was paid for
+        Stages(quiet=quiet or config.quiet, console=config.console).warn(release_warnings(done))
         if folder is not None:
             keep_kinds(done.folder.release, kinds, form_of(frame))
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))

@@ -15,14 +15,13 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import reader
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.doubts import (
-    COMPACT_FORMS,
     FEWEST_PARTS,
-    FIRST_YEAR,
-    LAST_YEAR,
     TOTALS,
     number_doubts,
     numbers_apart,
+    numbers_of_others,
     short_years,
     shorter_codes,
     totals,
@@ -65,24 +64,20 @@ FEWEST_DAYS, MUCH_MORE = 20, 10
 LAST_OF_TWO_DIGITS = 2068
 
 
-def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> list[str]:
-    """In which way the column may be read as something else than it means.
-
-    Args:
-        rounded: the share of its numbers that are rounded to whole ones.
-    """
+def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
+    """In which way the column may be read as something else than it means."""
     warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
-    warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
-    warnings += clock_times(source, column, seen)
+    warnings += what_is_stripped(source, column) + mixed_units(source, column) + clock_times(source, column, seen)
     warnings += [] if column.width is None else shorter_codes(shapes_of(source, column), column.width)
     reading = NumberForm(column.strip, column.decimal)
     if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
         warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
-    warnings += short_years(_texts(source, column)) if column.kind == "categorical" else []
+    warnings += short_years(texts_of(source, column)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
-        texts = _texts(source, column)
-        warnings += number_doubts(texts) or ([] if column.width else numbers_apart(texts, reading))
-    if rounded > FEW_ROWS:
+        texts, each = texts_of(source, column), report.rows / max(seen.distinct, 1)
+        others = [] if column.width else numbers_of_others(texts, column.name, each) or numbers_apart(texts, reading)
+        warnings += number_doubts(texts) or others
+    if (rounded := report.rounded.get(column.name, 0) / max(report.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
@@ -94,7 +89,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
 
 def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
-    code_of, texts = reader(column), _texts(source, column)
+    code_of, texts = reader(column), texts_of(source, column)
     sides = {"true": column.true, "false": column.false}
     held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in sides}
     others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
@@ -130,7 +125,7 @@ def shapes_of(source: Source, column: Column) -> dict[str, int]:
     return _most(source, column, source.shape(source.declared(column.name)))
 
 
-def _texts(source: Source, column: Column) -> Texts:
+def texts_of(source: Source, column: Column) -> Texts:
     """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
     return _most(source, column, f"trim({source.text(source.declared(column.name))})")
 
@@ -147,7 +142,7 @@ def found_apart(source: Source, column: Column) -> list[str]:
 
 def frequent_texts(source: Source, column: Column) -> list[str]:
     """The texts of many rows among these, which a discovery may find."""
-    return [text for text, n in _texts(source, column).items() if n >= FEWEST_UNITS]
+    return [text for text, n in texts_of(source, column).items() if n >= FEWEST_UNITS]
 
 
 def _most(source: Source, column: Column, sql: str) -> dict[str, int]:
@@ -194,28 +189,6 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
         same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
         warnings.append(f"{bare:,} of {numbers:,} numbers have no {lone[0]}: {same}")
     return warnings
-
-
-def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
-    """That all numbers, or codes of digits, are days or times, as 20240229 is: between them lie many that are none."""
-    if column.kind != "integer" or seen.low is None or seen.high is None:
-        return []
-    width = column.width or len(f"{seen.high:.0f}")
-    if seen.low < 0 or not (forms := [f for f in COMPACT_FORMS if COMPACT_FORMS[f] == width]):
-        return []
-    index = source.names.index(column.name)
-    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
-    of_width = f"regexp_matches(trim({text}), '^[0-9]{{{width}}}$')"
-    years = f"BETWEEN {FIRST_YEAR} AND {LAST_YEAR}"
-    each = [f"count(*) FILTER ({of_width} AND year({source.moment(index, form)}) {years})" for form in forms]
-    sql = f"SELECT count(*), {', '.join(each)} FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
-    numbers, *read = source.lines(sql)[0]
-    fit = sorted((-n, form) for n, form in zip(read, forms, strict=True) if n > COMPACT * numbers)
-    if not fit:
-        return []
-    days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
-    reading = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
-    return [f"{reading}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
 
 
 def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:

@@ -31,7 +31,8 @@ LOG = logging.getLogger("pipeline")
 MOST_ROWS = 20_000_000
 #: What stands for a look that was not made, or could not be.
 TOO_LARGE = f"more than {MOST_ROWS:,} rows: python -m pipeline check data.path=… data.schema=… looks at them"
-NOT_KEPT = 'console="always" shows the warnings, folder=PATH keeps them in internal/check.txt (both NOT private)'
+NOT_KEPT = 'console="always" shows the warnings (lost values, texts of one person), folder=PATH keeps them in '
+NOT_KEPT += "internal/check.txt (both NOT private)"
 FAILED = "the table could not be looked at (run.log says why): python -m pipeline check data.path=… data.schema=…"
 
 

@@ -207,9 +207,8 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _persons_released(source, column, seen, report.rows, unit) + read_wrongly(
-        source, column, seen, report.rounded.get(column.name, 0) / max(report.rows, 1)
-    )
+    warnings += _persons_released(source, column, seen, report.rows, unit)
+    warnings += read_wrongly(source, column, seen, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)

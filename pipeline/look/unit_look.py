@@ -26,14 +26,15 @@ from mechanisms.public.tables.doubts import (
     cut_short,
     ids_of_many,
     ids_of_nobody,
+    number_doubts,
     two_shapes,
 )
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
-from pipeline.look.reading_look import compact_days
+from pipeline.look.reading_look import texts_of
 
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
@@ -64,6 +65,7 @@ def units_look(
         many = [n for n in apart if seen[n].distinct > FEW_IDS]
         with source.connect() as engine:
             kin = ids_of_others(source, engine, unit.column, many)
+        hints += _entered_twice(source, unit.column)
         hints += [f"{n!r}: {said}: {KIN}" for n, said in kin.items() if n not in schema.domain.names]
         listed_ids = [n for n in kin if n in schema.domain.names]
         warned += [f"column {n!r}: {kin[n]}, and it would be measured: leave_out: [{n}]; {KIN}" for n in listed_ids]
@@ -89,7 +91,7 @@ def _of_units(
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
-        ids = [n for n in ids if n not in schema.domain.names or not compact_days(source, schema[n], seen[n])]
+        ids = [n for n in ids if n not in schema.domain.names or not number_doubts(texts_of(source, schema[n]))]
         asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
             f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
@@ -170,6 +172,14 @@ def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) 
     return hints
 
 
+def _entered_twice(source: Source, unit: str) -> list[str]:
+    """A question about rows of one unit that are alike in all columns."""
+    cells = ", ".join(map(source.text, range(len(source.names))))
+    ((count,),) = source.lines(f"SELECT count(*) - count(DISTINCT hash({cells})) FROM {source.relation}")
+    said = f"{count:,} rows are the same as another of their {unit!r} in every column: entered twice? Each is a record"
+    return [said] * (count > 0)
+
+
 def _of_codes(column: Column, seen: Seen) -> bool:
     """Whether a column holds codes, among which ids may be; no amounts, days or measurements."""
     if column.kind == "integer" and column.width is None:
@@ -247,7 +257,8 @@ def _of_constants(
         gaps |= (codes == 0) & ("" in schema[name].false)  # a flag that is empty where it is not true
         held, each = np.add.reduceat((~gaps).astype(np.int64), starts), np.diff(starts, append=codes.size)
         have, part = (held > 0) & (each > 1), (held > 0) & (held < each)
-        if int(part.sum()) > IN_PART * int(have.sum()):
+        written = not {*GAPS}.issuperset(schema[name].missing_texts)  # the person has a value, which is not known
+        if int(part.sum()) > IN_PART * int(have.sum()) and not written:
             warnings.append(
                 f"unit: constant: {name!r} is filled in {int(held[have].sum()):,} of the {int(each[have].sum()):,} "
                 "records of the persons who have it and several: a release fills all of them; take it out of unit: "

@@ -29,6 +29,7 @@ from pipeline.statement.words import words_of
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
+    from pipeline.report.answer_noise import Coverage
     from pipeline.stages import Run
 
 #: Lines of the promise; the statement has it whole.
@@ -75,13 +76,9 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
         if isinstance(family, dict)
     ]  # a reference is that of the metric's score, which is of pairs
     lines += [f"mean total variation distance (0 to 1): {', '.join(means)}"] if means else []
-    if "tvd" in card.outcomes and "reason" in card.tvd:
-        lines.append(f"no total variation distance: {card.tvd['reason']}")
-    if "mgd" in card.outcomes and card.mgd.reason:
-        lines.append(f"no MGD: {card.mgd.reason}")
     lines += [words + _label(o) for o in scored.values() if (words := getattr(o.result, "words", ""))]
     lines += [] if listed else few
-    lines += [f"no {name}: {outcome.reason}" for name, outcome in more.items() if outcome.score is None]
+    lines += [f"no {name}: {outcome.reason}" for name, outcome in card.outcomes.items() if outcome.score is None]
     return lines
 
 
@@ -123,7 +120,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     from pipeline.inference.decided import decided  # a scoring needs none of these
     from pipeline.inference.fewer_cells import digits_drawn, said_cells
     from pipeline.inference.relations import in_words
-    from pipeline.report.answer_noise import coverage, said_drowned
+    from pipeline.report.answer_noise import coverage
 
     statement, folder = done.statement, done.folder
     words = words_of(statement.to_json())
@@ -147,8 +144,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
         ("warning", words["warnings"]),
-        ("warning", [f"not covered by our audit: {part}" for part in said_not_ours(statement.not_ours)]),
-        ("warning", [*covered.warnings, *said_drowned(done.measurements), *names_found(done.schema)]),
+        ("warning", release_warnings(done, covered)),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
         ("", said_cells(done.schema, covered.noisy)[:1]),
@@ -162,8 +158,27 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
     ]
-    sentences = [folded(label, words) for label, each in parts for words in each]
-    return "\n".join(["", *at_most([lines, *sentences], "release/statement.html and internal/ have them")])
+    sentences = [lines, *(folded(label, words) for label, each in parts for words in each)]
+    whole = folder.internal / "summary.txt"
+    whole.touch(mode=0o600)
+    whole.write_text("".join(f"{line}\n" for each in sentences for line in each), encoding="utf-8")
+    return "\n".join(["", *at_most(sentences, f"{_here(whole)} (NOT private)")])
+
+
+def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
+    """What a person must know of a release, which follows from it alone.
+
+    Args:
+        covered: that of the last lines, which say more of columns; None: no last lines follow.
+    """
+    from pipeline.inference.fewer_cells import digits_drawn
+    from pipeline.report.answer_noise import coverage, said_drowned
+
+    own = covered or coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
+    parts = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]
+    parts += [*own.warnings, *said_drowned(done.measurements), *names_found(done.schema)]
+    alone = [f"columns: {own.in_words}"] * bool(own.noisy) + digits_drawn(done.schema)
+    return parts if covered else parts + alone
 
 
 def run_facts(done: Run, *, scored: bool) -> JsonDict:

@@ -29,6 +29,11 @@ from mechanisms.public.tables.value_summaries import (
 )
 from synthesis.numbers.noise_errors import group_errors, noise_errors
 
+#: A mean is far off by more than this share of the real one, or of the standard deviation, and so many standard errors.
+OFF, CHANCE = 0.1, 2.0
+#: Few rows hold a total where so large a share of them holds so large a share of it; columns that one sentence names.
+TOP, HEAVY, MOST = 0.01, 0.2, 3
+
 
 @dataclass(frozen=True, eq=False)
 class FirstLook:
@@ -51,7 +56,42 @@ class FirstLook:
         """The scores with all this, and with the correlations of both tables."""
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
-        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps)
+        far = [] if self.values is None else far_means(self.numbers, self.names, self.values[0])
+        notices = (*card.notices, *far)
+        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=notices)
+
+
+def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
+    """A sentence on columns of numbers whose means, and so totals, lie far from the real ones; the farthest first.
+
+    A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
+    mean may be next to nothing, in standard deviations. Neither is blamed for what drawing so many rows does by chance.
+
+    Args:
+        numbers: as of `FirstLook`; means of dates are texts.
+        names, real: columns of numbers, and real values of them, which tell what few rows hold.
+    """
+    far = []
+    for each in numbers:
+        own, made, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
+        if not isinstance(own["mean"], float) or not isinstance(made["mean"], float) or not own["stddev"]:
+            continue
+        off, both_sides = abs(made["mean"] - own["mean"]), own["quantiles"][0] < 0 < own["quantiles"][-1]
+        by_chance = CHANCE * own["stddev"] / math.sqrt(made["count"])
+        if off > max(OFF * abs(own["mean"]), OFF * own["stddev"] * both_sides, by_chance):
+            ordered = np.sort(values[~np.isnan(values)])
+            total = 0.0 if both_sides else float(ordered.sum())
+            held = float(ordered[-max(int(TOP * ordered.size), 1) :].sum()) / total if total else 0.0
+            rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
+            said = f"{each['column']} {_short(made['mean'])} (real {_short(own['mean'])}{rows})"
+            far.append((off / max(abs(own["mean"]), 1e-300), said))
+    few = [said for _, said in sorted(far, reverse=True)]
+    more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
+    return [f"means, and so totals, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def first_look(
@@ -80,23 +120,22 @@ def first_look(
 def _grouped(
     real: Source, synthetic: Source, schema: Schema, by: str, measurements: Measurements | None
 ) -> list[JsonDict]:
-    both = [group_summaries(source, schema, by) for source in (real, synthetic)]
-    labels, rows = list(code_names(schema[by])), []
-    for column in numbers_of(schema):
-        name = column.name
-        if name == by:
-            continue
-        errors = (
-            None if measurements is None or name not in schema.shaped else group_errors(schema, measurements, name, by)
-        )
+    both, rows = [group_summaries(source, schema, by) for source in (real, synthetic)], []
+    for column in (c.name for c in numbers_of(schema) if c.name != by):
+        told = measurements is not None and column in schema.shaped
+        errors = group_errors(schema, measurements, column, by) if measurements is not None and told else None
         for code in sorted(both[0].keys() | both[1].keys()):
-            own = [table[code][name] if code in table else None for table in both]
-            error = None if errors is None or np.isnan(errors[code]) else float(errors[code])
-            rows.append(
-                {"by": by, "group": labels[code], "column": name, "real": own[0], "synthetic": own[1]}
-                | {"mean_standard_error": error}
-            )
+            own = [table[code][column] if code in table else None for table in both]
+            rows.append(_group(schema, by, code, column, own, None if errors is None else float(errors[code])))
     return rows
+
+
+def _group(
+    schema: Schema, by: str, code: int, column: str, own: Sequence[Json | None], error: float | None = None
+) -> JsonDict:
+    """A row of `FirstLook.groups`: a column's figures in both tables, of the records with one value of another."""
+    told = {"by": by, "group": code_names(schema[by])[code], "column": column, "real": own[0], "synthetic": own[1]}
+    return told | {"mean_standard_error": None if error is None or math.isnan(error) else error}
 
 
 def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], groups: Sequence[str] = ()) -> FirstLook:
@@ -119,16 +158,12 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
 def _grouped_values(
     columns: Sequence[ValueColumn], tables: Sequence[CodedTable], schema: Schema, coded: Sequence[CodedTable], by: str
 ) -> list[JsonDict]:
-    labels, rows = code_names(schema[by]), []
-    of_rows = [t.column(by) for t in coded]
+    rows, of_rows = [], [t.column(by) for t in coded]
     for column in (c for c in columns if c.name != by):
         for code in np.union1d(*of_rows):
             inside = [t.column(column.name)[g == code] for t, g in zip(tables, of_rows, strict=True)]
             own = [_summary(column, codes) if len(codes) else None for codes in inside]
-            rows.append(
-                {"by": by, "group": labels[int(code)], "column": column.name, "real": own[0], "synthetic": own[1]}
-                | {"mean_standard_error": None}
-            )
+            rows.append(_group(schema, by, int(code), column.name, own))
     return rows
 
 

@@ -199,7 +199,11 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
         == 0
     )
     line = "column 'sex' loses 10.0 % of its values (60 of 600); they count as the first value, 'f'"
-    assert f"lost {line} (NOT private)" in " ".join(capsys.readouterr().out.split())
+    said, whole = capsys.readouterr().out, (town / "out/internal/summary.txt").read_text(encoding="utf-8")
+    assert f"lost {line} (NOT private)" in " ".join(whole.split())
+    *shown, rest = said.strip("\n").splitlines()
+    assert whole.splitlines()[: len(shown)] == shown and len(whole.splitlines()) == len(shown) + int(rest.split()[0])
+    assert rest.endswith("more lines: out/internal/summary.txt (NOT private)")
     page = (town / "out/internal/report.html").read_text(encoding="utf-8")
     assert line.replace("'", "&#39;") in page.partition("<nav")[0]
     statement = worded(town / "out/release")

@@ -166,6 +166,19 @@ def test_a_named_folder_keeps_both_sides_and_the_scores(tmp_path):
         pipeline.fit(patients(), FEW, folder=tmp_path / "mine", **QUICK)
 
 
+def test_off_a_terminal_fit_says_what_its_release_cannot_show_and_nothing_of_rows(capsys):
+    frame = pd.DataFrame(
+        {"sex": ["F", "M"] * 100, "plz": [f"{i:05}" for i in range(200)], "job": ["vet"] + ["a"] * 199}
+    )
+    columns = {"sex": COLUMNS["sex"], "plz": {"kind": "zip", "digits": 5, "prefix": 3, "missing": False}}
+    columns["job"] = {"kind": "categorical", "values": ["a", "vet"], "missing": False}
+    pipeline.fit(frame, HOSPITAL | {"columns": columns}, epsilon=5, **QUICK | {"quiet": False})
+    said = capsys.readouterr().err
+    assert "warning: no pair of columns was measured" in said and "1 mostly noise: plz" in said
+    assert "warning: 'plz': the last 2 digits are drawn evenly" in said
+    assert "texts of one person" in said and "alone holds" not in said, "that there is one would tell of a row"
+
+
 def test_it_is_the_very_run_of_the_command(town):
     """The same seed and settings on the same file: every byte of the release."""
     frame = people(600)

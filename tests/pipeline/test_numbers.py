@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
+import pipeline
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.release_folder import read_release
 from tests.pipeline.conftest import TOWN, command, statement_of
@@ -165,3 +166,26 @@ def test_narrow_bins_over_a_wide_range_are_measured_scored_and_read_again(folder
     assert command("run", "data=table", "data.path=t.csv", "data.schema=s.yaml", "hydra.run.dir=out") == 0
     assert command("verify", "out/release") == 0
     assert command("synth", "from=out/release", "output=again") == 0
+
+
+def test_means_far_from_the_real_ones_are_said_beside_the_accuracy_of_columns():
+    """A total that binning had halved stood under "columns good": of amounts, few rows hold it."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    real = pd.DataFrame(
+        {"cost": np.exp(rng.normal(5, 2, n)), "age": rng.integers(18, 90, n), "off": rng.normal(0, 9, n)}
+    )
+    made = real.assign(cost=real["cost"].clip(upper=real["cost"].quantile(0.97)), off=real["off"] + 0.5)
+    made["age"] = rng.integers(18, 94, n)
+    (line,) = pipeline.score(real, made, metrics=["anita_1way"]).notices
+    cost, few = made["cost"].mean(), np.sort(real["cost"])[-20:].sum() / real["cost"].sum()
+    assert line.startswith(
+        f"means, and so totals, far from the real ones: cost {cost:,.0f} (real {real['cost'].mean():,.0f}; "
+    )
+    assert line.endswith(f"1% of the real rows hold {few:.0%} of the total)"), (
+        "no word of age, nor of what lies around 0"
+    )
+    worse = real.assign(off=real["off"] + 3, age=real["age"] * 2)
+    (line,) = pipeline.score(real, worse, metrics=["anita_1way"]).notices
+    assert "off 3" in line and "age 10" in line and "cost" not in line
+    assert not pipeline.score(real, real.sample(n, replace=True, random_state=1), metrics=["anita_1way"]).notices

@@ -198,3 +198,32 @@ def test_a_draft_says_where_day_and_month_stand_in_either_order(capsys):
     said = "the day stands first in some and the month in others"
     assert said in drafted(cells)[1]
     assert said not in drafted({"seen": [f"{d:%m/%d/%Y}" for d in days]})[1]
+
+
+def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(capsys):
+    """A prescriber's nine digits, many rows each, were drafted as amounts: made-up ones may be somebody's."""
+    n = 800
+    cells = {
+        "patient": [f"p{i // 4}" for i in range(n)],
+        "lanr": [f"{(i % 50) * 15790321 % 900000 + 100000}{i % 10}0{i % 3 + 1}" for i in range(n)],
+        "site": [f"{(i % 40) * 2574991 % 9000000 + 1000000}00" for i in range(n)],
+        "rent": [(i % 60) * 1370000 % 9000000 + 1000000 for i in range(n)],
+        "cents": [i * i * 7907 % 9000000 + 1000000 for i in range(n)],
+        "noted": [f"2024{i % 12 + 1:02}{i % 28 + 1:02}" for i in range(n)],
+        "seconds": [1640995200 + 86400 * (i % 90) for i in range(n)],
+        "northing": [5800000 + 7919 * (i % 30) for i in range(n)],
+        "plz": [f"{(i % 70) * 1237 % 90000 + 10000}" for i in range(n)],
+        "year": [1930 + i % 80 for i in range(n)],
+    }
+    columns, text = drafted(cells | {"lanr": ["unbekannt" if i % 97 == 0 else c for i, c in enumerate(cells["lanr"])]})
+    assert {"lanr", "site"}.isdisjoint(columns) and {"rent", "cents", "seconds", "northing", "plz", "year"} <= {
+        *columns
+    }
+    assert text.count("ids of others") == 2 and "of 9 digits, about 20 rows each" in text
+    twice = {name: [*values, *values[:3]] for name, values in cells.items()}
+    number = {"kind": "integer", "min": 0, "max": 2_000_000_000, "bins": {"count": 20}}
+    declared = {name: number for name in cells if name not in {"patient", "noted", "plz"}}
+    said = checked(capsys, twice, declared, "privacy.unit=patient", "privacy.max_records=9")
+    asked = {n: [h for h in c["hints"] if "ids of others" in h] for n, c in said["columns"].items()}
+    assert {n for n, hints in asked.items() if hints} == {"lanr", "site"}
+    assert [h for h in said["hints"] if h.startswith("3 rows are the same as another of their 'patient'")]

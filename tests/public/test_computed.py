@@ -223,9 +223,11 @@ def test_a_draft_proposes_what_no_row_breaks_and_nothing_else(tmp_path: Path) ->
     table = pd.read_csv(tmp_path / "rows.csv").rename(columns={"admitted": "day in"})
     table.to_csv(tmp_path / "t.csv", index=False)
     text = draft_schema(source(tmp_path / "t.csv"), "t")
-    assert '#   "stay": {expression: "days(`day in`, discharged)"}  # in all 300 rows' in text
+    assert '#   "discharged": {expression: "`day in` + stay"}  # in all 300 rows' in text
+    assert '"stay": {expression' not in text, "the docs say: measure what is short and derive what is long"
+    assert '"discharged"]' not in text, "no other rule names what is computed"
     table.loc[7, "stay"] += 1
     table.to_csv(tmp_path / "t.csv", index=False)
     text = draft_schema(source(tmp_path / "t.csv"), "t")
-    assert '"stay": {expression' not in text and '"age": {expression: "years(born, discharged)"}' in text
+    assert 'stay"}' not in text and '"stay": {' not in text and '"age": {expression: "years(born, discharged)"}' in text
     assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")

@@ -19,6 +19,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import (
     DISTINCT,
+    OF_PERSONS,
     Feature,
     Trait,
     difference_starts,
@@ -26,7 +27,7 @@ from mechanisms.public.persons.person_features import (
     sizes,
     times_of,
 )
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, stands_where
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import parse_person_unit
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.schema.column import Column
@@ -151,7 +152,9 @@ def test_sensitivities_do_not_grow_with_the_clip(relation: str, l1: float, l2: f
 
 
 def test_every_feature_stands_at_its_level_and_within_its_size() -> None:
-    assert all(stands_where(q) for q in QUESTIONS)
+    further = {"persons": set(), "records": {Trait.VALUE}}
+    further["steps"] = {Trait.VALUE, Trait.NEXT, Trait.SAME, Trait.GAP}
+    assert all(f.kind in OF_PERSONS | further[q.level] for q in QUESTIONS for f in q.features)
     for feature in (f for q in QUESTIONS for f in q.features):
         if feature.kind in {
             Trait.VALUE,

@@ -46,6 +46,13 @@ def test_a_named_unit_is_proposed_with_its_constants_and_its_order(tmp_path: Pat
     assert "who" not in schema.leave_out and schema.measured.names == ("visit", "season", "day", "score")
 
 
+def test_a_code_of_gaps_makes_no_constant_vary(tmp_path: Path) -> None:
+    """Of a birth year that is 9999 in one visit of four a person has one value, which that visit does not know."""
+    years = [(i, k, 9999 if (i + k) % 4 == 0 else 1940 + i % 50) for i in range(60) for k in range(3)]
+    text = drafted(tmp_path, HEAD + "".join(f"{i},{'fm'[i % 2]},{y},{k},2000,d,1,x\n" for i, k, y in years))
+    assert "missing: ['9999']" in text and "constant: [sex, born]" in text and "empty in others" not in text
+
+
 def test_no_proposed_rule_names_a_constant(tmp_path: Path) -> None:
     names = {0: ("n", "North"), 1: ("s", "South"), 2: ("w", "West")}
     lines = [f"p{i},{names[i % 3][0]},{names[i % 3][1]},{year}" for i in range(300) for year in (2020, 2021)]

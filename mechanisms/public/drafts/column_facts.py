@@ -351,6 +351,6 @@ def who_sql(source: Source, index: int) -> str:
     return f"CASE WHEN {filled(source.text(index))} THEN hash({plain}) END"
 
 
-def filled(text: str) -> str:
-    """SQL for whether a cell holds a value."""
-    return f"({text} NOT IN ({', '.join(map(literal, GAPS))}) AND trim({text}) <> '')"
+def filled(text: str, gaps: Sequence[str] = ()) -> str:
+    """SQL for whether a cell holds a value, which is none of these gaps either."""
+    return f"({text} NOT IN ({', '.join(map(literal, (*GAPS, *gaps)))}) AND trim({text}) <> '')"

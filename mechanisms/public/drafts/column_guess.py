@@ -20,7 +20,7 @@ from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, said_drawn
-from mechanisms.public.tables.doubts import shorter_codes
+from mechanisms.public.tables.doubts import numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
@@ -62,7 +62,10 @@ def guess_column(look: Look, index: int) -> Guess:
     if look.source.types[index] == DURATION:
         return None, "lengths of time: written as seconds, they can be read"
     fields, words = _guess(look, index, look.facts[index])
-    kind = None if fields is None else str(fields["kind"])
+    kind, name = None if fields is None else str(fields["kind"]), look.source.names[index]
+    each = look.facts[index].filled / max(look.facts[index].distinct, 1)
+    if kind in {"integer", "float", "zip"} and (others := numbers_of_others(look.sample(index), name, each)):
+        return None, others[0]
     reading = NumberForm(tuple((fields or {}).get("strip", ())), (fields or {}).get("decimal", "."))
     return fields, "; ".join([words, *look.doubts(index, kind, reading)])
 

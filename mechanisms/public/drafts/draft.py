@@ -116,11 +116,12 @@ def draft_schema(
         left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
         drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
-        persons, constant = ("", []) if who is None or unit == GUESS else guess_persons(whole, engine, who, by_name)
+        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
         varied = {name: fields for name, fields in by_name.items() if name not in constant}
         calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
-    orders = guess_ordered(source, varied)
+    derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
+    orders = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
@@ -131,9 +132,8 @@ def draft_schema(
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
-    text = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    text += _columns(source, name, drafted, left_out) + persons + _derived(guess_derived(source, by_name), follows)
-    return text + _possible(follows) + _ordered(orders) + _calendar(calendar)
+    head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, follows)
 
 
 def _columns(
@@ -198,49 +198,44 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     return f"; about {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
 
 
-def _ordered(orders: Sequence[tuple[str, str, int, int]]) -> str:
-    """Pairs of columns that ascend in nearly all rows, as comments."""
-    if not orders:
-        return ""
-    lines = [
-        f"#   - {_quoted([low, high])}  # in {up:,} of the {both:,} rows that hold both"
-        for low, high, up, both in orders
+def _rules(
+    orders: Sequence[tuple[str, str, int, int]],
+    calendar: Mapping[str, Mapping[str, str]],
+    computed: Sequence[tuple[str, str, int]],
+    follows: Sequence[Determined],
+) -> str:
+    """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
+    expressions = [
+        f"{_quoted(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
+        for c, e, n in computed
     ]
-    return "\n".join(
-        ["# with these rules no synthetic row descends; both columns need the same bins:", "# ordered:", *lines, ""]
-    )
-
-
-def _calendar(parts: Mapping[str, Mapping[str, str]]) -> str:
-    """Dates and times whose weekday or hour stands in columns of its own, as comments."""
-    head = "# with this rule they agree in every synthetic row; bins of at least a week leave room for it:"
-    return "\n".join([head, f"# calendar: {_quoted(parts)}", ""]) if parts else ""
-
-
-def _derived(rules: Sequence[tuple[str, str, int]], follows: Sequence[Determined]) -> str:
-    """What is computed or follows from other columns, as comments: a person must know that it holds everywhere."""
-    lines = [
-        f"#   {_quoted(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
-        for c, e, n in rules
-    ]
-    lines += [
-        f"#   {_quoted(m.target)}: {{from: {_quoted(m.source)}, map: {_quoted(dict(m.possible))}}}  # {_share(m)}"
+    expressions += [
+        f"{_quoted(m.target)}: {{from: {_quoted(m.source)}, map: {_quoted(dict(m.possible))}}}  # {_share(m)}"
         for m in follows
         if m.complete
     ]
-    head = "# with these rules the column is computed, not measured; is there a public list that says the same?"
-    return "\n".join([head, "# derive:", *lines, ""]) if lines else ""
-
-
-def _possible(follows: Sequence[Determined]) -> str:
-    """Lists of the pairs that can be, as comments, where the source has values that say nothing of the target."""
-    lines = [
-        f"#   - {{columns: {_quoted([f.source, f.target])}, possible: {_quoted(f.possible)}}}  # {_share(f)}"
+    pairs = [
+        f"- {{columns: {_quoted([f.source, f.target])}, possible: {_quoted(f.possible)}}}  # {_share(f)}"
         for f in follows
         if not f.complete
     ]
-    head = "# with these rules no synthetic row shows another pair; is there a public list that says the same?"
-    return "\n".join([head, "# impossible:", *lines, ""]) if lines else ""
+    ascending = [f"- {_quoted([a, b])}  # in {up:,} of the {both:,} rows that hold both" for a, b, up, both in orders]
+    public = "is there a public list that says the same?"
+    parts = (
+        (f"with these rules the column is computed, not measured; {public}", "derive:", expressions),
+        (f"with these rules no synthetic row shows another pair; {public}", "impossible:", pairs),
+        ("with these rules no synthetic row descends; both columns need the same bins:", "ordered:", ascending),
+    )
+    text = [
+        line
+        for head, field, lines in parts
+        if lines
+        for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
+    ]
+    if calendar:
+        text.append("# with this rule they agree in every synthetic row; bins of at least a week leave room for it:")
+        text.append(f"# calendar: {_quoted(calendar)}")
+    return "".join(f"{line}\n" for line in text)
 
 
 def _share(rule: Determined) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from mechanisms.public.tables.computing import value_batches
 from mechanisms.public.tables.encode import encoding, moment_sql
 from mechanisms.public.tables.scan import Source
 
-#: What is tried for each whole number and each two dates.
+#: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
 #: A week of a year, by ISO 8601.
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
@@ -60,11 +60,12 @@ MOST_DETERMINED, LONGEST = 24, 2_000
 Drafted = Mapping[str, Fields]
 
 
-def guess_derived(source: Source, drafted: Drafted) -> list[tuple[str, str, int]]:
+def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -> list[tuple[str, str, int]]:
     """Column, expression, and in how many rows it holds: all of the table's. NOT private.
 
     Args:
         drafted: column → its declaration.
+        measured: dates of which no expression is proposed.
     """
     first = [
         [n for n, f in drafted.items() if f["kind"] in kinds][:MOST] for kinds in (("date", "datetime"), ("integer",))
@@ -75,13 +76,16 @@ def guess_derived(source: Source, drafted: Drafted) -> list[tuple[str, str, int]
     dates, numbers = ([schema[n] for n in names] for names in first)
     asked = [*dates, *numbers]
     types = value_types({c.name: c for c in asked})
-    tried = [
-        (number, parse_expression(f"{word}({_marked(a)}, {_marked(b)})", types, "the draft"))
-        for number in numbers
-        for a, b in itertools.permutations(dates, 2)
-        for word in TRIED
-    ]
-    return _holding(source, asked, tried) if tried else []
+    each = [(number, a, b) for number in numbers for a, b in itertools.permutations(dates, 2)]
+    lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind == "date" and n.low >= 0 and b.name not in measured]
+    texts = [(b, f"{_marked(a)} + {_marked(n)}") for n, a, b in lengths]
+    texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
+    tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
+    held: dict[str, tuple[Expression, int]] = {}
+    for target, expression, rows in _holding(source, asked, tried) if tried else ():
+        if target not in held and not any(target in held[n][0].sources for n in expression.sources if n in held):
+            held[target] = (expression, rows)
+    return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
 
 
 def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]:
@@ -140,7 +144,7 @@ def _marked(column: Column) -> str:
 
 def _holding(
     source: Source, asked: Sequence[Column], tried: list[tuple[Column, Expression]]
-) -> list[tuple[str, str, int]]:
+) -> list[tuple[str, Expression, int]]:
     """Those of the tried rules that no row breaks."""
     rows, filled = 0, dict.fromkeys([n.name for n, _ in tried], 0)
     kinds: dict[str, set[float]] = {}
@@ -155,9 +159,7 @@ def _holding(
             kinds.setdefault(name, set()).update(np.unique(present)[:2].tolist())
         if not tried:
             return []
-    return [
-        (n.name, e.text, rows) for n, e in tried if filled[n.name] >= FEWEST_COMPUTED and len(kinds.get(n.name, ())) > 1
-    ]
+    return [(n.name, e, rows) for n, e in tried if filled[n.name] >= FEWEST_COMPUTED and len(kinds.get(n.name, ())) > 1]
 
 
 def guess_ordered(source: Source, drafted: Drafted) -> list[tuple[str, str, int, int]]:

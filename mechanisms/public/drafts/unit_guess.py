@@ -40,20 +40,25 @@ BOUND = """\
 """
 
 
-def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]) -> tuple[str, list[str]]:
+def guess_persons(
+    source: Source, engine: Any, unit: str | None, drafted: Mapping[str, Fields]
+) -> tuple[str, list[str], str | None]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
-    Beside it the constants, which stand in no rule but an expression.
+    Beside it the constants, which stand in no rule but an expression, and what orders the rows of a person.
 
     Args:
         source: the table in the engine.
+        unit: None: nobody named it, and nothing is proposed.
         drafted: column → its declaration.
     """
+    if unit is None:
+        return "", [], None
     names = [n for n, f in drafted.items() if f["kind"] != "constant"]
-    differing, in_part = _varying(source, engine, unit, names)
+    differing, in_part = _varying(source, engine, unit, {n: drafted[n] for n in names})
     varying = {n: share for n, share in differing.items() if share > FEW}
     if not varying and not in_part:
-        return "", []
+        return "", [], None
     ids = f"SELECT t FROM ({_texts(source, source.names.index(unit))}) ORDER BY hash(t) LIMIT {LOOKED_AT}"
     shapes = two_shapes([t for (t,) in engine.execute(ids).fetchall()])
     text = HEAD + _field("column", unit) + "".join(f"  # {said}\n" for said in shapes)
@@ -68,7 +73,7 @@ def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, 
     if (order := _order(varying, drafted)) is not None:
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
         text += _field("order", order)
-    return text + BOUND, constant
+    return text + BOUND, constant, order
 
 
 def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) -> dict[str, str]:
@@ -112,20 +117,26 @@ def _field(name: str, value: str | list[str]) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _varying(source: Source, engine: Any, unit: str, names: list[str]) -> tuple[dict[str, float], list[str]]:
+def _varying(
+    source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]
+) -> tuple[dict[str, float], list[str]]:
     """Columns of which some id has several values → the share of such ids among those with several rows.
 
-    And the columns of which more than IN_PART of these ids that have a value have a gap too.
+    And the columns of which more than IN_PART of these ids that have a value have a gap too. A drafted code of gaps is
+    neither: the person has a value, which is not known.
     """
+    names = [*drafted]
     who = who_sql(source, source.index(unit, where="privacy.unit"))
     varying: dict[str, float] = {}
     in_part: list[str] = []
     for first in range(0, len(names), TOGETHER):
         block = names[first : first + TOGETHER]
         texts = [source.text(source.names.index(n)) for n in block]
+        gaps = ([] if isinstance(own := drafted[n].get("missing"), bool | None) else own for n in block)
+        told = list(map(filled, texts, gaps))
         each = ", ".join(
-            f"min({t}) FILTER ({filled(t)}) <> max({t}) FILTER ({filled(t)}) AS d{i}, count_if({filled(t)}) AS f{i}"
-            for i, t in enumerate(texts)
+            f"min({t}) FILTER ({value}) <> max({t}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"
+            for i, (t, value) in enumerate(zip(texts, told, strict=True))
         )
         rows = f"(SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL"
         sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"

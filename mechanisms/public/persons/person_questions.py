@@ -16,7 +16,6 @@ from typing import ClassVar, Literal
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_features import (
     GROUPS,
-    OF_PERSONS,
     Feature,
     Trait,
     difference,
@@ -183,13 +182,3 @@ def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) ->
 def by_label(questions: Sequence[PersonQuestion]) -> Mapping[tuple[str, ...], PersonQuestion]:
     """The questions by what statements call them."""
     return {q.label: q for q in questions}
-
-
-def stands_where(question: PersonQuestion) -> bool:
-    """Whether its features belong to its level: those of a person anywhere, of a record or a step there alone."""
-    further = {
-        "persons": set(),
-        "records": {Trait.VALUE},
-        "steps": {Trait.VALUE, Trait.NEXT, Trait.SAME, Trait.GAP},
-    }
-    return all(f.kind in OF_PERSONS or f.kind in further[question.level] for f in question.features)

@@ -20,6 +20,7 @@ from mechanisms.public.tables.text_forms import (
     ID_NAME,
     MEASURED,
     NO_VALUE,
+    POSTAL_NAME,
     NumberForm,
     Texts,
     as_moment,
@@ -78,6 +79,10 @@ LOOKED_AT, USUAL = 1000, 0.99
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
+#: Whole numbers may number others where at least this share has one length, and so many digits but for zeros behind, in
+#: so many rows each; what columns of places on maps are called.
+ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
+MAP_NAME = re.compile(r"(?i)latitude|longitude|easting|northing|coord|utm|rechtswert|hochwert|^(lat|lon|lng|long|x|y)$")
 #: Standard deviations of a bell between its first and its last tenth.
 TENTHS = 2.563
 #: So many pairs of texts are one number with a zero at the end and without.
@@ -97,6 +102,29 @@ def number_doubts(texts: Texts) -> list[str]:
 def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
     """That numbers are in two units, or are codes: the more texts, the more is seen."""
     return _two_scales(texts, reading) or _zeros_behind(texts)
+
+
+def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
+    """That whole numbers may be ids of others: most have one length, many digits but for zeros behind, and many rows.
+
+    Args:
+        texts: the most frequent ones.
+        name: of the column: no map's or postal service's.
+        each: rows of each value, in the mean.
+    """
+    digits = [t for t in (text.strip().removesuffix(".0") for text in texts) if re.fullmatch("[0-9]+", t)]
+    width = Counter(map(len, digits)).most_common(1)[0][0] if digits else 0
+    exact = sum(len(t) == width and len(t.rstrip("0")) >= MANY_DIGITS for t in digits)
+    many = len(texts) > FEWEST and exact >= ALIKE * len(texts) and min(each, np.median([*texts.values()])) >= ROWS_EACH
+    if not many or POSTAL_NAME.search(name) or MAP_NAME.search(name):
+        return []
+    if all(int(t) % 60 == 0 for t in digits) or _in_digits({t: 1 for t in digits if len(t) == width}):
+        return []  # times in seconds, or days
+    said = (
+        f"whole numbers of {width} digits, about {each:,.0f} rows each: ids of others (prescribers, employers, meters)?"
+    )
+    cure = "leave_out, or kind: categorical with a public list; amounts may stay"
+    return [f"{said} Synthetic ones may be somebody's: {cure}"]
 
 
 def text_doubts(texts: Texts) -> list[str]:
@@ -208,15 +236,14 @@ def _share(texts: Texts, form: re.Pattern[str]) -> float:
 
 def _in_digits(texts: Texts) -> list[str]:
     """Months, days or times that are read as numbers."""
-    lengths = {len(t) for t in texts}
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
-    forms = [form for form, width in COMPACT_FORMS.items() if lengths == {width} and _of_days(texts, form)]
-    if forms:
-        which = " or ".join(f'"{form}"' for form in forms)
-        return [f"nearly all numbers are days or times: kind: date, format: {which}"]
+    shares = sorted((-_of_days(texts, form), form) for form in COMPACT_FORMS)
+    if which := " or ".join(f'"{form}"' for share, form in shares if -share >= NEARLY_ALL):  # 010203 is a day in three
+        reading = f"kind: {'datetime' if '%H' in which else 'date'}, format: {which}"
+        return [f"nearly all numbers are days or times, and synthetic ones would often be none: {reading}"]
     days = _share(texts, DAYS) >= NEARLY_ALL
-    if days or (lengths == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
+    if days or ({len(t) for t in texts} == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
         asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"
         return [f"{asked}: write 2024-08-29 in the table; kind: date"]
     times = [match for t in texts if (match := TIMES.fullmatch(t))]
@@ -227,10 +254,10 @@ def _in_digits(texts: Texts) -> list[str]:
     return []
 
 
-def _of_days(texts: Texts, form: str) -> bool:
-    """Whether nearly all texts are days of that form, of years that are meant."""
-    read = {t: m for t in texts if (m := as_moment(t, form))}
-    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR) >= NEARLY_ALL
+def _of_days(texts: Texts, form: str) -> float:
+    """The share of texts that are days of that form, of years that are meant."""
+    read = {t: m for t in texts if len(t) == COMPACT_FORMS[form] and (m := as_moment(t, form))}
+    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR)
 
 
 def short_years(texts: Texts) -> list[str]:
