@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import wide
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
 
 #: A half at the end of the range is empty where its records are fewer than so many standard deviations of their noise …
@@ -56,7 +57,8 @@ def cleared(
 
     All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
     A tail of which no half stands out may stand out as a whole: the end of the records that the first time found moves
-    outwards, from place to place, while all records between stand out of their noise, and is no tail then.
+    outwards, from place to place, while all records between stand out of their noise. It is no tail then, not even
+    beside a narrow peak. Not in wide ranges: there noise so far out would move the mean many times over.
 
     Args:
         fine, bins: as of `evidence_of`.
@@ -70,10 +72,15 @@ def cleared(
     parts = _parts(every, widths, held, total)
     support = np.repeat([p.records > 0 for p in parts], [p.stop - p.start for p in parts])
     low, high = np.flatnonzero(support)[[0, -1]] + [0, 1] if support.any() else (0, support.size)
-    start, stop = _farther(every, low, np.arange(low)[::-1]), _farther(every, high, np.arange(high, support.size) + 1)
-    tails = start == low, stop == high
-    support[0 if tails[0] else start : low] = support[high : support.size if tails[1] else stop] = True
-    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, tails)
+    start, stop = low, high
+    if not wide(column):
+        start, stop = (
+            _farther(every, low, np.arange(low)[::-1]),
+            _farther(every, high, np.arange(high, support.size) + 1),
+        )
+    support[start if start < low else 0 : low] = support[high : stop if high < stop else support.size] = True
+    moved = [(start, low), (high, stop)] if (start, stop) != (low, high) else []
+    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, moved)
 
 
 def _farther(evidence: FineEvidence, end: int, places: NDArray[np.int64]) -> int:
@@ -131,17 +138,17 @@ def _parts(
     widths: Values,
     filled: Sequence[tuple[int, int]],
     total: float,
-    tails: tuple[bool, bool] = (True, True),
+    moved: Sequence[tuple[int, int]] = (),
 ) -> list[ClearedPart]:
     """One pass of `cleared`: which halves stay parts, and the records of each."""
     halves = _halves(tuple(evidence.first.tolist()), evidence.cell_variance > 0)
     start, stop, end, inner = halves.start, halves.stop, halves.end, np.flatnonzero(halves.halved)
     sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]) for x in (evidence.cells, widths))
-    own, wide, variance = sums[stop] - sums[start], lengths[stop] - lengths[start], evidence.variance(start, stop)
+    own, wides, variance = sums[stop] - sums[start], lengths[stop] - lengths[start], evidence.variance(start, stop)
     # How far halves differ from an even spread, and the noise of that; 0 where one is known to be empty.
     share, noise, off = np.zeros(own.size), np.zeros(own.size), np.zeros(own.size)
     held = inner[(variance[inner + 1] > 0) & (variance[end[inner + 1]] > 0)]
-    share[held] = wide[held + 1] / wide[held]
+    share[held] = wides[held + 1] / wides[held]
     below, above = variance[held + 1], variance[end[held + 1]]
     noise[held] = np.sqrt((1 - share[held]) ** 2 * below + share[held] ** 2 * above)
     off[held] = own[held + 1] - share[held] * own[held]
@@ -153,10 +160,14 @@ def _parts(
     peak = own > NormalDist().inv_cdf(1 - PEAK / (2 * evidence.cells.size)) * np.sqrt(variance)
     peaks = np.concatenate([[0], np.cumsum(peak)])
     far, narrow = peaks[end] > peaks[:-1], peaks[end] > peaks[np.arange(own.size) + halves.halved]
+    narrow &= not moved
     for low, high in filled:
         far |= (start <= low) & (high <= stop)
+    shown = np.zeros(own.size, np.bool_)
+    for low, high in moved:
+        shown |= (start < high) & (low < stop)
     records = np.full(own.size, total)
-    kept = _split(end, halves.halved, tails, own, variance, far, narrow, share, noise, apart, records)
+    kept = _split(end, halves.halved, own, variance, far, narrow, shown, share, noise, apart, records)
     return [ClearedPart(*each) for each in zip(*(x[kept].tolist() for x in (start, stop, records)), strict=True)]
 
 
@@ -164,11 +175,11 @@ def _parts(
 def _split(
     end: NDArray[np.int64],
     halved: NDArray[np.bool_],
-    tails: tuple[bool, bool],
     own: NDArray[np.float64],
     variance: NDArray[np.float64],
     far: NDArray[np.bool_],
     narrow: NDArray[np.bool_],
+    shown: NDArray[np.bool_],
     share: NDArray[np.float64],
     noise: NDArray[np.float64],
     apart: NDArray[np.float64],
@@ -177,14 +188,14 @@ def _split(
     """Splits the records of each part between its halves; which parts stay whole and lie in no other that does.
 
     Args:
-        tails: whether noise alone may fill the ends of the range.
         own: the answers' records of each part, and their `variance`.
         far, narrow: whether it has a peak, or other answers show records in it; whether it has a narrow peak.
+        shown: whether it has a part of an end that stands out as a whole: it is no tail.
         share, noise: the lower half's part of an even spread, and the noise of a difference from it.
         apart: by how many standard deviations halves differ from an even spread to be told apart.
         records: of the first part; those of all others are written.
     """
-    last_below, last_above = np.full(end.size, tails[0]), np.full(end.size, tails[1])  # nothing lies beyond it
+    last_below, last_above = np.ones(end.size, np.bool_), np.ones(end.size, np.bool_)  # nothing lies beyond it
     even, count = np.zeros(end.size, np.bool_), np.ones(end.size, np.int64)
     i = 0
     while i < end.size:
@@ -199,6 +210,7 @@ def _split(
             (variance[low], variance[high]),
             (far[low], far[high]),
             (narrow[low], narrow[high]),
+            (shown[low], shown[high]),
             share[i],
             noise[i],
             apart[i],
@@ -229,6 +241,7 @@ def _lower(
     variance: tuple[float, float],
     peaks: tuple[bool, bool],
     narrow: tuple[bool, bool],
+    shown: tuple[bool, bool],
     share: float,
     noise: float,
     apart: float,
@@ -247,9 +260,9 @@ def _lower(
     # What a neighbour that was found empty has left to this part says nothing of where in it records are.
     low, high = min(answer, own[0]), min(records - answer, own[1])
     stands = low >= least[0] or peaks[0], high >= least[1] or peaks[1]
-    if (tails[1] or (peaks[0] and narrow[0])) and stands[0] and not stands[1]:
+    if ((tails[1] and not shown[1]) or (peaks[0] and narrow[0])) and stands[0] and not stands[1]:
         return records, False
-    if (tails[0] or (peaks[1] and narrow[1])) and stands[1] and not stands[0]:
+    if ((tails[0] and not shown[0]) or (peaks[1] and narrow[1])) and stands[1] and not stands[0]:
         return 0.0, False
     even = records * share
     off, reach = answer - even, apart * noise
