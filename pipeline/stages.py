@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from pipeline.load_stage import load
 from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
-from pipeline.report.run_page import render_run
+from pipeline.report.run_page import of_release, render_run
 from pipeline.run_context import RunContext, Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
@@ -99,10 +100,12 @@ def score(context: RunContext, state: State) -> State:
     """The scores, which are NOT private, and the report on them."""
     if state.design.scoring is None:
         return state
-    with context.show.stage("score") as report:
-        scores = score_run(context, state, report)
-    with context.show.stage("report"):
-        render_run(context.folder, synthetic=present(state.synthetic))
+    with ThreadPoolExecutor(1) as pool:  # what the report says of the release needs no scores
+        released = pool.submit(of_release, context.folder.release, present(state.synthetic))
+        with context.show.stage("score") as report:
+            scores = score_run(context, state, report)
+        with context.show.stage("report"):
+            render_run(context.folder, released=released.result)
     return replace(state, scores=scores)
 
 

@@ -29,6 +29,8 @@ MAX_FLOW_NODES = 5_000
 #: tenth); of one marginal, and of the marginals of one order together.
 SECOND = 20_000_000
 MOST_WORK, ALL_WORK = SECOND, 3 * SECOND
+#: A weight as it stands: one object, since fractions take long to compare.
+WHOLE = Fraction(1)
 #: Subsets of columns that are listed before a sample of them is drawn, and what is tried for one where they are not.
 MOST_LISTED, TRIES = 2_000_000, 20
 
@@ -226,7 +228,7 @@ def _affordable(schema: Schema, axes_of: AxesOf, clique: Clique, room: int) -> t
     """
     leaves = tuple(schema[n].hierarchy.depth for n in clique)
     groups = tuple(GROUPS if grouped(schema[n]) else leaf for n, leaf in zip(clique, leaves, strict=True))
-    weights = [Fraction(1) if schema.domain[n].ordered >= 2 else None for n in clique]
+    weights = [WHOLE if schema.domain[n].ordered >= 2 else None for n in clique]
     for levels in (leaves, groups):
         work, nodes = predicted_work(tuple(map(axes_of.axis, clique, levels, weights)))
         if nodes <= MAX_FLOW_NODES and work <= min(MOST_WORK, room):

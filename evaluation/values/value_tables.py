@@ -146,7 +146,7 @@ def _pooled(
 ) -> tuple[ValueColumn, dict[str, NDArray[np.unsignedinteger]]]:
     """One column of all tables over the values that occur in any of them."""
     read = {table: _read(d, kind) for table, d in own.items()}
-    values = _distinct([v[~(odd | gap)] for v, odd, gap in read.values()], kind)
+    values, there = _distinct([v[~(odd | gap)] for v, odd, gap in read.values()], kind)
     odd_rows = {t: int(own[t].counts[odd].sum()) for t, (_, odd, _) in read.items()}
     rows = {t: len(d.codes) for t, d in own.items()}
     gaps = sum(int(own[t].counts[gap].sum()) + int((own[t].codes < 0).sum()) for t, (_, _, gap) in read.items())
@@ -158,8 +158,8 @@ def _pooled(
     coded = {}
     for table, (each, odd, gap) in read.items():
         places = np.full(len(each) + 1, size - 1, np.int64)  # the last one: no value
-        there = ~(odd | gap)
-        places[:-1][there] = np.searchsorted(values, each[there])
+        read_ones = np.flatnonzero(~(odd | gap))
+        places[read_ones], there = there[: read_ones.size], there[read_ones.size :]
         places[:-1][odd] = len(values)
         coded[table] = places.astype(code_dtype(size))[own[table].codes]
     return column, coded
@@ -175,10 +175,14 @@ def _read(dictionary: Dictionary, kind: ValueKind) -> tuple[NDArray[Any], NDArra
     return texts, np.zeros(len(texts), bool), gaps
 
 
-def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> NDArray[Any]:
+def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The distinct values of all parts in their order, and where each one of the parts stands among them."""
+    every = np.concatenate(parts)
     if kind.on_a_line:
-        return np.unique(np.concatenate(parts) + 0.0)  # −0 is 0
-    return np.array([*sorted({t for part in parts for t in part}), None], object)[:-1]
+        return np.unique(every + 0.0, return_inverse=True)  # −0 is 0
+    values = sorted(set(every))
+    place = {text: i for i, text in enumerate(values)}
+    return np.array([*values, None], object)[:-1], np.array([place[text] for text in every], np.int64)
 
 
 def _odd_line(name: str, kind: ValueKind, table: str, count: int, rows: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -159,22 +161,14 @@ def look_at(
         report = lone_texts(total, unit, report, largest=most, readings=readings, values=values)
     seen = _seen(source, schema)
     encoded, at_most = (coded, report), bar.at_most
-    columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
-    units, warned = units_look(source, schema, unit, seen, coded, bar)
-    hints = [
-        *_one_to_one(total, coded),
-        *_unlisted(source, schema),
-        *units,
-        *_conflicts(source, coded, schema, workdir),
-    ]
-    return TableLook(
-        report.rows,
-        source.names,
-        columns,
-        (*_broken(source, schema, coded), *rows_of_totals(source), *warned),
-        tuple(hints),
-        at_most,
-    )
+    with ThreadPoolExecutor(1) as pool:
+        of_units = pool.submit(copy_context().run, units_look, source, schema, unit, seen, coded, bar)
+        columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
+        units, warned = of_units.result()
+    hints = (*_one_to_one(total, coded), *_unlisted(source, schema), *units)
+    hints += (*_conflicts(source, coded, schema, workdir),)
+    warned = [*_broken(source, schema, coded), *rows_of_totals(source), *warned]
+    return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)
 
 
 def _total(column: Column) -> Column:

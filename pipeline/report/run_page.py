@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release
 from pipeline.report.header_cards import files_table, header_cards, in_short, not_computed, subtitle
@@ -52,24 +53,36 @@ FOLDED = frozenset(
 )
 
 
-def render_run(folder: RunFolder, output: Path | None = None, synthetic: CodedTable | None = None) -> Path:
+#: A release's schema and statement, and the sections that follow from it alone.
+OfRelease = tuple[Schema, Json, list[Section]]
+
+
+def of_release(release: Path, synthetic: CodedTable | None = None) -> OfRelease:
+    """What the report says of a release alone.
+
+    Args:
+        synthetic: the rows of the released table, where they are at hand.
+    Raises:
+        UserError: no release there.
+    """
+    schema, statement, measurements = read_release(release)
+    bounds = bounds_section(release, measurements, schema, synthetic)
+    return schema, statement, [promise_section(statement), noise_section(measurements, schema, statement), bounds]
+
+
+def render_run(folder: RunFolder, output: Path | None = None, released: Callable[[], OfRelease] | None = None) -> Path:
     """The report of a run from its own files; reads no table but the released one. NOT private: it is internal.
 
     Args:
         output: another place than internal/report.html; not inside a release folder.
-        synthetic: the rows of the released table, where they are at hand.
+        released: gives what it says of the release, where that is made already.
     Raises:
         UserError: no run there, or one without scores.
     """
     check_scored(folder)
-    schema, statement, measurements = read_release(folder.release)
+    schema, statement, first = of_release(folder.release) if released is None else released()
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
-    first = [
-        promise_section(statement),
-        noise_section(measurements, schema, statement),
-        bounds_section(folder.release, measurements, schema, synthetic),
-    ]
     record = report_files(folder.convergence)
     last = [convergence_section(record)] if record else []
     last += [units_section(units)] if units else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,28 +55,20 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     truth, aside = _truth(private, source, schema, folder.temporary)
     spec = replace(affordable(present(design.scoring), truth.rows), dive=True)
     answers = present(state.taken).measurements
-    # Two engines at once, each with half of the memory and a folder of its own.
-    source, released = (replace(s, memory_limit_bytes=s.memory_limit_bytes // 2) for s in (source, released))
-    real, made = (replace(s, workdir=folder.temporary / "looked") for s in (source, released))
-    with ThreadPoolExecutor(1) as pool:
-        look = pool.submit(first_look, real, made, schema, spec.groups, answers)
+    with ThreadPoolExecutor(1) as pool:  # in the context of the run, whose one engine serves both threads
+        look = pool.submit(copy_context().run, first_look, source, released, schema, spec.groups, answers)
         values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
-    whole_units = spec.references or aside is not None
-    unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
-    tables = over_one_schema(
-        schema,
-        {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole},
-        look.result(),
-        spec.options,
-        notices=notices,
-    )
-    stated, private_release = promise_of(state.statement), state.statement is not None and state.statement.private
-    tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated, private=private_release)
-    if spec.metrics != ON_TOP:
-        _add_subjects(context, tables, private, source, released)
-    if tables.options.subject is not None:
-        spec = with_subjects(spec, context.config.evaluation.metrics)
-    card = tables.score(spec, progress)
+        whole_units = spec.references or aside is not None
+        unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
+        coded = {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole}
+        tables = over_one_schema(schema, coded, look.result, spec.options, notices=notices)
+        stated, private_release = promise_of(state.statement), state.statement is not None and state.statement.private
+        tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated, private=private_release)
+        if spec.metrics != ON_TOP:
+            _add_subjects(context, tables, private, source, released)
+        if tables.options.subject is not None:
+            spec = with_subjects(spec, context.config.evaluation.metrics)
+        card = tables.score(spec, progress)
     about = file_facts({"real": file, "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
         about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ class ScoredTables:
     Attributes:
         declared: the schema as it was given.
         tables: real, synthetic and holdout, as codes of the schema.
-        look: what the files of both tables show.
+        look: gives what the files of both tables show; it may be waited for.
         schema: as declared, with a code apart in the columns where a table has values that it has no place for.
         options: what was asked for, with what only the rows tell.
         unplaced: per table, how many values of which column the schema does not place, and which.
@@ -43,7 +43,7 @@ class ScoredTables:
 
     declared: Schema
     tables: dict[str, CodedTable]
-    look: FirstLook
+    look: Callable[[], FirstLook]
     schema: Schema
     options: Options
     unplaced: Json = field(default_factory=dict)
@@ -99,7 +99,7 @@ class ScoredTables:
         """The scores that the spec asks for."""
         card = score_tables(*self.both, self.schema, replace(spec, options=self.options), progress=progress)
         card = replace(card, unplaced=self.unplaced, notices=self.notices, release=self.release)
-        return self.look.added_to(card, *self.both)
+        return self.look().added_to(card, *self.both)
 
     def drawings(self, card: Scorecard, places: tuple[str, str] | None) -> JsonDict:
         """What the report draws, under its format's name.
@@ -108,7 +108,7 @@ class ScoredTables:
             card: of these tables.
             places: columns of longitude and latitude.
         """
-        options, look = self.options, self.look
+        options, look = self.options, self.look()
         numbers = None if look.values is None else (look.names, look.values)
         drawn = pictures(card, self.both, self.schema, options, declared=self.declared, places=places, numbers=numbers)
         for column in drawn.get("densities", ()):
@@ -117,7 +117,7 @@ class ScoredTables:
 
 
 def over_one_schema(
-    schema: Schema, tables: Mapping[str, Any], look: FirstLook, options: Options, **more: Any
+    schema: Schema, tables: Mapping[str, Any], look: Callable[[], FirstLook], options: Options, **more: Any
 ) -> ScoredTables:
     """Tables by name, coded with a schema: what it has no place for becomes a code of its own in all of them."""
     joined, coded = together(schema, {name: table for name, table in tables.items() if table is not None})

@@ -71,7 +71,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, look, spec.options)
+    tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, lambda: look, spec.options)
     tables.add(values=values)
     tables.unplaced = {name: c.unplaced for name, c in coded.items()}
     tables.notices = (*notices, *values.notices)
@@ -86,7 +86,8 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    tables = over_one_schema(read.schema, read.tables, look, spec.options, notices=read.values.notices, keys=read.keys)
+    more = {"notices": read.values.notices, "keys": read.keys}
+    tables = over_one_schema(read.schema, read.tables, lambda: look, spec.options, **more)
     tables.add(values=read.values)
     return _scored(
         config, sources, tables, read.subjects, spec, known_roles(config.evaluation, None, read.schema), show

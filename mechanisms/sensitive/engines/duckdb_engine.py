@@ -20,6 +20,7 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder, stream
+from mechanisms.public.units import MAX_RECORDS
 from mechanisms.sensitive.contribution import (
     Aside,
     PrivacyUnit,
@@ -279,7 +280,8 @@ def _counts(table: str, value: str, column: Column, unit: PrivacyUnit, key: byte
     distinct = f"SELECT DISTINCT unit, {value} AS v FROM {table} WHERE unit IS NOT NULL AND {mine}"
     coin = f"left(sha256({literal(coins.of_value(key, column.name))} || unit || chr(0) || v), {coins.DIGITS})"
     held = f"least(count(*) OVER (PARTITION BY unit), {unit.max_records})"
-    place = f"row_number() OVER (PARTITION BY unit ORDER BY {coin}, v)"
+    every = unit.max_records == MAX_RECORDS  # no unit has more values than that: none is chosen
+    place = "0" if every else f"row_number() OVER (PARTITION BY unit ORDER BY {coin}, v)"
     ranked = f"SELECT v, {held} AS t, {place} AS place FROM ({distinct})"
     queries = [f"SELECT v, t, count(*) FROM ({ranked}) WHERE place <= t GROUP BY v, t"]
     return [*queries, f"{alone} AND unit IS NULL GROUP BY {value}"] if unit.missing == "own" else queries
