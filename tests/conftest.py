@@ -1,7 +1,6 @@
 """Settings of all tests: no deadlines, since a first call may compile; no waiting for the disk; seeded noise."""
 
-import copy
-import io
+import gc
 import os
 import random
 import secrets
@@ -13,10 +12,10 @@ from typing import Any
 import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
-from omegaconf import OmegaConf
 
 from mechanisms.sensitive import noise
 from pipeline.plugins.plugin_discovery import load_module
+from tests import composed_once  # noqa: F401 - in place of what Hydra does for each command anew
 
 settings.register_profile("pipeline", deadline=None, max_examples=50)
 settings.load_profile("pipeline")
@@ -36,21 +35,6 @@ def _left_to_the_system(handle: int) -> None:
 
 os.fsync = _left_to_the_system  # each call waits 5 ms, and one run makes 70
 
-_read, _files = OmegaConf.load, {}
-
-
-def _read_once(file: Any) -> Any:
-    """In place of `OmegaConf.load`, by which Hydra reads all files anew for each command: a text is parsed once."""
-    if isinstance(file, str | os.PathLike):
-        return _read(file)
-    text = file.read()
-    if text not in _files:
-        _files[text] = _read(io.StringIO(text))
-    return copy.deepcopy(_files[text])
-
-
-OmegaConf.load = staticmethod(_read_once)  # type: ignore[method-assign, assignment]
-
 # dp_accounting loads absl, whose handler keeps the stream that pytest captures with when it is loaded, and closes it
 # when a command sets up its own logging. It never closes this one.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
@@ -61,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--plugin", action="append", default=[], help="a module whose things the contract tests examine too"
     )
     parser.addoption("--fresh-noise", action="store_true", help="noise of the system's source, not by a test's name")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is loaded stays: nobody looks for garbage in it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

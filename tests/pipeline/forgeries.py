@@ -18,18 +18,19 @@ def forgeries(content: Any) -> Iterator[tuple[str, Place, Any]]:
         holder, last = _at(content, place[:-1]), place[-1]
         value = holder[last]
         for name, new in _others(value):
-            yield name, place, _changed(content, place, new)
-        cut = copy.deepcopy(content)
-        del _at(cut, place[:-1])[last]
+            changed, held = _opened(content, place[:-1])
+            held[last] = new
+            yield name, place, changed
+        cut, held = _opened(content, place[:-1])
+        del held[last]
         yield "deleted", place, cut
         if isinstance(holder, list):
-            doubled = copy.deepcopy(content)
-            _at(doubled, place[:-1]).insert(last, copy.deepcopy(value))
+            doubled, held = _opened(content, place[:-1])
+            held.insert(last, copy.deepcopy(value))
             yield "doubled", place, doubled
             if last + 1 < len(holder) and holder[last + 1] != value:
-                swapped = copy.deepcopy(content)
-                entries = _at(swapped, place[:-1])
-                entries[last], entries[last + 1] = entries[last + 1], entries[last]
+                swapped, held = _opened(content, place[:-1])
+                held[last], held[last + 1] = held[last + 1], held[last]
                 yield "swapped", place, swapped
 
 
@@ -60,7 +61,9 @@ def _at(content: Any, place: Place) -> Any:
     return content
 
 
-def _changed(content: Any, place: Place, new: Any) -> Any:
-    changed = copy.deepcopy(content)
-    _at(changed, place[:-1])[place[-1]] = new
-    return changed
+def _opened(content: Any, place: Place) -> tuple[Any, Any]:
+    """The content with a holder in it that may be changed, and that holder; the rest is shared, and stays."""
+    opened = held = copy.copy(content)
+    for key in place:
+        held[key] = held = copy.copy(held[key])
+    return opened, held

@@ -14,6 +14,7 @@ import yaml
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import load_schema
+from pipeline.statement import other_files as compared_files
 from pipeline.statement.catalogue_records import _Dumper
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
@@ -105,9 +106,11 @@ def name_of(which: str, what: str, place, statement) -> str:
     return f"{which} {what} {'.'.join(map(str, place))}{' of scores' if any(e.get('scores') for e in near) else ''}"
 
 
-def called_true(release: Path, work: Path) -> list[str]:
+def called_true(release: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Each forgery of the statement and of the list of answers that every check calls true; papers follow from them."""
     shutil.copytree(release, work)
+    for name in ("marginal_frames", "_wrong_marginals"):  # of the same answers the same marginals, in the same files
+        monkeypatch.setattr(compared_files, name, _once_for_each_index(getattr(compared_files, name), work))
     said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
     assert holds(work, said, index)
     listed = [*forgeries(said), *added(said)]
@@ -116,6 +119,19 @@ def called_true(release: Path, work: Path) -> list[str]:
         (work / FILES["index"]).write_text(_text("index", new), encoding="utf-8")
         passed += [name_of("index", what, place, said)] if holds(work, said, new) else []
     return passed
+
+
+def _once_for_each_index(made, work: Path):
+    """A function of what was measured, asked once for each list of answers in the folder."""
+    kept = {}
+
+    def once(*arguments):
+        index = (work / FILES["index"]).read_bytes()
+        if index not in kept:
+            kept[index] = made(*arguments)
+        return kept[index]
+
+    return once
 
 
 def added(said):
@@ -187,9 +203,8 @@ def unexpected(passed: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["pairs", pytest.param("mwem", marks=pytest.mark.slow)])
-def test_every_leaf_of_the_statement_and_of_the_answers_is_held_to_the_rest(release_of, tmp_path, name):
-    passed = called_true(release_of(name), tmp_path / "work")
-    print(*passed, sep="\n")
+def test_every_leaf_of_the_statement_and_of_the_answers_is_held_to_the_rest(release_of, tmp_path, monkeypatch, name):
+    passed = called_true(release_of(name), tmp_path / "work", monkeypatch)
     assert passed and unexpected(passed) == []
 
 

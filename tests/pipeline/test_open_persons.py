@@ -204,7 +204,8 @@ def test_a_run_takes_rows_as_they_are_and_check_tells(clinic: Path, name: str, c
     assert command("check", *ODD_RUN[1:3], "data.max_unplaced=1") == 0
     told = " ".join(capsys.readouterr().out.split())
     assert all(words in told for words in said), told
-    for missing in ("drop", "own"):
+    without = frame.patient.map(str.strip).isin(["", "NA"]).any()
+    for missing in ("drop", "own") if without else ("drop",):  # of ids that are all there both say the same
         assert command("run", *ODD_RUN, f"privacy.missing_unit={missing}", f"hydra.run.dir={missing}") == 0
         made = pd.read_csv(Path(missing) / "release" / "synthetic.csv")
         check_whole(made)

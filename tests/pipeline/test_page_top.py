@@ -150,11 +150,14 @@ def test_a_summary_is_what_pandas_says_of_the_values_that_the_schema_places(tmp_
     assert found["day"]["quantiles"][2] == str(pd.Series(days).quantile(0.5).round("D").date())
 
 
-def test_score_and_report_show_both_tables_side_by_side(town, capsys):
+def test_score_and_report_show_both_tables_and_their_correlations_side_by_side(town, capsys):
     assert command("run", *TOWN, "hydra.run.dir=out") == 0
     report = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
     assert "Numbers and dates" in report and f"{people(600).age.mean():.4g}"[:4] in report
-    (own,) = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))["numbers"]
+    scores = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))
+    (own,), maps = scores["numbers"], scores["correlations"]
+    assert set(maps) == {"rows", "cramers_v"}, "one column of numbers has no other to go with"
+    assert maps["rows"]["real"] == 600 and "Cramér's V of any two columns" in unescape(report)
     made = pd.read_csv(town / "out" / "release" / "synthetic.csv")
     assert own["real"]["mean"] == pytest.approx(people(600).age.mean())
     assert own["synthetic"]["mean"] == pytest.approx(made.age.mean()) and own["mean_standard_error"] > 0
@@ -205,15 +208,6 @@ def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys)
     paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "evaluation.groups=sex"]
     assert command("score", *paths) == 0
     assert "by sex:" in capsys.readouterr().err
-
-
-def test_correlations_of_both_tables_are_in_scores_and_report(town):
-    assert command("run", *TOWN, "hydra.run.dir=out") == 0
-    maps = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))["correlations"]
-    assert set(maps) == {"rows", "cramers_v"}, "one column of numbers has no other to go with"
-    assert maps["rows"]["real"] == 600
-    report = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
-    assert "Cramér&#39;s V of any two columns" in report or "Cramér's V of any two columns" in report
 
 
 def test_scores_runs_and_releases_show_themselves_as_small_tables(town):

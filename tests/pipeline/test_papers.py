@@ -104,7 +104,6 @@ TABLE = {
         privacy=["64 (privacy.max_records_cap); C = ", "is not declared, but follows from noisy counts of this run"],
         never=[" is declared;", " is declared.", "C = 1: each unit has one record"],
     ),
-    "declared bound": Row(PERSON, page=[f"{BOUND};"], deployment=[f"{BOUND}."], never=[FOUND]),
     "replace": Row(
         ["privacy.neighbouring=replace"],
         page=[ALL_ROWS],
@@ -126,13 +125,16 @@ TABLE = {
         privacy=[UNITS],
         never=[ALL_ROWS, "the number of records"],
     ),
-    "ids, all rules": Row(
+    "declared bound, all rules of ids, rows without one dropped": Row(
         PERSON,
-        page=["without regard to: how Unicode writes", f"; {CASE}", "No id: blank text, NULL and NaN", "'N/A'"],
-        deployment=[CASE, "No id: blank text"],
+        page=[
+            *("without regard to: how Unicode writes", f"; {CASE}", "No id: blank text, NULL and NaN", "'N/A'"),
+            *(f"{BOUND};", "rows without a unit id are dropped", "weighs min(1"),
+        ],
+        deployment=[CASE, "No id: blank text", f"{BOUND}.", "rows without a unit id are dropped", "weighs min(1"],
         croissant=[CASE, "No id: blank text"],
         privacy=[CASE, "No id: blank text"],
-        never=["Warning", "ids are one where their texts are equal"],
+        never=["Warning", "ids are one where their texts are equal", FOUND, "is a unit of its own"],
     ),
     "ids, without case": Row(
         [*PERSON, "privacy.unit_id_rules=[trim,unicode,number]", "privacy.missing_unit_values=[nobody]"],
@@ -155,12 +157,6 @@ TABLE = {
         page=["each row without a unit id is a unit of its own", "chosen at random with a secret key"],
         deployment=["each row without a unit id is a unit of its own", "chosen at random with a secret key"],
         never=["rows without a unit id are dropped", "weighs min(1"],
-    ),
-    "rows without an id, dropped": Row(
-        PERSON,
-        page=["rows without a unit id are dropped", "weighs min(1"],
-        deployment=["rows without a unit id are dropped", "weighs min(1"],
-        never=["is a unit of its own"],
     ),
     "a bound that is trusted": Row(
         ["privacy.unit=person", "privacy.max_records=60", "privacy.clip=none", "privacy.missing_unit=refuse"],
@@ -225,9 +221,13 @@ TABLE = {
         croissant=["Warning: ε = 20"],
         never=["(1 in"],
     ),
-    "ledger": Row(
-        ["budget.ledger=l.json", "budget.limit={epsilon: 9, delta: 1e-5}"],
+    "ledger, published": Row(
+        [
+            *("budget.ledger=l.json", "budget.limit={epsilon: 9, delta: 1e-5}"),
+            *("statement.publisher=Office", "statement.publisher_type=Nonprofit", "release.format=parquet"),
+        ],
         page=["adds up the releases that are booked in it"],
+        deployment=["Nonprofit"],
         never=["no budget ledger was kept"],
     ),
     "seeded": Row(
@@ -236,10 +236,6 @@ TABLE = {
         deployment=["Synthetic, NOT private table"],
         croissant=["NOT private: the noise seed is fixed"],
         never=["Differentially private", "the operating system"],
-    ),
-    "published": Row(
-        ["statement.publisher=Office", "statement.publisher_type=Nonprofit", "release.format=parquet"],
-        deployment=["Nonprofit"],
     ),
 }
 #: Settings on which no sentence rests, and why not.
