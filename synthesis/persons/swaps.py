@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled_in_place
 from mechanisms.public.persons.tally import MOMENTS, Codes, Ints, bit_of
+from synthesis.persons.allowed import breaks, broken, exchange_constant
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
-from synthesis.xorshift import following
+from synthesis.xorshift import below
 
 #: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so
 #: many for a time at a gap that is wanted; the rest for any record of the same bin.
@@ -47,13 +48,6 @@ class Aims(NamedTuple):
     begins: Ints
     records: Codes
     gaps: Ints
-
-
-@compiled_in_place
-def below(state: NDArray[np.uint64], count: int) -> int:
-    """A random whole number below a count."""
-    state[0] = following(state[0])
-    return np.int64((state[0] >> np.uint64(11)) % np.uint64(count))  # type: ignore[return-value]
 
 
 @compiled_in_place
@@ -133,6 +127,8 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
     one, other = links.owners[low], links.owners[low_other]
+    if slots and broken(links.bans, one, b) + broken(links.bans, other, a) > 0:
+        return 0.0
     changed = MOMENTS if slots != times else 0
     if changed:
         keep(links, room, 0, one)
@@ -216,10 +212,13 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
     mine, its = links.constants[constant, one], links.constants[constant, other]
     if mine == its:
         return 0.0
-    links.constants[constant, one], links.constants[constant, other] = its, mine
-    rise = settled(goals, links, room, links.starts[one], links.starts[other], True, bit_of(-1 - constant))
+    exchange_constant(links.bans, links.constants, constant, one, other)
+    rise = 0.0
+    bans, members = links.bans, links.members
+    if breaks(bans, members, links.starts, one) + breaks(bans, members, links.starts, other) == 0:
+        rise = settled(goals, links, room, links.starts[one], links.starts[other], True, bit_of(-1 - constant))
     if rise == 0.0:
-        links.constants[constant, one], links.constants[constant, other] = mine, its
+        exchange_constant(links.bans, links.constants, constant, one, other)
     return rise
 
 

@@ -17,6 +17,9 @@ from mechanisms.public.schema.bins import CYCLIC
 from mechanisms.public.schema.bound_fields import common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
+#: Yes or no for each row.
+Flags = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Ordered:
@@ -41,7 +44,7 @@ class Ordered:
         return zeros
 
 
-def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]]) -> list[NDArray[Any]]:
+def ascending(values: Sequence[NDArray[Any]], absent: Sequence[Flags]) -> list[NDArray[Any]]:
     """The values of some columns, exchanged within each row so that those present ascend.
 
     Values of bins that ascend stay in their bins.
@@ -56,6 +59,43 @@ def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]
                     np.where(swap, columns[low], columns[high]),
                 )
     return columns
+
+
+def about_constants(
+    values: Sequence[NDArray[Any]], absent: Sequence[Flags], constant: Sequence[bool], starts: NDArray[np.int64]
+) -> list[NDArray[Any]]:
+    """The values of a group's columns, some constant in a person, changed so that they ascend in every record.
+
+    A constant before all others goes down to the least value of its person's records, and smaller ones go up to it: two
+    values change places; one behind all others likewise. One between others goes to them, and what still descends to
+    it. The order of a person's records stays, and values of bins that ascend stay in these.
+
+    Args:
+        values: (records,) each, those of a person side by side; a constant's the same in all of them.
+        starts: (persons,) the first record of each person.
+    """
+    columns = ascending(values, [a | c for a, c in zip(absent, constant, strict=True)])
+    moving = [i for i, c in enumerate(constant) if not c]
+    fixed = [i for i, c in enumerate(constant) if c]
+    for place in fixed:
+        old, own = columns[place], columns[place].astype(np.float64)
+        sides = [[i for i in moving if i < place], [i for i in moving if i > place]]
+        for side, limit, none in zip(sides, (np.maximum, np.minimum), (-np.inf, np.inf), strict=True):
+            for other in side:
+                seen = limit.reduceat(np.where(absent[other], none, columns[other]), starts)
+                own = limit(own, np.repeat(seen, np.diff(starts, append=own.size)))
+        columns[place] = np.where(absent[place], old, own).astype(old.dtype)
+        for other in () if all(sides) else moving:
+            columns[other] = _beside(columns[other], old, absent[place], other > place)
+    columns = ascending(columns, [a | (not c) for a, c in zip(absent, constant, strict=True)])
+    for place, other in ((p, o) for p in fixed for o in moving):
+        columns[other] = _beside(columns[other], columns[place], absent[place], other > place)
+    return columns
+
+
+def _beside(values: NDArray[Any], constant: NDArray[Any], absent: Flags, behind: bool) -> NDArray[Any]:
+    """Values that are not below a constant, where it is there; or not above it."""
+    return np.where(absent, values, (np.maximum if behind else np.minimum)(values, constant))
 
 
 def parse_ordered(

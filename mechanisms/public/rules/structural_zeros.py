@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,40 @@ def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
             fix = "leave at least one combination possible"
             raise UserError("every combination is impossible", where=f"impossible: {' × '.join(clique)}", fix=fix)
     return tuple(by_clique.items())
+
+
+def of_persons(zeros: Sequence[Zeros], constants: Collection[str], domain: Domain) -> tuple[list[Zeros], list[Zeros]]:
+    """Zeros of records, and those that name constants of a person; of these, one for all that share a constant.
+
+    What no constant allows is a zero of records too: each record that is left is allowed to some person.
+
+    Raises:
+        UserError: the rules that share constants speak of too many combinations.
+    """
+    own = [z for z in zeros if not {*z[0]} & {*constants}]
+    linked: list[Zeros] = []
+    for clique, cells in zeros:
+        if not {*clique} & {*constants}:
+            continue
+        shared = [z for z in linked if {*z[0]} & {*clique} & {*constants}]
+        names = domain.canonical({n for c, _ in [*shared, (clique, cells)] for n in c})
+        if domain.cells(names) > MAX_COMBINATIONS:
+            fix = f"at most {MAX_COMBINATIONS:,}: fewer or coarser columns in the rules that share a constant"
+            raise UserError(f"{domain.cells(names):,} combinations", where=f"impossible: {' × '.join(names)}", fix=fix)
+        both = np.zeros(domain.shape(names), np.bool_)
+        for one, closed in [*shared, (clique, cells)]:
+            both |= np.expand_dims(closed.reshape(domain.shape(one)), _others(names, one))
+        linked = [z for z in linked if all(z is not s for s in shared)] + [(names, both.ravel())]
+    for names, cells in joined(linked):
+        kept = tuple(n for n in names if n not in constants)
+        never = cells.reshape(domain.shape(names)).all(axis=_others(names, kept)).ravel()
+        own += [(kept, never)] if never.any() else []
+    return own, linked
+
+
+def _others(names: Clique, but: Clique) -> tuple[int, ...]:
+    """The axes of all names but some."""
+    return tuple(i for i, n in enumerate(names) if n not in but)
 
 
 def permuted(domain: Domain, names: Sequence[str], cells: NDArray[np.bool_]) -> Zeros:
