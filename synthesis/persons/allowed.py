@@ -9,24 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.jit import compiled, compiled_in_place
+from mechanisms.public.jit import compiled_in_place
 from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.rules.structural_zeros import Zeros
-from synthesis.xorshift import below
 
-#: So many exchanges are tried for a record that its person may not hold, in each of so many passes.
-TRIES, PASSES = 64, 8
-#: Among the constants of so many persons those are looked for that records allow.
-DONORS = 1000
+#: So often an exchange is looked for; and among so many persons the constants that some records allow.
+TRIES, DONORS = 128, 1000
 
 
 class Bans(NamedTuple):
-    """The rules as tables of constants × codes of records, one for all that share a constant.
+    """Rules, no two of which share a constant, as tables of constants × codes of records.
 
     Attributes:
-        strides: (rules, constants) cells from one code of a constant to the next; 0 for one that the rule leaves out.
-        keys: (persons, rules) Σ strides × constants; `rests` (records, rules) the cell of its codes beside key 0.
-        cells: of all tables, one after the other: whether a person of that key may not hold such a record.
+        strides: (rules, constants) cells from one code of a constant to the next; 0 where the rule leaves it out.
+        keys: (persons, rules) Σ strides × constants; `rests` (records, rules) the rest of the cell's number.
+        cells: of all tables: whether a person of that key may not hold such a record.
     """
 
     strides: Ints
@@ -34,32 +31,29 @@ class Bans(NamedTuple):
     rests: Ints
     cells: NDArray[np.bool_]
 
+    def of(self, constants: Codes) -> Bans:
+        """The same for persons of other constants."""
+        return self._replace(keys=np.ascontiguousarray((self.strides @ constants.astype(np.int64)).T))
+
+    def broken(self, persons: Ints, records: Ints) -> Ints:
+        """How many rules forbid each person its record."""
+        return np.asarray(self.cells[self.keys[persons] + self.rests[records]].sum(axis=1))
+
 
 def bans_of(zeros: Sequence[Zeros], table: CodedTable, names: Sequence[str], constants: Codes) -> Bans:
-    """The rules for the records of a table and persons of these constants.
-
-    Args:
-        zeros: no two of which share a constant (see `of_persons`).
-        names: of the rows of constants.
-    """
+    """The rules (see `of_persons`) for the records of a table and persons whose constants have these names."""
     strides = np.zeros((len(zeros), len(names)), np.int64)
     rests = np.zeros((table.rows, len(zeros)), np.int64)
-    cells, first = [np.zeros(0, np.bool_)], 0
-    for rule, (clique, closed) in enumerate(zeros):
-        own = [n for n in clique if n in names]
-        order = [*own, *(n for n in clique if n not in own)]
-        shape = [table.domain[n].size for n in order]
-        cells.append(closed.reshape(table.domain.shape(clique)).transpose([clique.index(n) for n in order]).ravel())
-        rests[:, rule], stride = first, 1
-        for name, size in zip(reversed(order), reversed(shape), strict=True):
-            if name in own:
+    for rule, (clique, cells) in enumerate(zeros):
+        rests[:, rule], stride = sum(z.size for _, z in zeros[:rule]), cells.size
+        for name in clique:
+            stride //= table.domain[name].size
+            if name in names:
                 strides[rule, names.index(name)] = stride
             else:
                 rests[:, rule] += stride * table.column(name).astype(np.int64)
-            stride *= size
-        first += stride
-    keys = np.ascontiguousarray((strides @ constants.astype(np.int64)).T)
-    return Bans(strides, keys, rests, np.concatenate(cells))
+    every = np.concatenate([np.zeros(0, np.bool_), *(z for _, z in zeros)])
+    return Bans(strides, rests[:0], rests, every).of(constants)
 
 
 @compiled_in_place
@@ -67,17 +61,17 @@ def broken(bans: Bans, person: int, record: int) -> int:
     """How many rules forbid a person to hold a record."""
     count = 0
     for rule in range(len(bans.strides)):
-        if bans.cells[bans.keys[person, rule] + bans.rests[record, rule]]:
-            count += 1
+        count += bans.cells[bans.keys[person, rule] + bans.rests[record, rule]]
     return count
 
 
 @compiled_in_place
-def breaks(bans: Bans, members: Ints, starts: Ints, person: int) -> int:
-    """How often the records of a person break a rule."""
+def breaks(bans: Bans, members: Ints, starts: Ints, one: int, other: int) -> int:
+    """How often the records of two persons break a rule."""
     count = 0
-    for slot in range(starts[person], starts[person + 1] if len(bans.strides) > 0 else 0):
-        count += broken(bans, person, members[slot])
+    for person in (one, other):
+        for slot in range(starts[person], starts[person + 1] if len(bans.strides) > 0 else 0):
+            count += broken(bans, person, members[slot])
     return count
 
 
@@ -91,47 +85,6 @@ def exchange_constant(bans: Bans, constants: Codes, constant: int, one: int, oth
         bans.keys[other, rule] += bans.strides[rule, constant] * (mine - its)
 
 
-@compiled_in_place
-def _constants_tried(bans: Bans, constants: Codes, members: Ints, starts: Ints, one: int, other: int) -> None:
-    """Two persons exchange their constants if fewer rules are broken by it."""
-    before = breaks(bans, members, starts, one) + breaks(bans, members, starts, other)
-    for constant in range(len(constants)):
-        exchange_constant(bans, constants, constant, one, other)
-    if breaks(bans, members, starts, one) + breaks(bans, members, starts, other) >= before:
-        for constant in range(len(constants)):
-            exchange_constant(bans, constants, constant, one, other)
-
-
-@compiled
-def _exchanged(
-    bans: Bans, constants: Codes, members: Ints, starts: Ints, owners: Ints, alike: Ints, alike_begins: Ints,
-    state: NDArray[np.uint64],
-) -> int:  # fmt: skip
-    """Exchanges for each record that its person may not hold; returns how many of them are left.
-
-    Args:
-        alike: slots by bin of time, those of slot s from `alike_begins[0, s]` on up to `alike_begins[1, s]`.
-    """
-    left = 0
-    for slot in range(len(members)):
-        person = owners[slot]
-        for attempt in range(TRIES):
-            record = members[slot]
-            if broken(bans, person, record) == 0:
-                break
-            if attempt % 2:
-                _constants_tried(bans, constants, members, starts, person, below(state, len(starts) - 1))
-                continue
-            low, high = alike_begins[0, slot], alike_begins[1, slot]
-            place = alike[low + below(state, high - low)]
-            other, its = owners[place], members[place]
-            before = broken(bans, person, record) + broken(bans, other, its)
-            if broken(bans, person, its) + broken(bans, other, record) < before:
-                members[slot], members[place] = its, record
-        left += broken(bans, person, members[slot]) > 0
-    return left
-
-
 def brought(
     bans: Bans,
     constants: Codes,
@@ -141,29 +94,20 @@ def brought(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> tuple[Codes, Ints, Ints, tuple[str, ...]]:
-    """Constants, and owners of slots in a new order of these, so that no person holds a record that it may not.
+    """Persons who hold no record that they may not: constants, owners of slots, the slots in their order, and words.
 
-    Records of one bin of time are exchanged, and constants, in place. Where no exchange is met, a person gets constants
-    anew that all of its records allow, as often as others have them; where there are none, what the old ones do not
-    allow becomes a person of its own.
+    Records of one bin of time are exchanged, and constants. Where no exchange is met, a person gets constants anew that
+    all of its records allow, as often as others have them; where there are none, what the old ones do not allow becomes
+    a person of its own. The words say how often.
 
     Args:
-        bins: (records,) of time, which stay where they are; sizes: codes of each constant.
-    Returns:
-        Constants, owners of slots, the slots in their new order, and in sentences what exchanges did not bring.
+        members: changed in place; bins: (records,) of time; sizes: codes of each constant.
     """
-    owners, left = np.repeat(np.arange(starts.size - 1), np.diff(starts)), members.size + 1
-    alike = np.argsort(bins[members], kind="stable")
-    begins = np.array([np.searchsorted(bins[members][alike], bins[members], side) for side in ("left", "right")])
-    state = np.array([rng.integers(1, 2**63)], np.uint64)
-    for _ in range(PASSES):
-        before, left = left, int(_exchanged(bans, constants, members, starts, owners, alike, begins, state))
-        if not 0 < left < before:
-            break
-    bad, persons = bans.cells[bans.keys[owners] + bans.rests[members]].any(axis=1), list(constants.T)
-    anew = 0
+    owners = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    bans, constants = _exchanged(bans, constants, members, starts, owners, bins[members], rng)
+    bad, persons, anew = bans.broken(owners, members) > 0, list(constants.T), 0
     for person in np.unique(owners[bad]):
-        slots = np.flatnonzero(owners == person)
+        slots = np.arange(starts[person], starts[person + 1])
         if (own := _anew(bans, constants, persons[person], members[slots], sizes, rng)) is not None:
             persons[person], anew = own, anew + 1
             continue
@@ -179,6 +123,39 @@ def brought(
     return np.array(persons, np.int32)[held].T.copy(), owners[order], order, told
 
 
+def _exchanged(
+    bans: Bans, constants: Codes, members: Ints, starts: Ints, owners: Ints, bins: Codes, rng: np.random.Generator
+) -> tuple[Bans, Codes]:
+    """Exchanges by which fewer rules are broken: by turns of records of a bin, in place, and of one constant."""
+    alike = np.argsort(bins, kind="stable")
+    low, high = (np.searchsorted(bins[alike], bins, side) for side in ("left", "right"))
+    for attempt in range(TRIES):
+        count = bans.broken(owners, members)
+        if not (bad := np.flatnonzero(count)).size:
+            break
+        if attempt % 2:
+            one, other = _apart(bad, alike[rng.integers(low[bad], high[bad])])
+            after = bans.broken(owners[one], members[other]) + bans.broken(owners[other], members[one])
+            one, other = (places[after < count[one] + count[other]] for places in (one, other))
+            members[one], members[other] = members[other], members[one]
+            continue
+        one, other = _apart(owners[bad], rng.integers(starts.size - 1, size=bad.size))
+        changed, row = constants.copy(), rng.integers(len(constants))
+        changed[row, one], changed[row, other] = constants[row, other], constants[row, one]
+        more = np.add.reduceat(bans.of(changed).broken(owners, members) - count, starts[:-1])
+        for back in (p[more[one] + more[other] >= 0] for p in (one, other)):
+            changed[row, back] = constants[row, back]
+        bans, constants = bans.of(changed), changed
+    return bans, constants
+
+
+def _apart(ones: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """The pairs in which nothing stands that an earlier one holds."""
+    both = np.stack([ones, others], axis=1)
+    kept = np.isin(np.arange(both.size), np.unique(both, return_index=True)[1]).reshape(-1, 2).all(axis=1)
+    return ones[kept], others[kept]
+
+
 def _anew(
     bans: Bans, constants: Codes, before: Codes, records: Ints, sizes: Sequence[int], rng: np.random.Generator
 ) -> Codes | None:
@@ -186,13 +163,12 @@ def _anew(
     drawn = before.copy()
     for rule, strides in enumerate(bans.strides):
         own, rests = np.flatnonzero(strides), bans.rests[records, rule]
-        if not bans.cells[strides @ drawn + rests].any():
-            continue
+        every = np.indices([sizes[i] for i in own.tolist()]).reshape(own.size, -1)
         some = constants[own][:, rng.integers(constants.shape[1], size=DONORS)]
-        for codes in (some, np.indices(np.array(sizes)[own]).reshape(own.size, -1)):
-            allowed = np.flatnonzero(~bans.cells[(strides[own] @ codes)[:, None] + rests].any(axis=1))
+        for codes in (drawn[own][:, None], some, every):
+            allowed = codes[:, ~bans.cells[(strides[own] @ codes)[:, None] + rests].any(axis=1)]
             if allowed.size:
-                drawn[own] = codes[:, rng.choice(allowed)]
+                drawn[own] = allowed[:, rng.integers(allowed.shape[1])]
                 break
         else:
             return None

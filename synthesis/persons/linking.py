@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
-from synthesis.persons.allowed import Bans, bans_of, brought
+from synthesis.persons.allowed import bans_of, brought
 from synthesis.persons.arrangement import Goals, Links, Undo, cost_of, links_of
 from synthesis.persons.opening import (
     deal,
@@ -125,9 +125,6 @@ class _World:
     zeros: Sequence[Zeros]
     told: tuple[str, ...] = ()
 
-    def bans(self) -> Bans:
-        return bans_of(self.zeros, self.table, self.unit.constant, self.constants)
-
     def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
         """An arrangement as what tallies count: (records,) who stands where, and the time that each record holds."""
         fixed = [self.constants[self.unit.constant.index(name)] for name in sheet.constants]
@@ -177,33 +174,27 @@ def _opened(
     stay = world.table.column(same[0]).astype(np.int32) if same else np.zeros(records, np.int32)
     staying = stays(targets, same[0] if same else "", token_times[tokens], world.starts, groups, rng)
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
-    owners, bans = np.repeat(np.arange(sizes.size), sizes), world.bans()
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    bans = bans_of(world.zeros, world.table, world.unit.constant, world.constants)
     deal(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
         levels, staying, drawn_levels(means, groups, _signs(levels), rng), bans, state,
     )  # fmt: skip
     if world.zeros:
-        world, order = _kept_to(world, bans, members, columns, rng)
+        codes = [columns[n].size for n in world.unit.constant]
+        constants, owners, order, told = brought(bans, world.constants, members, world.starts, world.bins, codes, rng)
+        starts = np.searchsorted(owners, np.arange(constants.shape[1] + 1)).astype(np.int64)
+        world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]
     goals = _goals(targets, sheet, world, np.diff(world.starts))
-    exchanged = world.bans().strides[:, [world.unit.constant.index(name) for name in sheet.constants]]
-    bans = world.bans()._replace(strides=np.ascontiguousarray(exchanged))
+    rows = [world.unit.constant.index(name) for name in sheet.constants]
+    bans = bans._replace(strides=np.ascontiguousarray(bans.strides[:, rows]))
     links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, goals, bans)
     places = [sheet.columns.index(name) for name in likes]
     aims = _aims(world, goals, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng))
     return world, links, room, goals, aims
-
-
-def _kept_to(
-    world: _World, bans: Bans, members: Ints, columns: dict[str, Column], rng: np.random.Generator
-) -> tuple[_World, Ints]:
-    """The world with persons who may hold their records, which are exchanged in place; and the order of its slots."""
-    sizes = [columns[n].size for n in world.unit.constant]
-    constants, owners, order, told = brought(bans, world.constants, members, world.starts, world.bins, sizes, rng)
-    starts = np.searchsorted(owners, np.arange(constants.shape[1] + 1)).astype(np.int64)
-    return replace(world, starts=starts, constants=constants, told=told), order
 
 
 def _levels(world: _World, columns: Sequence[Column]) -> NDArray[np.float64]:

@@ -18,8 +18,8 @@ from synthesis.consistency.shrinkage import smoothed
 from synthesis.persons.allowed import Bans, broken
 from synthesis.persons.person_answers import Asked
 from synthesis.persons.person_targets import PersonTarget
+from synthesis.persons.swaps import below
 from synthesis.rounding import codes_of
-from synthesis.xorshift import below
 
 #: Yes or no for each.
 Flags = NDArray[np.bool_]
@@ -234,9 +234,8 @@ def _nearest(
     """Where among some of a pool the record stands with levels nearest to a person's, of those that it may hold."""
     best, distance = low + below(state, high - low), np.inf
     for _ in range(min(LOOKED_AT, high - low)):
-        place, away = low + below(state, high - low), 0.0
-        if len(bans.strides) > 0:
-            away = float(broken(bans, person, pool[place]) * wanted.shape[1] + broken(bans, person, pool[place]))
+        place = low + below(state, high - low)
+        away = float(broken(bans, person, pool[place]) * (wanted.shape[1] + 1))
         for k in range(wanted.shape[1]):
             if not np.isnan(wanted[person, k]):
                 away += min(abs(levels[pool[place], k] - wanted[person, k]), 1.0)
@@ -261,8 +260,6 @@ def deal(
     state: NDArray[np.uint64],
 ) -> None:
     """Write the record of each slot, in the order of time: one of its bin, that stays or is near in level.
-
-    A record that its person may not hold is dealt where no other one was met.
 
     Args:
         leading: (records,) the code in which a slot may stay; of so many codes.

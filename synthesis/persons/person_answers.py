@@ -61,16 +61,10 @@ class Asked:
 
 
 def answered(
-    questions: Sequence[PersonQuestion],
-    answers: Sequence[NoisyMarginal],
-    columns: Mapping[str, Column],
+    questions: Sequence[PersonQuestion], answers: Sequence[NoisyMarginal], columns: Mapping[str, Column],
     zeros: Sequence[Zeros] = (),
-) -> list[Asked]:
-    """The questions that have an answer, in their order; of several answers the last one.
-
-    Args:
-        zeros: over constants and columns of records: no person can be in their cells.
-    """
+) -> list[Asked]:  # fmt: skip
+    """The questions that have an answer, in their order, by what zeros leave possible; of several answers the last."""
     found = {a.clique: a for a in answers}
     asked = []
     for label, question in by_label(questions).items():
@@ -87,9 +81,10 @@ def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Se
     sizes, coded = question.features[0], {f.column: i for i, f in enumerate(question.features) if f.kind in CODED}
     for names, cells in zeros:
         own, there = [n for n in names if n in coded], np.zeros(question.shape, np.bool_)
-        codes = np.nonzero(~cells.reshape([columns[n].size for n in names])) if len(own) > 1 else ()
+        gone = tuple(i for i, n in enumerate(names) if n not in coded)
+        codes = np.nonzero(np.atleast_1d(~cells.reshape([columns[n].size for n in names]).all(axis=gone)))
         groups = {coded[n]: np.array(question.features[coded[n]].groups) for n in own}
-        places = {coded[n]: groups[coded[n]][codes[names.index(n)]] for n in own if len(codes)}
+        places = {axis: own_groups[c] for (axis, own_groups), c in zip(groups.items(), codes, strict=False)}
         there[tuple(places.get(axis, slice(None)) for axis in range(there.ndim))] = True
         open_cells &= there
     for axis, feature in enumerate(question.features):

@@ -62,40 +62,36 @@ def ascending(values: Sequence[NDArray[Any]], absent: Sequence[Flags]) -> list[N
 
 
 def about_constants(
-    values: Sequence[NDArray[Any]], absent: Sequence[Flags], constant: Sequence[bool], starts: NDArray[np.int64]
+    values: Sequence[NDArray[Any]], absent: Sequence[Flags], constant: Sequence[bool], owners: NDArray[Any]
 ) -> list[NDArray[Any]]:
-    """The values of a group's columns, some constant in a person, changed so that they ascend in every record.
+    """The values of columns, some constant in a person, changed so that they ascend in every record.
 
     A constant before all others goes down to the least value of its person's records, and smaller ones go up to it: two
     values change places; one behind all others likewise. One between others goes to them, and what still descends to
     it. The order of a person's records stays, and values of bins that ascend stay in these.
 
     Args:
-        values: (records,) each, those of a person side by side; a constant's the same in all of them.
-        starts: (persons,) the first record of each person.
+        values: (records,) each; a constant's the same in all records of a person.
+        owners: (records,) whose they are; those of a person stand together.
     """
     columns = ascending(values, [a | c for a, c in zip(absent, constant, strict=True)])
-    moving = [i for i, c in enumerate(constant) if not c]
-    fixed = [i for i, c in enumerate(constant) if c]
+    fixed, moving = ([i for i, c in enumerate(constant) if c == own] for own in (True, False))
+    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])[: owners.size])
+    turns = []
     for place in fixed:
-        old, own = columns[place], columns[place].astype(np.float64)
-        sides = [[i for i in moving if i < place], [i for i in moving if i > place]]
-        for side, limit, none in zip(sides, (np.maximum, np.minimum), (-np.inf, np.inf), strict=True):
-            for other in side:
-                seen = limit.reduceat(np.where(absent[other], none, columns[other]), starts)
-                own = limit(own, np.repeat(seen, np.diff(starts, append=own.size)))
+        own = old = columns[place]
+        for other in moving:
+            limit, none = (np.minimum, np.inf) if other > place else (np.maximum, -np.inf)
+            seen = limit.reduceat(np.where(absent[other], none, columns[other]), starts)
+            own = limit(own, np.repeat(seen, np.diff(starts, append=owners.size)))
         columns[place] = np.where(absent[place], old, own).astype(old.dtype)
-        for other in () if all(sides) else moving:
-            columns[other] = _beside(columns[other], old, absent[place], other > place)
+        turns += [] if moving[:1] < [place] < moving[-1:] else [(place, old)]
     columns = ascending(columns, [a | (not c) for a, c in zip(absent, constant, strict=True)])
-    for place, other in ((p, o) for p in fixed for o in moving):
-        columns[other] = _beside(columns[other], columns[place], absent[place], other > place)
+    for place, turn in [*turns, *((place, columns[place]) for place in fixed)]:
+        for other in moving:
+            limited = (np.maximum if other > place else np.minimum)(columns[other], turn)
+            columns[other] = np.where(absent[place], columns[other], limited)
     return columns
-
-
-def _beside(values: NDArray[Any], constant: NDArray[Any], absent: Flags, behind: bool) -> NDArray[Any]:
-    """Values that are not below a constant, where it is there; or not above it."""
-    return np.where(absent, values, (np.maximum if behind else np.minimum)(values, constant))
 
 
 def parse_ordered(

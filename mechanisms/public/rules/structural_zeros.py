@@ -41,38 +41,30 @@ def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
     return tuple(by_clique.items())
 
 
-def of_persons(zeros: Sequence[Zeros], constants: Collection[str], domain: Domain) -> tuple[list[Zeros], list[Zeros]]:
+def of_persons(zeros: Sequence[Zeros], constants: Collection[str], domain: Domain) -> tuple[tuple[Zeros, ...], ...]:
     """Zeros of records, and those that name constants of a person; of these, one for all that share a constant.
 
     What no constant allows is a zero of records too: each record that is left is allowed to some person.
 
     Raises:
-        UserError: the rules that share constants speak of too many combinations.
+        UserError: the rules that share constants speak of too many combinations, or leave none.
     """
-    own = [z for z in zeros if not {*z[0]} & {*constants}]
-    linked: list[Zeros] = []
-    for clique, cells in zeros:
-        if not {*clique} & {*constants}:
-            continue
-        shared = [z for z in linked if {*z[0]} & {*clique} & {*constants}]
-        names = domain.canonical({n for c, _ in [*shared, (clique, cells)] for n in c})
+    own, linked = [z for z in zeros if not {*z[0]} & {*constants}], list[Zeros]()
+    for one in (z for z in zeros if {*z[0]} & {*constants}):
+        shared = [z for z in linked if {*z[0]} & {*one[0]} & {*constants}]
+        names = domain.canonical({n for clique, _ in (*shared, one) for n in clique})
         if domain.cells(names) > MAX_COMBINATIONS:
             fix = f"at most {MAX_COMBINATIONS:,}: fewer or coarser columns in the rules that share a constant"
             raise UserError(f"{domain.cells(names):,} combinations", where=f"impossible: {' × '.join(names)}", fix=fix)
-        both = np.zeros(domain.shape(names), np.bool_)
-        for one, closed in [*shared, (clique, cells)]:
-            both |= np.expand_dims(closed.reshape(domain.shape(one)), _others(names, one))
-        linked = [z for z in linked if all(z is not s for s in shared)] + [(names, both.ravel())]
+        codes = split_cells(np.arange(domain.cells(names)), names, domain.shape(names))
+        linked = [z for z in linked if all(z is not s for s in shared)] + [
+            (names, broken(codes, domain, (*shared, one)))
+        ]
     for names, cells in joined(linked):
-        kept = tuple(n for n in names if n not in constants)
-        never = cells.reshape(domain.shape(names)).all(axis=_others(names, kept)).ravel()
-        own += [(kept, never)] if never.any() else []
-    return own, linked
-
-
-def _others(names: Clique, but: Clique) -> tuple[int, ...]:
-    """The axes of all names but some."""
-    return tuple(i for i, n in enumerate(names) if n not in but)
+        gone = tuple(i for i, n in enumerate(names) if n in constants)
+        never = cells.reshape(domain.shape(names)).all(axis=gone).ravel()
+        own += [(tuple(n for n in names if n not in constants), never)] if never.any() else []
+    return joined(own), tuple(linked)
 
 
 def permuted(domain: Domain, names: Sequence[str], cells: NDArray[np.bool_]) -> Zeros:

@@ -32,8 +32,6 @@ from mechanisms.public.schema.fields import FieldDict, Fields
 
 #: The fields of a schema that hold rules.
 RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "calendar", "unit", "unit_id")
-#: Those that may name constants of a person beside columns of records: links keep to them.
-LINKED = ("impossible", "ordered")
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
-    records_alone, linked = of_persons(zeros, () if unit is None else unit.constant, domain)
-    of_records = joined(records_alone)
+    of_records, linked = of_persons(zeros, () if unit is None else unit.constant, domain)
     steps: list[Step] = []
     parsers: dict[str, Callable[..., tuple[Step, FieldDict]]] = {
         "derive": partial(parse_derive, folder=folder),
@@ -135,13 +132,13 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
         if ids is not None:
             fix = "unit alone: synthetic units get their ids, and their records, by it"
             raise UserError("unit and unit_id", where=where, fix=fix)
-        check_unit_apart(unit, by_name, steps, {k: n for k, n in others.items() if k not in LINKED}, where)
+        check_unit_apart(unit, by_name, steps, {k: others[k] for k in ("calendar", "mapped")}, where)
         steps += [OfUnit(n, by_name[n].size) for n in unit.constant if not by_name[n].constant]
     steps += [Constant(c.name, 1) for c in columns if c.constant]
     steps += [Unmeasured(c.name, c.size) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
-    rules = Rules(declared, tuple(steps), zeros, of_records, tuple(linked), ordered, calendar, ids, mapped, unit)
+    rules = Rules(declared, tuple(steps), zeros, of_records, linked, ordered, calendar, ids, mapped, unit)
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
     others["unit"] = [] if unit is None else list(unit.order)
     check_apart(rules.computed, steps, others, where)

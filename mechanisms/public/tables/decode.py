@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.ordered import about_constants, ascending
+from mechanisms.public.rules.ordered import about_constants
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import within
 from mechanisms.public.schema.column import Column
@@ -178,12 +178,9 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     for group in schema.rules.ordered:
         places = [schema.domain.index(n) for n in group.columns]
         absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
-        ordered = [drawn[i].values for i in places]
-        if ids is None or schema.rules.unit is None:
-            ordered = ascending(ordered, absent)
-        elif stop > start:
-            constant = [n in schema.rules.unit.constant for n in group.columns]
-            ordered = about_constants(ordered, absent, constant, first_rows(ids[start:stop]))
+        constant = [schema.rules.unit is not None and n in schema.rules.unit.constant for n in group.columns]
+        owners = np.arange(stop - start) if ids is None else ids[start:stop]
+        ordered = about_constants([drawn[i].values for i in places], absent, constant, owners)
         for place, values in zip(places, ordered, strict=True):
             drawn[place] = replace(drawn[place], values=values)
     drawn = with_computed(drawn, schema)
@@ -212,11 +209,6 @@ def draw_agreeing(
     return drawn
 
 
-def first_rows(ids: NDArray[Any]) -> NDArray[np.int64]:
-    """Where the rows of each unit begin, which stand together."""
-    return np.flatnonzero(np.append(True, ids[1:] != ids[:-1])[: len(ids)])
-
-
 def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) -> list[Drawn]:
     """The decoded columns with one value per unit of those that are constant in it, where a bin has several.
 
@@ -225,8 +217,8 @@ def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) ->
         ids: of each row's unit, whose rows stand together.
     """
     constant = () if schema.rules.unit is None else schema.rules.unit.constant
-    begins = first_rows(ids)
-    first = np.repeat(begins, np.diff(begins, append=len(ids)))
+    begins = np.append(True, ids[1:] != ids[:-1])[: len(ids)]
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(ids)), 0))
     return [reordered(d, first) if c.name in constant else d for d, c in zip(drawn, schema.columns, strict=True)]
 
 

@@ -28,7 +28,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column
-from mechanisms.public.tables.decode import Drawn, Owned, draw_table, first_rows, reordered, with_units
+from mechanisms.public.tables.decode import Drawn, Owned, draw_table, reordered, with_units
 from mechanisms.public.tables.formats import FORMATS, format_of_name
 
 SPECIAL = set('"\r\n')
@@ -103,7 +103,7 @@ def _split(parts: Iterable[Part], places: Sequence[Sequence[int]], units: list[P
     """The columns of the second places; those of the first ones go to `units`, of each unit's first row."""
     for drawn, ids in parts:
         assert ids is not None, "persons have ids"
-        first = first_rows(ids)
+        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
         units.append(([reordered(drawn[i], first) for i in places[0]], ids[first]))
         yield [drawn[i] for i in places[1]], ids
 
