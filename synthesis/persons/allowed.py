@@ -14,7 +14,7 @@ from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.rules.structural_zeros import Zeros
 
 #: So often an exchange is looked for; and among so many persons the constants that some records allow.
-TRIES, DONORS = 128, 1000
+TRIES, DONORS = 200, 1000
 
 
 class Bans(NamedTuple):
@@ -94,7 +94,7 @@ def brought(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> tuple[Codes, Ints, Ints, tuple[str, ...]]:
-    """Persons who hold no record that they may not: constants, owners of slots, the slots in their order, and words.
+    """Persons who hold no record that they may not: constants, first slots, the slots in their order, and words.
 
     Records of one bin of time are exchanged, and constants. Where no exchange is met, a person gets constants anew that
     all of its records allow, as often as others have them; where there are none, what the old ones do not allow becomes
@@ -104,7 +104,7 @@ def brought(
         members: changed in place; bins: (records,) of time; sizes: codes of each constant.
     """
     owners = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-    bans, constants = _exchanged(bans, constants, members, starts, owners, bins[members], rng)
+    bans, constants = _exchanged(bans, constants, members, starts, owners, bins, rng)
     bad, persons, anew = bans.broken(owners, members) > 0, list(constants.T), 0
     for person in np.unique(owners[bad]):
         slots = np.arange(starts[person], starts[person + 1])
@@ -118,58 +118,47 @@ def brought(
             persons.append(own)
     ends = ((anew, "persons got constants drawn anew"), (len(persons) - constants.shape[1], "records became persons"))
     told = tuple(f"{n:,} {end}, since rules about constants left no exchange" for n, end in ends if n)
-    held, owners = np.unique(owners, return_inverse=True)
-    order = np.argsort(owners, kind="stable")
-    return np.array(persons, np.int32)[held].T.copy(), owners[order], order, told
+    held, numbers = np.unique(owners, return_counts=True)
+    starts = np.concatenate(([0], np.cumsum(numbers))).astype(np.int64)
+    return np.array(persons, np.int32)[held].T.copy(), starts, np.argsort(owners, kind="stable"), told
 
 
 def _exchanged(
     bans: Bans, constants: Codes, members: Ints, starts: Ints, owners: Ints, bins: Codes, rng: np.random.Generator
 ) -> tuple[Bans, Codes]:
-    """Exchanges by which fewer rules are broken: by turns of records of a bin, in place, and of one constant."""
-    alike = np.argsort(bins, kind="stable")
-    low, high = (np.searchsorted(bins[alike], bins, side) for side in ("left", "right"))
+    """By turns records of one bin, in place, and one constant are exchanged where fewer rules are broken by it."""
     for attempt in range(TRIES):
         count = bans.broken(owners, members)
-        if not (bad := np.flatnonzero(count)).size:
+        if not count.any():
             break
         if attempt % 2:
-            one, other = _apart(bad, alike[rng.integers(low[bad], high[bad])])
+            order = np.lexsort((rng.random(members.size), bins[members]))
+            one, other = order[: members.size // 2 * 2].reshape(-1, 2).T
             after = bans.broken(owners[one], members[other]) + bans.broken(owners[other], members[one])
-            one, other = (places[after < count[one] + count[other]] for places in (one, other))
-            members[one], members[other] = members[other], members[one]
+            fewer = (after < count[one] + count[other]) & (bins[members[one]] == bins[members[other]])
+            members[one[fewer]], members[other[fewer]] = members[other[fewer]], members[one[fewer]]
             continue
-        one, other = _apart(owners[bad], rng.integers(starts.size - 1, size=bad.size))
-        changed, row = constants.copy(), rng.integers(len(constants))
+        row, (one, other) = rng.integers(len(constants)), rng.permutation((starts.size - 1) // 2 * 2).reshape(2, -1)
+        changed = constants.copy()
         changed[row, one], changed[row, other] = constants[row, other], constants[row, one]
         more = np.add.reduceat(bans.of(changed).broken(owners, members) - count, starts[:-1])
-        for back in (p[more[one] + more[other] >= 0] for p in (one, other)):
+        for back in (places[more[one] + more[other] >= 0] for places in (one, other)):
             changed[row, back] = constants[row, back]
         bans, constants = bans.of(changed), changed
     return bans, constants
-
-
-def _apart(ones: Ints, others: Ints) -> tuple[Ints, Ints]:
-    """The pairs in which nothing stands that an earlier one holds."""
-    both = np.stack([ones, others], axis=1)
-    kept = np.isin(np.arange(both.size), np.unique(both, return_index=True)[1]).reshape(-1, 2).all(axis=1)
-    return ones[kept], others[kept]
 
 
 def _anew(
     bans: Bans, constants: Codes, before: Codes, records: Ints, sizes: Sequence[int], rng: np.random.Generator
 ) -> Codes | None:
     """Constants that allow all of the records: of some other person, else any; None where a rule leaves none."""
-    drawn = before.copy()
+    drawn, donors = before.copy(), constants[:, rng.integers(constants.shape[1], size=DONORS)]
     for rule, strides in enumerate(bans.strides):
-        own, rests = np.flatnonzero(strides), bans.rests[records, rule]
+        own = np.flatnonzero(strides)
         every = np.indices([sizes[i] for i in own.tolist()]).reshape(own.size, -1)
-        some = constants[own][:, rng.integers(constants.shape[1], size=DONORS)]
-        for codes in (drawn[own][:, None], some, every):
-            allowed = codes[:, ~bans.cells[(strides[own] @ codes)[:, None] + rests].any(axis=1)]
-            if allowed.size:
-                drawn[own] = allowed[:, rng.integers(allowed.shape[1])]
-                break
-        else:
+        codes = np.concatenate([drawn[own, None], donors[own], every], axis=1)
+        allowed = ~bans.cells[(strides[own] @ codes)[:, None] + bans.rests[records, rule]].any(axis=1)
+        if not allowed.any():
             return None
+        drawn[own] = codes[:, allowed.argmax()]
     return drawn

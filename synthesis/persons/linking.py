@@ -182,8 +182,7 @@ def _opened(
     )  # fmt: skip
     if world.zeros:
         codes = [columns[n].size for n in world.unit.constant]
-        constants, owners, order, told = brought(bans, world.constants, members, world.starts, world.bins, codes, rng)
-        starts = np.searchsorted(owners, np.arange(constants.shape[1] + 1)).astype(np.int64)
+        constants, starts, order, told = brought(bans, world.constants, members, world.starts, world.bins, codes, rng)
         world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)

@@ -77,7 +77,7 @@ def about_constants(
     columns = ascending(values, [a | c for a, c in zip(absent, constant, strict=True)])
     fixed, moving = ([i for i, c in enumerate(constant) if c == own] for own in (True, False))
     starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])[: owners.size])
-    turns = []
+    turns = [(place, columns[place]) for place in fixed]
     for place in fixed:
         own = old = columns[place]
         for other in moving:
@@ -85,7 +85,6 @@ def about_constants(
             seen = limit.reduceat(np.where(absent[other], none, columns[other]), starts)
             own = limit(own, np.repeat(seen, np.diff(starts, append=owners.size)))
         columns[place] = np.where(absent[place], old, own).astype(old.dtype)
-        turns += [] if moving[:1] < [place] < moving[-1:] else [(place, old)]
     columns = ascending(columns, [a | (not c) for a, c in zip(absent, constant, strict=True)])
     for place, turn in [*turns, *((place, columns[place]) for place in fixed)]:
         for other in moving:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import check_cells
 from mechanisms.public.rules.transforms import (
     MAX_COMBINATIONS,
     Coarsen,
@@ -41,7 +42,9 @@ def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
     return tuple(by_clique.items())
 
 
-def of_persons(zeros: Sequence[Zeros], constants: Collection[str], domain: Domain) -> tuple[tuple[Zeros, ...], ...]:
+def of_persons(
+    zeros: Sequence[Zeros], constants: Collection[str], domain: Domain, where: str
+) -> tuple[tuple[Zeros, ...], ...]:
     """Zeros of records, and those that name constants of a person; of these, one for all that share a constant.
 
     What no constant allows is a zero of records too: each record that is left is allowed to some person.
@@ -53,9 +56,7 @@ def of_persons(zeros: Sequence[Zeros], constants: Collection[str], domain: Domai
     for one in (z for z in zeros if {*z[0]} & {*constants}):
         shared = [z for z in linked if {*z[0]} & {*one[0]} & {*constants}]
         names = domain.canonical({n for clique, _ in (*shared, one) for n in clique})
-        if domain.cells(names) > MAX_COMBINATIONS:
-            fix = f"at most {MAX_COMBINATIONS:,}: fewer or coarser columns in the rules that share a constant"
-            raise UserError(f"{domain.cells(names):,} combinations", where=f"impossible: {' × '.join(names)}", fix=fix)
+        check_cells(domain.shape(names), f"rules that share a constant ({', '.join(names)})", where)
         codes = split_cells(np.arange(domain.cells(names)), names, domain.shape(names))
         linked = [z for z in linked if all(z is not s for s in shared)] + [
             (names, broken(codes, domain, (*shared, one)))

@@ -101,7 +101,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
-    of_records, linked = of_persons(zeros, () if unit is None else unit.constant, domain)
+    of_records, linked = of_persons(zeros, () if unit is None else unit.constant, domain, where)
     steps: list[Step] = []
     parsers: dict[str, Callable[..., tuple[Step, FieldDict]]] = {
         "derive": partial(parse_derive, folder=folder),
