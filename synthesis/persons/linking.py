@@ -180,7 +180,7 @@ def _opened(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
         levels, staying, drawn_levels(means, groups, _signs(levels), rng), bans, state,
     )  # fmt: skip
-    if world.zeros:
+    if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]
         constants, starts, order, told = brought(bans, world.constants, members, world.starts, world.bins, codes, rng)
         world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
