@@ -43,7 +43,7 @@ BOUND = """\
 def guess_persons(source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]) -> tuple[str, list[str]]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
-    Beside it the constants, which stand in no rule but an expression.
+    Beside it the constants, which a draft puts in no rule but an expression.
 
     Args:
         source: the table in the engine.
