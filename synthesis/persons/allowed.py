@@ -13,8 +13,8 @@ from mechanisms.public.jit import compiled_in_place
 from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.rules.structural_zeros import Zeros
 
-#: So often an exchange is looked for; and among so many persons the constants that some records allow.
-TRIES, DONORS = 200, 1000
+#: Constants weigh one over this power of how many persons may have them: 1 leaves three times as many without any as 4.
+RARE = 4
 
 
 class Bans(NamedTuple):
@@ -34,10 +34,6 @@ class Bans(NamedTuple):
     def of(self, constants: Codes) -> Bans:
         """The same for persons of other constants."""
         return self._replace(keys=np.ascontiguousarray((self.strides @ constants.astype(np.int64)).T))
-
-    def broken(self, persons: Ints, records: Ints) -> Ints:
-        """How many rules forbid each person its record."""
-        return np.asarray(self.cells[self.keys[persons] + self.rests[records]].sum(axis=1))
 
 
 def bans_of(zeros: Sequence[Zeros], table: CodedTable, names: Sequence[str], constants: Codes) -> Bans:
@@ -86,79 +82,67 @@ def exchange_constant(bans: Bans, constants: Codes, constant: int, one: int, oth
 
 
 def brought(
-    bans: Bans,
-    constants: Codes,
-    members: Ints,
-    starts: Ints,
-    bins: Codes,
-    sizes: Sequence[int],
-    rng: np.random.Generator,
+    bans: Bans, constants: Codes, members: Ints, starts: Ints, sizes: Sequence[int], rng: np.random.Generator
 ) -> tuple[Codes, Ints, Ints, tuple[str, ...]]:
     """Persons who hold no record that they may not: constants, first slots, the slots in their order, and words.
 
-    Records of one bin of time are exchanged, and constants. Where no exchange is met, a person gets constants anew that
-    all of its records allow, as often as others have them; where there are none, what the old ones do not allow becomes
-    a person of its own. The words say how often.
+    Records that no constants allow together part, and the fewest of them become a person. The constants of all persons
+    are then dealt among them anew, to those first whose records allow the least, of each what few others may have.
+    Where none is left that a person's records allow, they are drawn from all that do. The words say how often.
 
     Args:
-        members: changed in place; bins: (records,) of time; sizes: codes of each constant.
+        sizes: codes of each constant.
     """
-    owners = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-    bans, constants = _exchanged(bans, constants, members, starts, owners, bins, rng)
-    bad, persons, anew = bans.broken(owners, members) > 0, list(constants.T), 0
-    for person in np.unique(owners[bad]):
-        slots = np.arange(starts[person], starts[person + 1])
-        if (own := _anew(bans, constants, persons[person], members[slots], sizes, rng)) is not None:
-            persons[person], anew = own, anew + 1
-            continue
-        for slot in slots[bad[slots]]:
-            own = _anew(bans, constants, persons[person], members[[slot]], sizes, rng)
-            assert own is not None, "zeros of records leave each to somebody"
-            owners[slot] = len(persons)
-            persons.append(own)
-    ends = ((anew, "persons got constants drawn anew"), (len(persons) - constants.shape[1], "records became persons"))
-    told = tuple(f"{n:,} {end}, since rules about constants left no exchange" for n, end in ends if n)
-    held, numbers = np.unique(owners, return_counts=True)
-    starts = np.concatenate(([0], np.cumsum(numbers))).astype(np.int64)
-    return np.array(persons, np.int32)[held].T.copy(), starts, np.argsort(owners, kind="stable"), told
+    groups, whose = np.split(np.arange(members.size), starts[1:-1]), list(range(starts.size - 1))
+    rules = [_Rule(bans, rule, sizes) for rule in range(len(bans.strides))]
+    for person, slots in enumerate(groups):  # who parts stands behind
+        for rule in rules:
+            if (forbidden := rule.forbidden(members[slots])).any(axis=1).all():
+                away = forbidden[forbidden.sum(axis=1).argmin()]
+                groups.append(slots[away])
+                whose.append(whose[person])
+                groups[person] = slots = slots[~away]
+    held, dealt = [members[slots] for slots in groups], constants[:, whose]
+    anew = sum(rule.deal(held, constants, dealt, rng) for rule in rules)
+    ends = ((anew, "persons got constants drawn anew"), (len(groups) - starts.size + 1, "persons were parted in two"))
+    told = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
+    starts = np.concatenate(([0], np.cumsum([g.size for g in groups]))).astype(np.int64)
+    return dealt, starts, np.concatenate(groups), told
 
 
-def _exchanged(
-    bans: Bans, constants: Codes, members: Ints, starts: Ints, owners: Ints, bins: Codes, rng: np.random.Generator
-) -> tuple[Bans, Codes]:
-    """By turns records of one bin, in place, and one constant are exchanged where fewer rules are broken by it."""
-    for attempt in range(TRIES):
-        count = bans.broken(owners, members)
-        if not count.any():
-            break
-        if attempt % 2:
-            order = np.lexsort((rng.random(members.size), bins[members]))
-            one, other = order[: members.size // 2 * 2].reshape(-1, 2).T
-            after = bans.broken(owners[one], members[other]) + bans.broken(owners[other], members[one])
-            fewer = (after < count[one] + count[other]) & (bins[members[one]] == bins[members[other]])
-            members[one[fewer]], members[other[fewer]] = members[other[fewer]], members[one[fewer]]
-            continue
-        row, (one, other) = rng.integers(len(constants)), rng.permutation((starts.size - 1) // 2 * 2).reshape(2, -1)
-        changed = constants.copy()
-        changed[row, one], changed[row, other] = constants[row, other], constants[row, one]
-        more = np.add.reduceat(bans.of(changed).broken(owners, members) - count, starts[:-1])
-        for back in (places[more[one] + more[other] >= 0] for places in (one, other)):
-            changed[row, back] = constants[row, back]
-        bans, constants = bans.of(changed), changed
-    return bans, constants
+class _Rule:
+    """A rule, and all that its constants can be."""
 
+    def __init__(self, bans: Bans, rule: int, sizes: Sequence[int]) -> None:
+        self.own = np.flatnonzero(bans.strides[rule])
+        self.codes = np.indices([sizes[i] for i in self.own.tolist()]).reshape(self.own.size, -1)
+        self.keys = (bans.strides[rule, self.own] @ self.codes)[:, None]
+        self.cells, self.rests = bans.cells, bans.rests[:, rule]
 
-def _anew(
-    bans: Bans, constants: Codes, before: Codes, records: Ints, sizes: Sequence[int], rng: np.random.Generator
-) -> Codes | None:
-    """Constants that allow all of the records: of some other person, else any; None where a rule leaves none."""
-    drawn, donors = before.copy(), constants[:, rng.integers(constants.shape[1], size=DONORS)]
-    for rule, strides in enumerate(bans.strides):
-        own = np.flatnonzero(strides)
-        every = np.indices([sizes[i] for i in own.tolist()]).reshape(own.size, -1)
-        codes = np.concatenate([drawn[own, None], donors[own], every], axis=1)
-        allowed = ~bans.cells[(strides[own] @ codes)[:, None] + bans.rests[records, rule]].any(axis=1)
-        if not allowed.any():
-            return None
-        drawn[own] = codes[:, allowed.argmax()]
-    return drawn
+    def forbidden(self, records: Ints) -> NDArray[np.bool_]:
+        """(constants, records) which of all constants forbid which of these records."""
+        return np.asarray(self.cells[self.keys + self.rests[records]])
+
+    def deal(self, held: Sequence[Ints], constants: Codes, dealt: Codes, rng: np.random.Generator) -> int:
+        """Write constants for each person by the records that it holds; returns how many are drawn anew."""
+        left = [np.bincount(constants[i], minlength=c.max() + 1) for i, c in zip(self.own, self.codes, strict=True)]
+        common, anew = self._weights(left) + 1e-9, 0
+        fits, room = np.full(common.size, 1e-9), np.zeros(len(held))
+        for person, records in enumerate(held):
+            allowed = ~self.forbidden(records).any(axis=1)
+            fits += allowed
+            room[person] = common[allowed].sum()
+        for person in np.argsort(room, kind="stable"):
+            allowed = ~self.forbidden(held[person]).any(axis=1) / fits**RARE
+            weights = allowed * self._weights(left)
+            anew += not weights.any()
+            total = np.cumsum(weights if weights.any() else allowed * common)
+            chosen = self.codes[:, np.searchsorted(total, rng.random() * total[-1], side="right")]
+            dealt[self.own, person] = chosen
+            for row, code in zip(left, chosen, strict=True):
+                row[code] = max(row[code] - 1, 0)
+        return anew
+
+    def _weights(self, left: Sequence[Ints]) -> NDArray[np.float64]:
+        """Of all that the constants can be, how often, by how many of each code are left."""
+        return np.prod([row[c] for row, c in zip(left, self.codes, strict=True)], axis=0, dtype=np.float64)

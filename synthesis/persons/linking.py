@@ -182,7 +182,7 @@ def _opened(
     )  # fmt: skip
     if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]
-        constants, starts, order, told = brought(bans, world.constants, members, world.starts, world.bins, codes, rng)
+        constants, starts, order, told = brought(bans, world.constants, members, world.starts, codes, rng)
         world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)

@@ -48,7 +48,7 @@ def test_each_record_that_is_left_goes_to_a_person_who_may_hold_it(seed, persons
     assert not broken(codes, DOMAIN, zeros).any()
 
 
-def test_what_exchanges_do_not_bring_is_told_and_answers_clear_what_cannot_be():
+def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
     table, times, owners = world(3, 30, size=6)
     linked = of_persons([(("team", "sex"), np.arange(28) // 2 % 2 == np.arange(28) % 2)], UNIT.constant, DOMAIN, "t")[1]
     answers = answers_of(table, times, owners, UNIT, 0.0)
@@ -57,11 +57,11 @@ def test_what_exchanges_do_not_bring_is_told_and_answers_clear_what_cannot_be():
     assert closed.pop(("records: sex", "hits")) == [[1, 2]] and not any(closed.values())
     even = table.at(np.flatnonzero(table.column("team") % 2 == 0))
     alike = linked_persons(even, times[: even.rows], UNIT, COLUMNS, answers, linked, seed=1)
-    assert (alike.constants[0] == 1).all() and alike.told[0].endswith("since rules about constants left no exchange")
+    assert (alike.constants[0] == 1).all() and alike.told[0].endswith("since rules about constants left no other way")
     one_of_each = table.at(np.array([int(np.argmax(table.column("team") % 2 == own)) for own in (0, 1)]))
     two = answers_of(*world(3, 1, size=2), UNIT, 0.0)
     split = linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, linked, seed=1)
-    assert split.starts.tolist() == [0, 1, 2] and split.told[-1].startswith("1 records became persons")
+    assert split.starts.tolist() == [0, 1, 2] and split.told[-1].startswith("1 persons were parted in two")
     assert linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, seed=1).starts.tolist() == [0, 2]
     with pytest.raises(UserError, match="every combination"):
         of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
