@@ -133,10 +133,10 @@ class _Rule:
             fits += allowed
             room[person] = common[allowed].sum()
         for person in np.argsort(room, kind="stable"):
-            allowed = ~self.forbidden(held[person]).any(axis=1) / fits**RARE
-            weights = allowed * self._weights(left)
+            may = ~self.forbidden(held[person]).any(axis=1) / fits**RARE
+            weights = may * self._weights(left)
             anew += not weights.any()
-            total = np.cumsum(weights if weights.any() else allowed * common)
+            total = np.cumsum(weights if weights.any() else may * common)
             chosen = self.codes[:, np.searchsorted(total, rng.random() * total[-1], side="right")]
             dealt[self.own, person] = chosen
             for row, code in zip(left, chosen, strict=True):
@@ -145,4 +145,4 @@ class _Rule:
 
     def _weights(self, left: Sequence[Ints]) -> NDArray[np.float64]:
         """Of all that the constants can be, how often, by how many of each code are left."""
-        return np.prod([row[c] for row, c in zip(left, self.codes, strict=True)], axis=0, dtype=np.float64)
+        return np.asarray(np.prod([row[c] for row, c in zip(left, self.codes, strict=True)], axis=0, dtype=np.float64))
