@@ -36,7 +36,9 @@ def linked(coded: CodedTable, written: Schema, rng: np.random.Generator, show: S
     if written.rules.arranged is None:
         return with_units(coded, written, rng)
     with show.stage("link") as report:
-        return with_units(coded, written, rng, report)
+        owned = with_units(coded, written, rng, report)
+    show.warn(owned.told)
+    return owned
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.ordered import ascending
+from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, draw, draw_agreeing
@@ -28,7 +29,7 @@ from synthesis.persons.person_sizes import all_records
 
 def with_persons(schema: Schema, measurements: Measurements) -> Schema:
     """The schema, with what links rows into persons where it declares a unit and any answer about persons is there."""
-    if schema.rules.unit is None or not measurements.persons:
+    if schema.rules.unit is None or not (measurements.persons or schema.rules.linked):
         return schema
     records = default_rows(with_all_records(schema, measurements))
     time = schema.rules.unit.times({c.name: c for c in schema.columns})
@@ -81,7 +82,7 @@ def arranged(
     columns = asked_columns(schema)
     time = unit.times({c.name: c for c in columns})
     values = {n: v for name in unit.order for n, v in _drawn(coded, schema, name, rng).items()}
-    ruled = {n for g in schema.rules.ordered for n in g.columns} | {r.time for r in schema.rules.calendar}
+    ruled = {n for names in _orders(schema) if len(names) > 1 for n in names} | {r.time for r in schema.rules.calendar}
     bound = time is not None and time.name in ruled
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
@@ -92,6 +93,7 @@ def arranged(
         unit,
         columns,
         _scaled(answers, coded.rows, records),
+        schema.rules.linked,
         seed=int(rng.integers(2**62)),
         progress=progress,
     )
@@ -105,7 +107,14 @@ def arranged(
     for name, own in zip(unit.constant, linked.constants, strict=True):
         codes[name] = np.repeat(own, sizes).astype(code_dtype(coded.domain[name].size))
     rows = CodedTable(coded.domain, tuple(codes[a.name] for a in coded.domain.attributes))
-    return Owned(rows, owners, {n: v[order] for n, v in values.items()})
+    assert not broken(codes, coded.domain, schema.rules.linked).any(), "links keep to the rules that name constants"
+    return Owned(rows, owners, {n: v[order] for n, v in values.items()}, linked.told)
+
+
+def _orders(schema: Schema) -> list[list[str]]:
+    """The columns of records that the schema orders with each other."""
+    unit = schema.rules.unit
+    return [[n for n in g.columns if unit is None or n not in unit.constant] for g in schema.rules.ordered]
 
 
 def _scaled(answers: Sequence[NoisyMarginal], rows: int, records: int) -> list[NoisyMarginal]:
@@ -116,12 +125,11 @@ def _scaled(answers: Sequence[NoisyMarginal], rows: int, records: int) -> list[N
 
 def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator) -> dict[str, NDArray[np.generic]]:
     """Values of a column of the order; with those of every column that the schema orders with it."""
-    group = next((g for g in schema.rules.ordered if name in g.columns), None)
-    if group is None:
+    names = next((names for names in _orders(schema) if name in names), [name])
+    if len(names) < 2:
         return {name: draw_agreeing(coded, name, schema, rng).values}
-    drawn = [draw(np.asarray(coded.column(n)), schema[n], rng).values for n in group.columns]
-    absent = [np.asarray(coded.column(n)) >= group.values for n in group.columns]
-    return dict(zip(group.columns, ascending(drawn, absent), strict=True))
+    drawn = [draw(np.asarray(coded.column(n)), schema[n], rng).values for n in names]
+    return dict(zip(names, ascending(drawn, [_special(coded, schema[n]) for n in names]), strict=True))
 
 
 def _special(coded: CodedTable, column: Column) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from mechanisms.public.persons.tally import (
     tally,
     weigh_person,
 )
+from synthesis.persons.allowed import Bans
 
 Floats = NDArray[np.float64]
 #: A change that lowers the cost by less is none: sums of floats are exact to about so much.
@@ -61,6 +62,7 @@ class Links(NamedTuple):
         constants: (constants, persons).
         cells: the cells that each person adds to, as `weigh_person` writes them; `begins` where each person's begin.
         counts: (cells + wider cells,) the tally of the arrangement.
+        bans: which records a person may not hold; it holds none of them.
     """
 
     members: Ints
@@ -74,6 +76,7 @@ class Links(NamedTuple):
     cells: Codes
     begins: Ints
     counts: Ints
+    bans: Bans
 
 
 class Undo(NamedTuple):
@@ -122,7 +125,7 @@ def _write_cells(goals: Goals, links: Links, room: Undo) -> None:
             links.cells[links.begins[person] + room.entries.numbers[k]] = room.entries.cells[k]
 
 
-def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tuple[Links, Undo]:
+def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals, bans: Bans) -> tuple[Links, Undo]:
     """The arrangement as arrays, counted, and room to change it; members and times are copied.
 
     Args:
@@ -140,7 +143,7 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals) -> tupl
     links = Links(
         persons.members.copy(), persons.starts, np.repeat(np.arange(sizes.size), sizes), places,
         persons.times.copy(), tokens.copy(), holders, persons.constants.copy(),
-        np.zeros(int(begins[-1]), np.int32), begins, counts,
+        np.zeros(int(begins[-1]), np.int32), begins, counts, bans,
     )  # fmt: skip
     room = Undo(entries_room(entries), np.zeros((3, 2 * entries), np.int64), np.zeros((2, most), np.int64))
     _write_cells(goals, links, room)

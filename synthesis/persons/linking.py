@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import WHOLE, Codes, Ints, Persons, Sheet, by_question, sheet_of, stacked, tally
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
+from synthesis.persons.allowed import bans_of, brought
 from synthesis.persons.arrangement import Goals, Links, Undo, cost_of, links_of
 from synthesis.persons.opening import (
     deal,
@@ -53,6 +55,7 @@ class Linked:
         time_of: (records,) the row whose time each row takes: a permutation within the codes of the time's column.
         constants: (constants, persons) codes, in the order of `unit.constant`.
         costs: before the first sweep, and after each.
+        told: in sentences, how many persons got constants anew, and how many records persons, by rules that name them.
     """
 
     members: Ints
@@ -60,6 +63,7 @@ class Linked:
     time_of: Ints
     constants: Codes
     costs: tuple[float, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 def linked_persons(
@@ -68,6 +72,7 @@ def linked_persons(
     unit: PersonUnit,
     columns: Sequence[Column],
     answers: Sequence[NoisyMarginal],
+    zeros: Sequence[Zeros] = (),
     *,
     seed: int,
     sweeps: int = SWEEPS,
@@ -81,6 +86,7 @@ def linked_persons(
         table: codes of the schema's columns; those of constants are not read.
         times: (records,) whole times as of `times_of`; −1 for none.
         answers: to the questions of `person_questions`, under their labels; those that were lost are missing.
+        zeros: which records a person may not hold, by its constants (see `of_persons`); it holds none of them.
         seed: the same one gives the same bytes.
         sweeps: proposals per record, at most.
 
@@ -89,19 +95,20 @@ def linked_persons(
     by_name, rng = {c.name: c for c in columns}, np.random.default_rng(seed)
     time = unit.times(by_name)
     bins = np.zeros(times.size, np.int32) if time is None else table.column(time.name).astype(np.int32)
-    asked = answered(person_questions(unit, columns), answers, by_name)
+    asked = answered(person_questions(unit, columns), answers, by_name, zeros)
     by_size = persons_by_size(asked, unit.max_records, times.size)
     sizes = rng.permutation(np.repeat(np.arange(1, by_size.size + 1), by_size))
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     constants = drawn_constants(asked, unit.constant, [by_name[n].size for n in unit.constant], sizes.size, rng)
     token_rows = np.lexsort((times, bins))
-    world = _World(table, times, unit, bins, starts, constants, token_rows)
+    world = _World(table, times, unit, bins, starts, constants, token_rows, zeros)
     targets = targets_of(asked, by_size, world.counts_of(asked, rng))
-    links, room, goals, aims = _opened(world, targets, by_name, rng)
+    world, links, room, goals, aims = _opened(world, targets, by_name, rng)
     costs = _descended(links, room, goals, aims, rng, sweeps, progress)
     for row, name in enumerate(sheet_of([t.asked.question for t in targets]).constants):
-        constants[unit.constant.index(name)] = links.constants[row]
-    return Linked(links.members, starts, np.asarray(token_rows[links.tokens], np.int64), constants, costs)
+        world.constants[unit.constant.index(name)] = links.constants[row]
+    time_of = np.asarray(token_rows[links.tokens], np.int64)
+    return Linked(links.members, world.starts, time_of, world.constants, costs, world.told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +122,8 @@ class _World:
     starts: Ints
     constants: Codes
     token_rows: Ints
+    zeros: Sequence[Zeros]
+    told: tuple[str, ...] = ()
 
     def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
         """An arrangement as what tallies count: (records,) who stands where, and the time that each record holds."""
@@ -143,7 +152,7 @@ class _World:
 
 def _opened(
     world: _World, targets: Sequence[PersonTarget], columns: dict[str, Column], rng: np.random.Generator
-) -> tuple[Links, Undo, Goals, Aims]:
+) -> tuple[_World, Links, Undo, Goals, Aims]:
     """The first arrangement, and all that the sweeps need."""
     records, sizes, time = world.times.size, np.diff(world.starts), world.unit.times(columns)
     token_times = world.times[world.token_rows]
@@ -162,25 +171,29 @@ def _opened(
     slot_of_token = np.empty(records, np.int64)
     slot_of_token[tokens] = np.arange(records)
     sheet = sheet_of([t.asked.question for t in targets])
-    goals = _goals(targets, sheet, world, sizes)
     stay = world.table.column(same[0]).astype(np.int32) if same else np.zeros(records, np.int32)
     staying = stays(targets, same[0] if same else "", token_times[tokens], world.starts, groups, rng)
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
     owners = np.repeat(np.arange(sizes.size), sizes)
+    bans = bans_of(world.zeros, world.table, world.unit.constant, world.constants)
     deal(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
-        levels, staying, drawn_levels(means, groups, _signs(levels), rng), state,
+        levels, staying, drawn_levels(means, groups, _signs(levels), rng), bans, state,
     )  # fmt: skip
+    if world.zeros and records:
+        codes = [columns[n].size for n in world.unit.constant]
+        constants, starts, order, told = brought(bans, world.constants, members, world.starts, codes, rng)
+        world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
+        members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]
-    links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, goals)
+    goals = _goals(targets, sheet, world, np.diff(world.starts))
+    rows = [world.unit.constant.index(name) for name in sheet.constants]
+    bans = bans._replace(strides=np.ascontiguousarray(bans.strides[:, rows]))
+    links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, goals, bans)
     places = [sheet.columns.index(name) for name in likes]
-    return (
-        links,
-        room,
-        goals,
-        _aims(world, goals, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng)),
-    )
+    aims = _aims(world, goals, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng))
+    return world, links, room, goals, aims
 
 
 def _levels(world: _World, columns: Sequence[Column]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.consistency.shrinkage import smoothed
+from synthesis.persons.allowed import Bans, broken
 from synthesis.persons.person_answers import Asked
 from synthesis.persons.person_targets import PersonTarget
 from synthesis.persons.swaps import below
@@ -228,12 +229,13 @@ def tokens_of_slots(planned: Values, starts: Ints, known: int, rng: np.random.Ge
 
 @compiled
 def _nearest(
-    pool: Ints, low: int, high: int, levels: Values, wanted: Values, person: int, state: NDArray[np.uint64]
+    pool: Ints, low: int, high: int, levels: Values, wanted: Values, bans: Bans, person: int, state: NDArray[np.uint64]
 ) -> int:
-    """Where among some of a pool the record stands whose levels are nearest to a person's."""
+    """Where among some of a pool the record stands with levels nearest to a person's, of those that it may hold."""
     best, distance = low + below(state, high - low), np.inf
     for _ in range(min(LOOKED_AT, high - low)):
-        place, away = low + below(state, high - low), 0.0
+        place = low + below(state, high - low)
+        away = float(broken(bans, person, pool[place]) * (wanted.shape[1] + 1))
         for k in range(wanted.shape[1]):
             if not np.isnan(wanted[person, k]):
                 away += min(abs(levels[pool[place], k] - wanted[person, k]), 1.0)
@@ -254,6 +256,7 @@ def deal(
     levels: Values,
     staying: Flags,
     wanted: Values,
+    bans: Bans,
     state: NDArray[np.uint64],
 ) -> None:
     """Write the record of each slot, in the order of time: one of its bin, that stays or is near in level.
@@ -282,13 +285,13 @@ def deal(
         if staying[slot]:
             key = time_bin * codes + leading[members[slot - 1]]
             while left[key] > begins[key] and chosen < 0:
-                place = _nearest(alike, begins[key], left[key], levels, wanted, owners[slot], state)
+                place = _nearest(alike, begins[key], left[key], levels, wanted, bans, owners[slot], state)
                 if free[alike[place]]:
                     chosen = alike[place]
                 left[key] -= 1
                 alike[place] = alike[left[key]]
         if chosen < 0:
-            place = _nearest(pool, bin_begins[time_bin], ends[time_bin], levels, wanted, owners[slot], state)
+            place = _nearest(pool, bin_begins[time_bin], ends[time_bin], levels, wanted, bans, owners[slot], state)
             chosen = pool[place]
         free[chosen] = False
         ends[time_bin] -= 1

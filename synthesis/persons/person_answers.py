@@ -13,7 +13,11 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.persons.person_features import Trait, is_ordered
 from mechanisms.public.persons.person_questions import PersonQuestion, by_label
 from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
+
+#: The features that are codes of a person or of one record.
+CODED = (Trait.CONSTANT, Trait.FIRST, Trait.VALUE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +61,32 @@ class Asked:
 
 
 def answered(
-    questions: Sequence[PersonQuestion], answers: Sequence[NoisyMarginal], columns: Mapping[str, Column]
-) -> list[Asked]:
-    """The questions that have an answer, in their order; of several answers the last one."""
+    questions: Sequence[PersonQuestion], answers: Sequence[NoisyMarginal], columns: Mapping[str, Column],
+    zeros: Sequence[Zeros] = (),
+) -> list[Asked]:  # fmt: skip
+    """The questions that have an answer, in their order, by what zeros leave possible; of several answers the last."""
     found = {a.clique: a for a in answers}
     asked = []
     for label, question in by_label(questions).items():
         answer = found.get(label)
         if answer is not None and answer.values.size == math.prod(question.shape):
             values = np.asarray(answer.values, np.float64).reshape(question.shape)
-            asked.append(Asked(question, values, answer.stddev, _possible(question, columns), columns))
+            asked.append(Asked(question, values, answer.stddev, _possible(question, columns, zeros), columns))
     return asked
 
 
-def _possible(question: PersonQuestion, columns: Mapping[str, Column]) -> NDArray[np.bool_]:
+def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
     """The cells that a person can be in: one record has no next one, one value, and no time from first to last."""
     open_cells = np.ones(question.shape, np.bool_)
-    sizes = question.features[0]
+    sizes, coded = question.features[0], {f.column: i for i, f in enumerate(question.features) if f.kind in CODED}
+    for names, cells in zeros:
+        own, there = [n for n in names if n in coded], np.zeros(question.shape, np.bool_)
+        gone = tuple(i for i, n in enumerate(names) if n not in coded)
+        codes = np.nonzero(np.atleast_1d(~cells.reshape([columns[n].size for n in names]).all(axis=gone)))
+        groups = {coded[n]: np.array(question.features[coded[n]].groups) for n in own}
+        places = {axis: own_groups[c] for (axis, own_groups), c in zip(groups.items(), codes, strict=False)}
+        there[tuple(places.get(axis, slice(None)) for axis in range(there.ndim))] = True
+        open_cells &= there
     for axis, feature in enumerate(question.features):
         last = np.moveaxis(open_cells, axis, -1)
         if feature.kind in (Trait.SPAN, Trait.GAP) and not columns[feature.column].missing:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled_in_place
 from mechanisms.public.persons.tally import MOMENTS, Codes, Ints, bit_of
+from synthesis.persons.allowed import breaks, broken, exchange_constant
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
 from synthesis.xorshift import following
 
@@ -133,6 +134,8 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
     """Two records exchange slots, times or both, if the cost falls by it."""
     low, low_other = links.places[a], links.places[b]
     one, other = links.owners[low], links.owners[low_other]
+    if slots and broken(links.bans, one, b) + broken(links.bans, other, a) > 0:
+        return 0.0
     changed = MOMENTS if slots != times else 0
     if changed:
         keep(links, room, 0, one)
@@ -216,10 +219,12 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
     mine, its = links.constants[constant, one], links.constants[constant, other]
     if mine == its:
         return 0.0
-    links.constants[constant, one], links.constants[constant, other] = its, mine
-    rise = settled(goals, links, room, links.starts[one], links.starts[other], True, bit_of(-1 - constant))
+    exchange_constant(links.bans, links.constants, constant, one, other)
+    rise = 0.0
+    if breaks(links.bans, links.members, links.starts, one, other) == 0:
+        rise = settled(goals, links, room, links.starts[one], links.starts[other], True, bit_of(-1 - constant))
     if rise == 0.0:
-        links.constants[constant, one], links.constants[constant, other] = mine, its
+        exchange_constant(links.bans, links.constants, constant, one, other)
     return rise
 
 

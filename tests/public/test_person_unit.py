@@ -113,14 +113,12 @@ NOT_WITH_RECORDS = "'sex' is constant in each unit, and not measured with the re
     ("rules", "said"),
     [
         ({"unit_id": {"name": "x", "records": {1: 1}}}, "unit and unit_id; unit alone"),
-        ({"impossible": [{"sex": "f", "ward": "a"}]}, f"impossible: {NOT_WITH_RECORDS}"),
         ({"derive": {"ward": {"from": "sex", "map": {"f": "a", "m": "b"}}}}, f"derive 'ward': {NOT_WITH_RECORDS}"),
         ({"derive": {"sex": {"from": "ward", "map": {"a": "f", "b": "m"}}}}, f"derive 'sex': {NOT_WITH_RECORDS}"),
         ({"derive": {"born": {"expression": "year(admitted) - age"}}}, "derive 'born': 'born' is constant"),
         ({"mapped": {"ward": {"from": "sex"}}}, f"mapped: {NOT_WITH_RECORDS}"),
         ({"recode": {"both": {"columns": ["sex", "ward"]}}}, f"recode 'both': {NOT_WITH_RECORDS}"),
         ({"availability": {"there": {"columns": ["sex", "sex2"]}}}, f"availability 'there': {NOT_WITH_RECORDS}"),
-        ({"ordered": [["born", "age2"]]}, "ordered: 'born' is constant in each unit"),
     ],
 )
 def test_a_rule_over_constants_is_refused_with_its_name(rules: dict[str, Any], said: str) -> None:

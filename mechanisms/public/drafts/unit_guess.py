@@ -45,7 +45,7 @@ def guess_persons(
 ) -> tuple[str, list[str], str | None]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
-    Beside it the constants, which stand in no rule but an expression, and what orders the rows of a person.
+    Beside it the constants, which a draft puts in no rule but an expression, and what orders the rows of a person.
 
     Args:
         source: the table in the engine.

@@ -95,7 +95,8 @@ def check_unit_apart(
 ) -> None:
     """Refuse what is said of the constants' codes in records: they are measured once per unit, not with the records.
 
-    An expression may read them: it is computed from the values that are written.
+    An expression may read them: it is computed from the values that are written. Links of records to persons keep to
+    `impossible` and `ordered`, which are not among the others.
 
     Args:
         steps: those that other rules make.

@@ -17,6 +17,9 @@ from mechanisms.public.schema.bins import CYCLIC
 from mechanisms.public.schema.bound_fields import common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
+#: Yes or no for each row.
+Flags = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Ordered:
@@ -41,7 +44,7 @@ class Ordered:
         return zeros
 
 
-def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]]) -> list[NDArray[Any]]:
+def ascending(values: Sequence[NDArray[Any]], absent: Sequence[Flags]) -> list[NDArray[Any]]:
     """The values of some columns, exchanged within each row so that those present ascend.
 
     Values of bins that ascend stay in their bins.
@@ -55,6 +58,38 @@ def ascending(values: Sequence[NDArray[Any]], absent: Sequence[NDArray[np.bool_]
                     np.where(swap, columns[high], columns[low]),
                     np.where(swap, columns[low], columns[high]),
                 )
+    return columns
+
+
+def about_constants(
+    values: Sequence[NDArray[Any]], absent: Sequence[Flags], constant: Sequence[bool], owners: NDArray[Any]
+) -> list[NDArray[Any]]:
+    """The values of columns, some constant in a person, changed so that they ascend in every record.
+
+    A constant before all others goes down to the least value of its person's records, and smaller ones go up to it: two
+    values change places; one behind all others likewise. One between others goes to them, and what still descends to
+    it. The order of a person's records stays, and values of bins that ascend stay in these.
+
+    Args:
+        values: (records,) each; a constant's the same in all records of a person.
+        owners: (records,) whose they are; those of a person stand together.
+    """
+    columns = ascending(values, [a | c for a, c in zip(absent, constant, strict=True)])
+    fixed, moving = ([i for i, c in enumerate(constant) if c == own] for own in (True, False))
+    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1])[: owners.size])
+    turns = [(place, columns[place]) for place in fixed]
+    for place in fixed:
+        own = old = columns[place]
+        for other in moving:
+            limit, none = (np.minimum, np.inf) if other > place else (np.maximum, -np.inf)
+            seen = limit.reduceat(np.where(absent[other], none, columns[other]), starts)
+            own = limit(own, np.repeat(seen, np.diff(starts, append=owners.size)))
+        columns[place] = np.where(absent[place], old, own).astype(old.dtype)
+    columns = ascending(columns, [a | (not c) for a, c in zip(absent, constant, strict=True)])
+    for place, turn in [*turns, *((place, columns[place]) for place in fixed)]:
+        for other in moving:
+            limited = (np.maximum if other > place else np.minimum)(columns[other], turn)
+            columns[other] = np.where(absent[place], columns[other], limited)
     return columns
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.rules.combinations import check_cells
 from mechanisms.public.rules.transforms import (
     MAX_COMBINATIONS,
     Coarsen,
@@ -39,6 +40,32 @@ def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
             fix = "leave at least one combination possible"
             raise UserError("every combination is impossible", where=f"impossible: {' × '.join(clique)}", fix=fix)
     return tuple(by_clique.items())
+
+
+def of_persons(
+    zeros: Sequence[Zeros], constants: Collection[str], domain: Domain, where: str
+) -> tuple[tuple[Zeros, ...], ...]:
+    """Zeros of records, and those that name constants of a person; of these, one for all that share a constant.
+
+    What no constant allows is a zero of records too: each record that is left is allowed to some person.
+
+    Raises:
+        UserError: the rules that share constants speak of too many combinations, or leave none.
+    """
+    own, linked = [z for z in zeros if not {*z[0]} & {*constants}], list[Zeros]()
+    for one in (z for z in zeros if {*z[0]} & {*constants}):
+        shared = [z for z in linked if {*z[0]} & {*one[0]} & {*constants}]
+        names = domain.canonical({n for clique, _ in (*shared, one) for n in clique})
+        check_cells(domain.shape(names), f"rules that share a constant ({', '.join(names)})", where)
+        codes = split_cells(np.arange(domain.cells(names)), names, domain.shape(names))
+        linked = [z for z in linked if all(z is not s for s in shared)] + [
+            (names, broken(codes, domain, (*shared, one)))
+        ]
+    for names, cells in joined(linked):
+        gone = tuple(i for i, n in enumerate(names) if n in constants)
+        never = cells.reshape(domain.shape(names)).all(axis=gone).ravel()
+        own += [(tuple(n for n in names if n not in constants), never)] if never.any() else []
+    return joined(own), tuple(linked)
 
 
 def permuted(domain: Domain, names: Sequence[str], cells: NDArray[np.bool_]) -> Zeros:

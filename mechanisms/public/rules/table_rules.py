@@ -23,7 +23,7 @@ from mechanisms.public.rules.joint_bins import coarsened
 from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import parse_availability, parse_derive, parse_recode
-from mechanisms.public.rules.structural_zeros import Zeros, joined, permuted
+from mechanisms.public.rules.structural_zeros import Zeros, joined, of_persons, permuted
 from mechanisms.public.rules.transforms import Constant, OfUnit, Step, Unmeasured
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
@@ -41,7 +41,8 @@ class Rules:
     Attributes:
         declared: the fields as `parse_rules` reads them back, with the content of every file; what the schema saves.
         steps: in the order of application: derivations, availability, recodings, coarse bins.
-        zeros: structural zeros over the table's columns.
+        zeros: structural zeros over the table's columns; `of_records` those that records alone can break.
+        linked: those over constants of persons, with columns of records or without.
         ordered: groups of columns whose values ascend in every row.
         calendar: dates and times whose weekday or hour stands in columns of its own.
         unit_ids: how synthetic rows get the id of a unit, or None.
@@ -53,6 +54,8 @@ class Rules:
     declared: Fields = field(default_factory=dict, hash=False)
     steps: tuple[Step, ...] = field(default=(), compare=False)
     zeros: tuple[Zeros, ...] = field(default=(), compare=False)
+    of_records: tuple[Zeros, ...] = field(default=(), compare=False)
+    linked: tuple[Zeros, ...] = field(default=(), compare=False)
     ordered: tuple[Ordered, ...] = ()
     calendar: tuple[CalendarParts, ...] = ()
     unit_ids: UnitIds | None = None
@@ -97,11 +100,13 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     calendar, parts = parse_calendar(given.get("calendar"), by_name, {n for g in ordered for n in g.columns}, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
+    unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
+    of_records, linked = of_persons(zeros, () if unit is None else unit.constant, domain, where)
     steps: list[Step] = []
     parsers: dict[str, Callable[..., tuple[Step, FieldDict]]] = {
         "derive": partial(parse_derive, folder=folder),
         "availability": parse_availability,
-        "recode": partial(parse_recode, zeros=zeros, folder=folder),
+        "recode": partial(parse_recode, zeros=of_records, folder=folder),
     }
     for field_name, parse in parsers.items():
         entries = given.get(field_name) or {}
@@ -115,7 +120,6 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
                 step, content = parse(str(name), entry, by_name, where=where)
             declared.setdefault(field_name, {})[str(name)] = content
             steps.append(step)
-    unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
     ids, ids_content = parse_unit_ids(given.get("unit_id"), by_name, where=where, folder=folder)
     mapped, pairs = parse_mapped(given.get("mapped"), by_name, where)
     more = {"impossible": patterns, "ordered": orders, "unit": unit_content, "unit_id": ids_content, "mapped": pairs}
@@ -128,13 +132,13 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
         if ids is not None:
             fix = "unit alone: synthetic units get their ids, and their records, by it"
             raise UserError("unit and unit_id", where=where, fix=fix)
-        check_unit_apart(unit, by_name, steps, others, where)
+        check_unit_apart(unit, by_name, steps, {k: others[k] for k in ("calendar", "mapped")}, where)
         steps += [OfUnit(n, by_name[n].size) for n in unit.constant if not by_name[n].constant]
     steps += [Constant(c.name, 1) for c in columns if c.constant]
     steps += [Unmeasured(c.name, c.size) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
-    rules = Rules(declared, tuple(steps), zeros, ordered, calendar, ids, mapped, unit)
+    rules = Rules(declared, tuple(steps), zeros, of_records, linked, ordered, calendar, ids, mapped, unit)
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
     others["unit"] = [] if unit is None else list(unit.order)
     check_apart(rules.computed, steps, others, where)

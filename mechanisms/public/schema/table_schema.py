@@ -70,7 +70,7 @@ class Schema:
     def engineering(self) -> Engineering:
         """The steps between the table's columns and what is measured."""
         alone = [c.name for c in self.columns if c.one_way_only] + [m.target for m in self.rules.mapped]
-        engineering = build_engineering(self.domain, self.rules.steps, self.rules.zeros, alone)
+        engineering = build_engineering(self.domain, self.rules.steps, self.rules.of_records, alone)
         check_mapped(self.rules.mapped, self.domain, engineering.measured)
         return engineering
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.ordered import ascending
+from mechanisms.public.rules.ordered import about_constants
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import within
 from mechanisms.public.schema.column import Column
@@ -49,11 +49,13 @@ class Owned:
         coded: the rows.
         ids: of their units; None where none are known.
         values: column → decoded values of all rows, where they were drawn already: those by which rows are in order.
+        told: what rules about constants of persons took, in sentences.
     """
 
     coded: CodedTable
     ids: NDArray[Any] | None = None
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
 
 
 def labels(column: Column) -> tuple[str | None, ...]:
@@ -170,14 +172,17 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     drawn = [draw_agreeing(coded, c.name, schema, rng, slice(start, stop)) for c in schema.columns]
     if ids is not None and schema.rules.unit is not None:
         drawn = with_constants(drawn, schema, ids[start:stop])
-    for group in schema.rules.ordered:
-        places = [schema.domain.index(n) for n in group.columns]
-        absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
-        for place, values in zip(places, ascending([drawn[i].values for i in places], absent), strict=True):
-            drawn[place] = replace(drawn[place], values=values)
     for name, values in rows.values.items():
         place = schema.domain.index(name)
         drawn[place] = replace(drawn[place], values=values[start:stop])
+    for group in schema.rules.ordered:
+        places = [schema.domain.index(n) for n in group.columns]
+        absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
+        constant = [schema.rules.unit is not None and n in schema.rules.unit.constant for n in group.columns]
+        owners = np.arange(stop - start) if ids is None else ids[start:stop]
+        ordered = about_constants([drawn[i].values for i in places], absent, constant, owners)
+        for place, values in zip(places, ordered, strict=True):
+            drawn[place] = replace(drawn[place], values=values)
     drawn = with_computed(drawn, schema)
     if ids is None or schema.rules.unit_ids is None or stop - start < 2:
         return drawn

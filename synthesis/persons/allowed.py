@@ -1,0 +1,148 @@
+"""Who may hold which record, by rules over constants and columns of records; the first arrangement brought to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.jit import compiled_in_place
+from mechanisms.public.persons.tally import Codes, Ints
+from mechanisms.public.rules.structural_zeros import Zeros
+
+#: Constants weigh one over this power of how many persons may have them: 1 leaves three times as many without any as 4.
+RARE = 4
+
+
+class Bans(NamedTuple):
+    """Rules, no two of which share a constant, as tables of constants × codes of records.
+
+    Attributes:
+        strides: (rules, constants) cells from one code of a constant to the next; 0 where the rule leaves it out.
+        keys: (persons, rules) Σ strides × constants; `rests` (records, rules) the rest of the cell's number.
+        cells: of all tables: whether a person of that key may not hold such a record.
+    """
+
+    strides: Ints
+    keys: Ints
+    rests: Ints
+    cells: NDArray[np.bool_]
+
+    def of(self, constants: Codes) -> Bans:
+        """The same for persons of other constants."""
+        return self._replace(keys=np.ascontiguousarray((self.strides @ constants.astype(np.int64)).T))
+
+
+def bans_of(zeros: Sequence[Zeros], table: CodedTable, names: Sequence[str], constants: Codes) -> Bans:
+    """The rules (see `of_persons`) for the records of a table and persons whose constants have these names."""
+    strides = np.zeros((len(zeros), len(names)), np.int64)
+    rests = np.zeros((table.rows, len(zeros)), np.int64)
+    for rule, (clique, cells) in enumerate(zeros):
+        rests[:, rule], stride = sum(z.size for _, z in zeros[:rule]), cells.size
+        for name in clique:
+            stride //= table.domain[name].size
+            if name in names:
+                strides[rule, names.index(name)] = stride
+            else:
+                rests[:, rule] += stride * table.column(name).astype(np.int64)
+    every = np.concatenate([np.zeros(0, np.bool_), *(z for _, z in zeros)])
+    return Bans(strides, rests[:0], rests, every).of(constants)
+
+
+@compiled_in_place
+def broken(bans: Bans, person: int, record: int) -> int:
+    """How many rules forbid a person to hold a record."""
+    count = 0
+    for rule in range(len(bans.strides)):
+        count += bans.cells[bans.keys[person, rule] + bans.rests[record, rule]]
+    return count
+
+
+@compiled_in_place
+def breaks(bans: Bans, members: Ints, starts: Ints, one: int, other: int) -> int:
+    """How often the records of two persons break a rule."""
+    count = 0
+    for person in (one, other):
+        for slot in range(starts[person], starts[person + 1] if len(bans.strides) > 0 else 0):
+            count += broken(bans, person, members[slot])
+    return count
+
+
+@compiled_in_place
+def exchange_constant(bans: Bans, constants: Codes, constant: int, one: int, other: int) -> None:
+    """Two persons exchange a constant."""
+    mine, its = constants[constant, one], constants[constant, other]
+    constants[constant, one], constants[constant, other] = its, mine
+    for rule in range(len(bans.strides)):
+        bans.keys[one, rule] += bans.strides[rule, constant] * (its - mine)
+        bans.keys[other, rule] += bans.strides[rule, constant] * (mine - its)
+
+
+def brought(
+    bans: Bans, constants: Codes, members: Ints, starts: Ints, sizes: Sequence[int], rng: np.random.Generator
+) -> tuple[Codes, Ints, Ints, tuple[str, ...]]:
+    """Persons who hold no record that they may not: constants, first slots, the slots in their order, and words.
+
+    Records that no constants allow together part, and the fewest of them become a person. The constants of all persons
+    are then dealt among them anew, to those first whose records allow the least, of each what few others may have.
+    Where none is left that a person's records allow, they are drawn from all that do. The words say how often.
+
+    Args:
+        sizes: codes of each constant.
+    """
+    groups, whose = np.split(np.arange(members.size), starts[1:-1]), list(range(starts.size - 1))
+    rules = [_Rule(bans, rule, sizes) for rule in range(len(bans.strides))]
+    for person, slots in enumerate(groups):  # who parts stands behind
+        for rule in rules:
+            if (forbidden := rule.forbidden(members[slots])).any(axis=1).all():
+                away = forbidden[forbidden.sum(axis=1).argmin()]
+                groups.append(slots[away])
+                whose.append(whose[person])
+                groups[person] = slots = slots[~away]
+    held, dealt = [members[slots] for slots in groups], constants[:, whose]
+    anew = sum(rule.deal(held, constants, dealt, rng) for rule in rules)
+    ends = ((anew, "persons got constants drawn anew"), (len(groups) - starts.size + 1, "persons were parted in two"))
+    told = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
+    starts = np.concatenate(([0], np.cumsum([g.size for g in groups]))).astype(np.int64)
+    return dealt, starts, np.concatenate(groups), told
+
+
+class _Rule:
+    """A rule, and all that its constants can be."""
+
+    def __init__(self, bans: Bans, rule: int, sizes: Sequence[int]) -> None:
+        self.own = np.flatnonzero(bans.strides[rule])
+        self.codes = np.indices([sizes[i] for i in self.own.tolist()]).reshape(self.own.size, -1)
+        self.keys = (bans.strides[rule, self.own] @ self.codes)[:, None]
+        self.cells, self.rests = bans.cells, bans.rests[:, rule]
+
+    def forbidden(self, records: Ints) -> NDArray[np.bool_]:
+        """(constants, records) which of all constants forbid which of these records."""
+        return np.asarray(self.cells[self.keys + self.rests[records]])
+
+    def deal(self, held: Sequence[Ints], constants: Codes, dealt: Codes, rng: np.random.Generator) -> int:
+        """Write constants for each person by the records that it holds; returns how many are drawn anew."""
+        left = [np.bincount(constants[i], minlength=c.max() + 1) for i, c in zip(self.own, self.codes, strict=True)]
+        common, anew = self._weights(left) + 1e-9, 0
+        fits, room = np.full(common.size, 1e-9), np.zeros(len(held))
+        for person, records in enumerate(held):
+            allowed = ~self.forbidden(records).any(axis=1)
+            fits += allowed
+            room[person] = common[allowed].sum()
+        for person in np.argsort(room, kind="stable"):
+            may = ~self.forbidden(held[person]).any(axis=1) / fits**RARE
+            weights = may * self._weights(left)
+            anew += not weights.any()
+            total = np.cumsum(weights if weights.any() else may * common)
+            chosen = self.codes[:, np.searchsorted(total, rng.random() * total[-1], side="right")]
+            dealt[self.own, person] = chosen
+            for row, code in zip(left, chosen, strict=True):
+                row[code] = max(row[code] - 1, 0)
+        return anew
+
+    def _weights(self, left: Sequence[Ints]) -> NDArray[np.float64]:
+        """Of all that the constants can be, how often, by how many of each code are left."""
+        return np.asarray(np.prod([row[c] for row, c in zip(left, self.codes, strict=True)], axis=0, dtype=np.float64))

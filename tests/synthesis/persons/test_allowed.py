@@ -1,0 +1,90 @@
+"""Rules over constants and columns of records: no person holds a record that one forbids, whatever the world is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.public.errors import UserError
+from mechanisms.public.persons.person_questions import person_questions
+from mechanisms.public.rules.ordered import about_constants
+from mechanisms.public.rules.structural_zeros import broken, joined, of_persons
+from synthesis.persons.linking import linked_persons
+from synthesis.persons.person_answers import answered
+from tests.conftest import few
+from tests.synthesis.persons.test_linking import BY_NAME, COLUMNS, SCHEMA, UNIT, answers_of, check, world
+
+CLIQUES = [("team", "sex"), ("year", "home"), ("hits", "sex"), ("sex", "home"), ("year", "team"), ("hits",)]
+DOMAIN = SCHEMA.domain
+
+
+@few(15)
+@given(
+    st.integers(0, 10**6), st.integers(1, 40), st.lists(st.sampled_from(CLIQUES), min_size=1, unique=True),
+    st.sampled_from([0.1, 0.5]), st.booleans(),
+)  # fmt: skip
+def test_each_record_that_is_left_goes_to_a_person_who_may_hold_it(seed, persons, cliques, part, measured):
+    rng, (table, times, owners) = np.random.default_rng(seed), world(seed, persons, missing=0.2)
+    try:
+        zeros = joined((DOMAIN.canonical(c), rng.random(DOMAIN.cells(c)) < part) for c in cliques)
+        records, linked = of_persons(zeros, UNIT.constant, DOMAIN, "t")
+    except UserError as error:
+        assert "every combination" in error.what
+        return
+    codes = {n: np.asarray(table.column(n)) for n in DOMAIN.names}
+    pairs = [codes | {"sex": np.full(times.size, s), "home": np.full(times.size, h)} for s in (0, 1) for h in (0, 1, 2)]
+    there = ~broken(codes, DOMAIN, records)
+    assert np.array_equal(there, ~np.all([broken(own, DOMAIN, zeros) for own in pairs], axis=0))
+    table, times, owners = (
+        table.at(np.flatnonzero(there)),
+        times[there],
+        np.unique(owners[there], return_inverse=True)[1],
+    )
+    answers = answers_of(table, times, owners, UNIT, 1.0, seed) if measured and times.size else []
+    made = linked_persons(table, times, UNIT, COLUMNS, answers, linked, seed=seed, sweeps=3)
+    check(made, table, times, UNIT)
+    codes = {n: np.asarray(table.column(n))[made.members] for n in ("year", "team", "hits")}
+    codes |= {n: np.repeat(own, np.diff(made.starts)) for n, own in zip(UNIT.constant, made.constants, strict=True)}
+    assert not broken(codes, DOMAIN, zeros).any()
+
+
+def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
+    table, times, owners = world(3, 30, size=6)
+    linked = of_persons([(("team", "sex"), np.arange(28) // 2 % 2 == np.arange(28) % 2)], UNIT.constant, DOMAIN, "t")[1]
+    answers = answers_of(table, times, owners, UNIT, 0.0)
+    asked = answered(person_questions(UNIT, COLUMNS), answers, BY_NAME, [(("hits", "sex"), np.arange(22) == 5)])
+    closed = {a.question.label: np.argwhere(~a.possible).tolist() for a in asked if a.question.level == "records"}
+    assert closed.pop(("records: sex", "hits")) == [[1, 2]] and not any(closed.values())
+    even = table.at(np.flatnonzero(table.column("team") % 2 == 0))
+    alike = linked_persons(even, times[: even.rows], UNIT, COLUMNS, answers, linked, seed=1)
+    assert (alike.constants[0] == 1).all() and alike.told[0].endswith("since rules about constants left no other way")
+    one_of_each = table.at(np.array([int(np.argmax(table.column("team") % 2 == own)) for own in (0, 1)]))
+    two = answers_of(*world(3, 1, size=2), UNIT, 0.0)
+    split = linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, linked, seed=1)
+    assert split.starts.tolist() == [0, 1, 2] and split.told[-1].startswith("1 persons were parted in two")
+    assert linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, seed=1).starts.tolist() == [0, 2]
+    with pytest.raises(UserError, match="every combination"):
+        of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
+
+
+@few(60)
+@given(st.integers(0, 10**6), st.lists(st.booleans(), min_size=2, max_size=4), st.integers(1, 6))
+def test_values_around_constants_ascend_and_those_of_one_record_change_places(seed, constant, most):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, most + 1, 5)
+    owners = np.repeat(np.arange(5), sizes)
+    values = [rng.integers(0, 9, 5)[owners] if c else rng.integers(0, 9, owners.size) for c in constant]
+    absent = [rng.random(5)[owners] < 0.2 if c else rng.random(owners.size) < 0.2 for c in constant]
+    made = about_constants(values, absent, constant, owners)
+    before, rows = (
+        [[v[i] for v, a in zip(some, absent, strict=True) if not a[i]] for i in range(owners.size)]
+        for some in (values, made)
+    )
+    assert all(row == sorted(row) for row in rows)
+    assert all((m == m[np.searchsorted(owners, owners)]).all() for m, c in zip(made, constant, strict=True) if c)
+    if sum(constant) == 1 and len(constant) == 2:
+        assert all(rows[i] == sorted(before[i]) for i in np.flatnonzero(sizes[owners] == 1))
+        moving = constant.index(False)
+        order = np.lexsort((values[moving], owners))
+        order = order[~absent[moving][order]]
+        assert (np.diff(made[moving][order])[np.diff(owners[order]) == 0] >= 0).all()
