@@ -36,6 +36,7 @@ from pipeline.look.column_look import (
     ColumnLook,
     Seen,
     cures_of_lost,
+    far_bounds,
     hints_on_values,
     lone_hint,
     moved,
@@ -213,7 +214,8 @@ def _column(
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
-    warnings += gaps_among_numbers(source, column, counts, seen) if column.discover is None else []
+    if column.discover is None:
+        warnings += far_bounds(column, seen) + gaps_among_numbers(source, column, counts, seen)
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit)

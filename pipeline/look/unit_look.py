@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.column_facts import filled
 from mechanisms.public.drafts.draft import CODES, KIN
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
@@ -35,6 +36,8 @@ from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, 
 from pipeline.look.column_look import Seen, listed
 from pipeline.look.reading_look import compact_days
 
+#: Numbers with a decimal mark, times of the day, and seconds since 1970.
+AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 
@@ -86,6 +89,7 @@ def _of_units(
     if unit.column is None:
         codes = [c.name for c in schema.columns if _of_codes(c, seen[c.name]) and not c.constant]
         amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
+        amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
@@ -97,8 +101,9 @@ def _of_units(
             for name in ids
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
-        asked += _twice(source, schema, seen, rows)
-        return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
+        texts = [n for n in source.names if n not in amounts]
+        asked += _twice(source, schema, seen, rows, texts)
+        return asked if persons else asked + _of_whom(schema, seen, rows, [n for n in texts if n not in ids]), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
@@ -134,9 +139,19 @@ def _of_units(
     return hints, warned
 
 
-def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, asked: list[str]) -> list[str]:
+def _measured(source: Source, names: Sequence[str]) -> set[str]:
+    """Those of the columns whose filled cells are all measurements or times: they name nobody."""
+    if not names:
+        return set()
+    texts = [source.text(source.names.index(n)) for n in names]
+    each = [f"coalesce(bool_and(regexp_full_match(trim({t}), '{AMOUNT}')) FILTER ({filled(t)}), false)" for t in texts]
+    (measured,) = source.lines(f"SELECT {', '.join(each)} FROM {source.relation}")
+    return {name for name, is_so in zip(names, measured, strict=True) if is_so}
+
+
+def _of_whom(schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequence[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
-    others = [n for n in source.names if n not in {*schema.domain.names, *asked}]
+    others = [n for n in names if n not in schema.domain.names]
     if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
         return []
     these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
@@ -155,10 +170,10 @@ def _above(source: Source, unit: str, seen: Mapping[str, Seen], units: int) -> l
     ]
 
 
-def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:
+def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequence[str]) -> list[str]:
     """A question about columns nearly all of whose values differ, where values with digits stand in several rows."""
     hints = []
-    texts = [n for n in source.names if n not in schema.domain.names or schema[n].kind == "categorical"]
+    texts = [n for n in names if n not in schema.domain.names or schema[n].kind == "categorical"]
     for name in (n for n in texts if seen[n].distinct > ROW_SHARE * rows):
         text = source.text(source.names.index(name))
         numbered = f"FROM {source.relation} WHERE regexp_matches({text}, '[0-9]')"

@@ -13,7 +13,6 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.no_answer import short_words
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
@@ -219,10 +218,10 @@ def _in_digits(texts: Texts) -> list[str]:
     lengths = {len(t) for t in texts}
     whole = [float(t) for t in texts if re.fullmatch("[0-9]{10}([0-9]{3})?", t)]
     if len(whole) == len(texts) >= FEWEST and (unit := since_1970(min(whole), max(whole))):
-        how = f"pandas.to_datetime(…, unit='{unit[:-7] or ''}s') in the table"
-        return [
-            f"the numbers are {unit} since 1970, all of 2001 to 2030: write 2024-08-29 10:15, {how}; kind: datetime"
-        ]
+        how = (
+            f"write 2024-08-29 10:15 in the table (pandas.to_datetime(…, unit='{'s' if unit == 'seconds' else 'ms'}'))"
+        )
+        return [f"the numbers are {unit} since 1970, all of 2001 to 2030: {how}; kind: datetime"]
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
     forms = [form for form, width in COMPACT_FORMS.items() if lengths == {width} and _of_days(texts, form)]
@@ -271,6 +270,8 @@ def _far_rest(texts: Texts, reading: NumberForm) -> list[str]:
     numbers, weights = _in_order(texts, reading)
     if numbers.size < FEWEST:
         return []
+    if len(texts) == LOOKED_AT:  # there are more, and those that one row holds are too few here
+        weights = np.minimum(weights, np.median(weights))
     summed, gaps = np.cumsum(weights), np.diff(numbers)
     last = np.searchsorted(summed, summed - weights + BULK * summed[-1])  # from each number on
     widths = np.where(last < numbers.size, numbers[np.minimum(last, numbers.size - 1)] - numbers, np.inf)
@@ -279,8 +280,9 @@ def _far_rest(texts: Texts, reading: NumberForm) -> list[str]:
     if widths[first] > LITTLE * span or gaps[cut] < span / 2 or far.size < FEWEST_OF_UNIT:
         return []
     low, high = numbers[first], numbers[last[first]]
-    bulk = f"{percent(BULK)} of the numbers lie between {low:.3g} and {high:.3g}, and others about {np.median(far):.3g}"
-    return [f"{bulk}: two columns exchanged in some rows? Bins over all of them show little of most: mend the table"]
+    bulk = f"nearly all numbers lie between {low:.3g} and {high:.3g}, and others about {np.median(far):.3g}"
+    asked = "are two columns, as latitude and longitude, exchanged in these rows?"
+    return [f"{bulk}: {asked} Mend the table: bins over both are wide, and one holds nearly all records"]
 
 
 def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
