@@ -16,10 +16,7 @@ from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import reader
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.doubts import (
-    COMPACT_FORMS,
     FEWEST_PARTS,
-    FIRST_YEAR,
-    LAST_YEAR,
     LITTLE,
     TOTALS,
     number_doubts,
@@ -73,7 +70,7 @@ def read_wrongly(source: Source, column: Column, seen: Seen, rounded: float) -> 
         rounded: the share of its numbers that are rounded to whole ones.
     """
     warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
-    warnings += what_is_stripped(source, column) + compact_days(source, column, seen) + mixed_units(source, column)
+    warnings += what_is_stripped(source, column) + mixed_units(source, column)
     warnings += clock_times(source, column, seen)
     warnings += [] if column.width is None else shorter_codes(shapes_of(source, column), column.width)
     reading = NumberForm(column.strip, column.decimal)
@@ -197,28 +194,6 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
         same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
         warnings.append(f"{bare:,} of {numbers:,} numbers have no {lone[0]}: {same}")
     return warnings
-
-
-def compact_days(source: Source, column: Column, seen: Seen) -> list[str]:
-    """That all numbers, or codes of digits, are days or times, as 20240229 is: between them lie many that are none."""
-    if column.kind != "integer" or seen.low is None or seen.high is None:
-        return []
-    width = column.width or len(f"{seen.high:.0f}")
-    if seen.low < 0 or not (forms := [f for f in COMPACT_FORMS if COMPACT_FORMS[f] == width]):
-        return []
-    index = source.names.index(column.name)
-    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
-    of_width = f"regexp_matches(trim({text}), '^[0-9]{{{width}}}$')"
-    years = f"BETWEEN {FIRST_YEAR} AND {LAST_YEAR}"
-    each = [f"count(*) FILTER ({of_width} AND year({source.moment(index, form)}) {years})" for form in forms]
-    sql = f"SELECT count(*), {', '.join(each)} FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
-    numbers, *read = source.lines(sql)[0]
-    fit = sorted((-n, form) for n, form in zip(read, forms, strict=True) if n > COMPACT * numbers)
-    if not fit:
-        return []
-    days, which = -fit[0][0], " or ".join(f'"{form}"' for _, form in fit)  # 010203 is a day in three forms
-    reading = f"{days:,} of {numbers:,} numbers are days, and synthetic ones would often be none"
-    return [f"{reading}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
 
 
 def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.drafts.column_facts import filled
+from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
@@ -34,10 +34,10 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
-from pipeline.look.reading_look import compact_days
 
-#: Numbers with a decimal mark, times of the day, and seconds since 1970.
+#: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
 AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
+AMOUNT += f"|{COMPACT_DAY}([0-9]{{4}}([0-9]{{2}})?)?"
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 
@@ -93,7 +93,6 @@ def _of_units(
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
         ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
-        ids = [n for n in ids if n not in schema.domain.names or not compact_days(source, schema[n], seen[n])]
         asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
             f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "

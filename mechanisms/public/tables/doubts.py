@@ -224,10 +224,11 @@ def _in_digits(texts: Texts) -> list[str]:
         return [f"the numbers are {unit} since 1970, all of 2001 to 2030: {how}; kind: datetime"]
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
-    forms = [form for form, width in COMPACT_FORMS.items() if lengths == {width} and _of_days(texts, form)]
-    if forms:
+    shares = [(-_of_days(texts, form), form) for form, width in COMPACT_FORMS.items() if width in lengths]
+    if forms := [form for share, form in sorted(shares) if share <= -NEARLY_ALL]:  # 010203 is a day in three
         which = " or ".join(f'"{form}"' for form in forms)
-        return [f"nearly all numbers are days or times: kind: date, format: {which}"]
+        said = "nearly all numbers are days or times, and synthetic ones would often be none"
+        return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
     days = _share(texts, DAYS) >= NEARLY_ALL
     if days or (lengths == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
         asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"
@@ -240,10 +241,10 @@ def _in_digits(texts: Texts) -> list[str]:
     return []
 
 
-def _of_days(texts: Texts, form: str) -> bool:
-    """Whether nearly all texts are days of that form, of years that are meant."""
-    read = {t: m for t in texts if (m := as_moment(t, form))}
-    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR) >= NEARLY_ALL
+def _of_days(texts: Texts, form: str) -> float:
+    """The share of the texts that are days of that form, of years that are meant."""
+    read = {t: m for t in texts if len(t) == COMPACT_FORMS[form] and (m := as_moment(t, form))}
+    return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR)
 
 
 def short_years(texts: Texts) -> list[str]:
