@@ -120,8 +120,9 @@ def joined_cells(source: Source, schema: Schema, column: Column) -> list[str]:
     ]
     whole = sum(n for texts in cells.values() for n in texts.values())
     more = f"; and {len(few) - FEW_VALUES} more values" if len(few) > FEW_VALUES else ""
-    how = "spelling, or by how they begin" if column.beginning and column.loose else "spelling"
-    how = "first characters" if column.beginning and not column.loose else how
+    how = " or ".join(
+        ["spelling"] * (column.loose or not column.beginning) + ["first characters"] * (column.beginning > 0)
+    )
     return [f"{whole:,} cells joined a value by their {how}: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
 
 
@@ -265,8 +266,8 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     number, gaps = number_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
-    ends = "arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95])"
-    sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), {ends} FROM ({each})"
+    rest = "arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95])"
+    sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), {rest} FROM ({each})"
     distinct, rows, lowest, highest, of_low, of_high, inner = source.lines(sql)[0]
     if distinct < FEWEST_NUMBERS:
         return []

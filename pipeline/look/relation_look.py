@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.drafts.rule_guess import ascending_rows, guess_calendar, guess_ordered
+from mechanisms.public.drafts.rule_guess import ASCENDING, ascending_rows, guess_calendar, guess_ordered
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
@@ -36,7 +36,7 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
     ]
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     with source.connect() as engine:
-        calendar = guess_calendar(source, engine, fields)
+        calendar = guess_calendar(source, engine, fields, ASCENDING)
     return hints + [
         f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
         f"calendar: {{{time}: {{{part}: {name}}}}}"

@@ -92,7 +92,8 @@ def _of_units(
         amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
         named = [n for n in named if n not in amounts]
-        ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
+        codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
+        ids = [n for n in source.names if n in named or n in codes]
         asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
             f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
@@ -100,9 +101,9 @@ def _of_units(
             for name in ids
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
-        texts = [n for n in source.names if n not in amounts]
-        asked += _twice(source, schema, seen, rows, texts)
-        return asked if persons else asked + _of_whom(schema, seen, rows, [n for n in texts if n not in ids]), []
+        others = [n for n in source.names if n not in {*amounts, *ids}]
+        asked += _twice(source, schema, seen, rows, others)
+        return asked if persons else asked + _of_whom(schema, seen, rows, others), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())

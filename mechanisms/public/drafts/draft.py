@@ -30,7 +30,6 @@ from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
-from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 
@@ -216,9 +215,7 @@ def _calendar(parts: Mapping[str, Mapping[str, tuple[str, int, int]]]) -> str:
     """Dates and times whose weekday or hour stands in columns of its own, as comments."""
     head = "# with this rule they agree in every synthetic row; bins of at least a week leave room for it:"
     rule = {time: {part: name for part, (name, _, _) in own.items()} for time, own in parts.items()}
-    least = min((right / rows for own in parts.values() for _, right, rows in own.values()), default=1)
-    said = "" if least == 1 else f"  # in {percent(least)} of the rows or more"
-    return "\n".join([head, f"# calendar: {_quoted(rule)}{said}", ""]) if parts else ""
+    return "\n".join([head, f"# calendar: {_quoted(rule)}", ""]) if parts else ""
 
 
 def _derived(rules: Sequence[tuple[str, str, int]], follows: Sequence[Determined]) -> str:

@@ -100,9 +100,9 @@ def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]
 
 
 def guess_calendar(
-    source: Source, engine: Any, drafted: Mapping[str, FieldDict]
+    source: Source, engine: Any, drafted: Mapping[str, FieldDict], least: float = 1
 ) -> dict[str, dict[str, tuple[str, int, int]]]:
-    """Date or time → part → the column that holds it in nearly all rows, in how many, and of how many. NOT private.
+    """Date or time → part → the column that holds it in at least that share of its rows, and how many. NOT private.
 
     Seven names that stand for a weekday each are put in order, from Monday on, whatever their language.
     """
@@ -126,7 +126,7 @@ def guess_calendar(
             ).fetchall()
             usual = {t: x for t, x, _ in each} if part == "weekday" else {t: t for t, _, _ in each}  # the most frequent
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
-            if not rows or right < ASCENDING * rows:
+            if not rows or right < least * rows:
                 continue
             agrees = True
             if part == "weekday":

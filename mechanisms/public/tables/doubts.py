@@ -13,7 +13,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.tables.no_answer import short_words
+from mechanisms.public.schema.spellings import short_words
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CROSSES,

@@ -16,13 +16,13 @@ from functools import lru_cache
 from itertools import takewhile
 
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.tables import no_answer
+from mechanisms.public.schema.spellings import NO_ANSWER, short_words
 from mechanisms.public.tables.persons import PERSONS, STAFF
 
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
-NO_VALUE = re.compile(rf"(?i:{no_answer.WORDS})|(?P<digit>[0-9])(?P=digit){{5,}}")
+NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 #: What boxes are ticked with.
 CROSSES = ("x", "✓", "✔")
 #: Words that forms write for 0.
@@ -392,7 +392,7 @@ def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None =
     """
     texts = {t: n for t, n in texts.items() if frequent is None or t in frequent or t.strip() in GAPS}
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
-    short = [t for t in no_answer.short_words(texts) if not t.strip().isalpha()]
+    short = [t for t in short_words(texts) if not t.strip().isalpha()]
     usual = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip()) or t in short]
     words = [t for t in texts if not (re.search(r"\d", t) or ZERO.fullmatch(t.strip()))]
     if numbers and len(words) <= 3:
