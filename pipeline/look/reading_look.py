@@ -120,9 +120,7 @@ def joined_cells(source: Source, schema: Schema, column: Column) -> list[str]:
     ]
     whole = sum(n for texts in cells.values() for n in texts.values())
     more = f"; and {len(few) - FEW_VALUES} more values" if len(few) > FEW_VALUES else ""
-    how = " or ".join(
-        ["spelling"] * (column.loose or not column.beginning) + ["first characters"] * (column.beginning > 0)
-    )
+    how = " or ".join(["spelling"] * (column.loose or not column.beginning) + ["beginning"] * (column.beginning > 0))
     return [f"{whole:,} cells joined a value by their {how}: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
 
 

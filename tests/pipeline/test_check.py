@@ -535,5 +535,5 @@ def test_cells_that_join_a_value_by_their_spelling_are_counted(folder, capsys):
     }
     columns = checked(capsys, cells, declared)["columns"]
     assert "60 cells joined a value by their spelling: 'F' got 60 ('Female' 40, ' f' 20)" in columns["sex"]["hints"]
-    assert "75 cells joined a value by their first characters: 'I21' got 75 ('I21.4' 75)" in columns["code"]["hints"]
+    assert "75 cells joined a value by their beginning: 'I21' got 75 ('I21.4' 75)" in columns["code"]["hints"]
     assert columns["sex"]["other"] == 5 and columns["sex"]["lost"] == 0

@@ -337,6 +337,13 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
         ([*map(str, range(97, 102)), *map(str, range(1898, 1903)), "00", "01", "x1"], []),
         (["0", "-1"], []),
         (["s", "m", "x"], []),
+        (["ja", "nee", "onbekend"], ["onbekend"]),
+        (["sì", "no", "n.d."], ["n.d."]),
+        (["oui", "non", "N.C."], ["N.C."]),
+        (["sí", "no", "no contesta", "tak", "brak", "okänt"], ["no contesta", "brak", "okänt"]),
+        (["ND", "NC", "SD", "NY"], []),
+        (["N.D.", "N.C.", "N.Y."], []),
+        (["Mo", "Di", "So", "nd"], []),
     ],
 )
 def test_listed_values_that_may_mean_a_gap_are_asked_about(values, asked):

@@ -163,5 +163,5 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
 def short_words(texts: Collection[str]) -> list[str]:
     """The one text of two letters that may stand for no answer, where no other but yes and no has two."""
     bare = {t: "".join(filter(str.isalpha, t)).casefold() for t in texts}
-    short = [t for t, word in bare.items() if len(word) == 2 and len(t.strip()) < 6 and word not in {*YES, *NO}]
+    short = [t for t, word in bare.items() if len(word) == 2 and len(t.strip()) < 6 and word not in {*YES, *NO, "sì"}]
     return [t for t in short if len(short) == 1 and SHORT_NO_ANSWER.fullmatch(t.strip())]
