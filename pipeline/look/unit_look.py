@@ -30,6 +30,7 @@ from mechanisms.public.tables.doubts import (
     two_shapes,
 )
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
@@ -91,7 +92,7 @@ def _of_units(
         amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
         amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
-        named = [n for n in named if n not in amounts]
+        named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
         codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
         ids = [n for n in source.names if n in named or n in codes]
         asked = [

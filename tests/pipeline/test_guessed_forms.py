@@ -33,7 +33,8 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
     cells = {
         "at": [clock("{:02}:{:02}", m) for m in minutes],
         "until": [
-            clock(("{:02}:{:02}", "{:02}{:02}", "{}.{:02} Uhr")[max(i % 5 - 2, 0)], m) for i, m in enumerate(minutes)
+            clock(("{:02}:{:02}", "{:02}{:02}", "{}.{:02} Uhr")[(0, 0, 0, 0, 1, 1, 2)[i % 7]], m)
+            for i, m in enumerate(minutes)
         ],
         "read": [str(1_540_000_000 + 7919 * i) for i in range(N)],
         "read_ms": [str(1_540_000_000_000 + 7_919_001 * i) for i in range(N)],
@@ -72,8 +73,8 @@ def test_amounts_and_a_lone_number_are_no_exchanged_columns(numbers):
 def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     until = DAYS + pd.to_timedelta(1 + np.arange(N) % 30, "D")
     names = np.array(["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"])
-    cells = {"start": DAYS.strftime("%Y-%m-%d"), "end": until.strftime("%Y-%m-%d"), "tag": names[DAYS.weekday]}
-    cells["tag"][:3] = names[(DAYS[:3].weekday + 1) % 7]
+    cells = {"start": DAYS.strftime("%Y-%m-%d"), "end": until.strftime("%Y-%m-%d"), "tag": names[DAYS.day_of_week]}
+    cells["tag"][:3] = names[(DAYS[:3].day_of_week + 1) % 7]
     kind = "kind: date, min: 2022-01-01, max: 2024-01-31, bins: month"
     columns = (
         f"columns: {{start: {{{kind}}}, end: {{{kind}}}, tag: {{kind: categorical, values: [{', '.join(names)}]}}}}"

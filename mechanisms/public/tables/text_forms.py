@@ -58,7 +58,7 @@ ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
     r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
     r"|[a-z](Id|Nr|No|Number)$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
-    rf"|(?i:(^|[_\W])({PERSONS}|{STAFF})[einrs]{{0,3}}[-_ ]?(nr|num|nummer|number|no|numer|num[eé]ro)\W*$)"
+    rf"|(?i:(^|[_\W])({PERSONS}|{STAFF}|pers)[einrs]{{0,3}}[-_ ]?(nr|num|nummer|number|no|numer|num[eé]ro)\W*$)"
     rf"|(?i:^(nr|num|num[eé]ro|n°)[-_ ]?(d[eiou]l?[_ ]|d['_])?({PERSONS}|{STAFF})[aeo]?$|(^|[_\W])(badge|matricule)$)"
 )
 #: What columns of ids of persons are called.
