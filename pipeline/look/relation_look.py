@@ -27,8 +27,8 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
     """Dates and their weekdays or hours, and columns that ascend, in nearly all rows; no rule of the schema says so."""
     rules = schema.rules
     apart = {*(rules.unit.constant if rules.unit else ()), *(step.target for step in rules.computed)}
-    asked = [c for c in schema.columns if c.discover is None and not c.constant and c.name not in apart]
-    fields = {c.name: column_fields(c) for c in asked}
+    measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
+    fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
     hints = [
         f"{low!r} ≤ {high!r} in {up:,} of the {both:,} rows that hold both, {NO_RULE}: ordered: [[{low}, {high}]]"
         for low, high, up, both in guess_ordered(source, fields)

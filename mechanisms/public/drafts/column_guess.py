@@ -288,7 +288,7 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         words += f"; about {percent(facts.distinct / possible)} of such codes do: "
         words += "where others would be wrong, list the public ones (kind: categorical)"
     odd = facts.filled - facts.digits
-    if any(LETTERED.fullmatch(t) and len(t) == facts.longest for t in look.told(index, texts)):
+    if odd > FEW_ROWS and any(LETTERED.fullmatch(t) and len(t) == facts.longest for t in texts):
         return None  # by their beginnings nobody is lost
     doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
     doubt += "".join(f"; {said}" for said in shorter_codes(look.shapes(index), facts.longest))

@@ -207,7 +207,7 @@ def _capitals(text: str) -> tuple[bool, bool]:
 def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) -> Guess | None:
     """Codes such as I21.4 or K1A 0B1, too many to list, by as many first characters as leave few of them out."""
     postal = bool(POSTAL_NAME.search(look.source.names[index]))
-    lettered = 2 * facts.digits > facts.filled and facts.shortest == facts.longest
+    lettered = facts.distinct > MAX_VALUES and 2 * facts.digits > facts.filled and facts.shortest == facts.longest
     form = LETTERED if lettered else POSTCODE if postal else DIAGNOSIS
     fits = {t: n for t, n in texts.items() if form.fullmatch(t.strip()) or (lettered and t.strip().isdecimal())}
     if sum(fits.values()) < CODED * sum(texts.values()) or not FEW_CODES < facts.distinct <= 0.5 * facts.filled:
