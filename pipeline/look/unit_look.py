@@ -38,7 +38,7 @@ from pipeline.look.column_look import Seen, listed
 
 #: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
 AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
-AMOUNT += f"|{COMPACT_DAY}([0-9]{{4}}([0-9]{{2}})?)?"
+AMOUNT += f"|{COMPACT_DAY}([0-9]{{4}}([0-9]{{2}})?)?|((0[1-9]|[12][0-9]|3[01]){{2}}(19|20)[0-9]{{2}})"
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 

@@ -128,8 +128,8 @@ def guess_calendar(
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
             if not rows or right < least * rows:
                 continue
-            agrees = True
-            if part == "weekday":
+            agrees = part == "hour"
+            if not agrees:
                 days, values = {t.casefold(): x for t, x in usual.items()}, drafted[name]["values"]
                 order = [days.get(str(v).strip().casefold(), 0) for v in values]
                 agrees = sorted(order) == [*range(1, len(DAYS) + 1)]

@@ -218,10 +218,8 @@ def _in_digits(texts: Texts) -> list[str]:
     lengths = {len(t) for t in texts}
     whole = [float(t) for t in texts if re.fullmatch("[0-9]{10}([0-9]{3})?", t)]
     if len(whole) == len(texts) >= FEWEST and (unit := since_1970(min(whole), max(whole))):
-        how = (
-            f"write 2024-08-29 10:15 in the table (pandas.to_datetime(…, unit='{'s' if unit == 'seconds' else 'ms'}'))"
-        )
-        return [f"the numbers are {unit} since 1970, all of 2001 to 2030: {how}; kind: datetime"]
+        said = f"the numbers are {'milli' * (unit == 'ms')}seconds since 1970, all of 2001 to 2030"
+        return [f"{said}: write 2024-08-29 10:15 in the table (pandas.to_datetime(…, unit='{unit}')); kind: datetime"]
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
     shares = [(-_of_days(texts, form), form) for form, width in COMPACT_FORMS.items() if width in lengths]

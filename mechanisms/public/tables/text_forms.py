@@ -381,7 +381,7 @@ def may_number(low: float | None, high: float | None, distinct: int) -> bool:
 
 def since_1970(low: float, high: float) -> str:
     """The unit in which whole numbers may count from 1970 on: all are times of 2001 to 2030; empty: none."""
-    return next((u for u, x in {"seconds": 1e9, "milliseconds": 1e12}.items() if x <= low <= high < 1.9 * x), "")
+    return next((u for u, x in {"s": 1e9, "ms": 1e12}.items() if x <= low <= high < 1.9 * x), "")
 
 
 def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None = None) -> list[str]:
