@@ -31,6 +31,7 @@ from mechanisms.public.tables.text_forms import (
     misspelt,
     number_reading,
     share_of,
+    since_1970,
 )
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
@@ -262,7 +263,6 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints: list[str] = []
     if not column.constant and rows and not lost:
         hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
-    hints += _far_bounds(column, seen)
     hints += [] if column.width is None else said_drawn(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
@@ -275,7 +275,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
     if column.kind in ORDERED_KINDS and present and column.bins is not None:
         hints += _wide_bins(column, values, present)
-    if column.kind not in {"float", *DATE_KINDS} and rows > 50 and seen.distinct > 0.9 * rows:
+    several = column.kind not in {"float", *DATE_KINDS} and not since_1970(seen.low or 0, seen.high or 0)
+    if several and rows > 50 and seen.distinct > 0.9 * rows:
         hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
     return hints
 
@@ -306,7 +307,7 @@ def two_notations(column: Column, seen: Seen) -> list[str]:
     return [f"{doubtful}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
 
 
-def _far_bounds(column: Column, seen: Seen) -> list[str]:
+def far_bounds(column: Column, seen: Seen) -> list[str]:
     """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
     bound = max(abs(column.low), abs(column.high))
     if column.kind not in {"integer", "float"} or column.width is not None or not seen.most or not bound:

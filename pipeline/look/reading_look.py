@@ -18,6 +18,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.doubts import (
     FEWEST_PARTS,
+    LITTLE,
     TOTALS,
     number_doubts,
     numbers_apart,
@@ -117,7 +118,8 @@ def joined_cells(source: Source, schema: Schema, column: Column) -> list[str]:
     ]
     whole = sum(n for texts in cells.values() for n in texts.values())
     more = f"; and {len(few) - FEW_VALUES} more values" if len(few) > FEW_VALUES else ""
-    return [f"{whole:,} cells joined a value by their spelling: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
+    how = " or ".join(["spelling"] * (column.loose or not column.beginning) + ["beginning"] * (column.beginning > 0))
+    return [f"{whole:,} cells joined a value by their {how}: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
 
 
 def shapes_of(source: Source, column: Column) -> dict[str, int]:
@@ -260,12 +262,15 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     number, gaps = number_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
-    sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), arg_min(n, x), arg_max(n, x) FROM ({each})"
-    distinct, rows, lowest, highest, of_low, of_high = source.lines(sql)[0]
+    rest = "arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95])"
+    sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), {rest} FROM ({each})"
+    distinct, rows, lowest, highest, of_low, of_high, inner = source.lines(sql)[0]
     if distinct < FEWEST_NUMBERS:
         return []
-    away, often = (highest[1] - lowest[1]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
-    ends = ((lowest[0], lowest[1] - lowest[0], of_low), (highest[0], highest[0] - highest[1], of_high))
+    if inner[1] - inner[0] > LITTLE * (highest[0] - lowest[0]):
+        inner = lowest[1], highest[1]  # else a bulk, whatever few numbers lie between it and the end
+    away, often = (inner[1] - inner[0]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
+    ends = ((lowest[0], inner[0] - lowest[0], of_low), (highest[0], highest[0] - inner[1], of_high))
     return [(f"{x:.15g}", int(n)) for x, apart, n in ends if apart >= away and n >= often]
 
 

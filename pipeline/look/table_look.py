@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -13,20 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.scouting import scouting_schema
-from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
-from mechanisms.public.tables.computing import rows_that_differ, value_batches
 from mechanisms.public.tables.doubts import cut_short
-from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, moment_sql, number_sql
+from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, number_sql
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of, percent
+from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
@@ -38,6 +32,7 @@ from pipeline.look.column_look import (
     ColumnLook,
     Seen,
     cures_of_lost,
+    far_bounds,
     hints_on_values,
     lone_hint,
     moved,
@@ -53,6 +48,7 @@ from pipeline.look.reading_look import (
     rows_of_totals,
     shapes_of,
 )
+from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import CheckConfig
@@ -165,9 +161,9 @@ def look_at(
         of_units = pool.submit(copy_context().run, units_look, source, schema, unit, seen, coded, bar)
         columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
         units, warned = of_units.result()
-    hints = (*_one_to_one(total, coded), *_unlisted(source, schema), *units)
-    hints += (*_conflicts(source, coded, schema, workdir),)
-    warned = [*_broken(source, schema, coded), *rows_of_totals(source), *warned]
+    hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema), *_unlisted(source, schema), *units)
+    hints += (*conflicts(source, coded, schema, workdir),)
+    warned = [*broken(source, schema, coded), *rows_of_totals(source), *warned]
     return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)
 
 
@@ -206,7 +202,8 @@ def _column(
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
-    warnings += gaps_among_numbers(source, column, counts, seen) if column.discover is None else []
+    if column.discover is None:
+        warnings += far_bounds(column, seen) + gaps_among_numbers(source, column, counts, seen)
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit)
@@ -296,30 +293,6 @@ def _other_way(source: Source, index: int, column: Column) -> str:
     return source.number(index, strip=other.strip, decimal=other.decimal)
 
 
-def _one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
-    """Pairs of columns of texts of which each tells the other: as many rows per value, and per pair of values."""
-    alike: dict[tuple[int, ...], list[Column]] = defaultdict(list)
-    derived = {name for step in schema.rules.steps if not step.gives for name in step.takes}
-    for column in schema.columns:
-        if column.kind in {"categorical", "flag"} and not column.constant and column.name not in derived:
-            counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size)
-            filled = np.sort(counts[counts > 0])
-            if filled.size > 1:
-                alike[tuple(filled.tolist())].append(column)
-    hints = []
-    for group in (g for g in alike.values() if len(g) > 1):
-        first = group[0]
-        own = np.asarray(coded.column(first.name)).astype(np.int64)
-        for other in group[1:]:
-            pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
-            if pairs.size == np.unique(own).size:
-                hints.append(
-                    f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, "
-                    f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them; or leave one out"
-                )
-    return hints
-
-
 def _unlisted(source: Source, schema: Schema) -> list[str]:
     named, hints = {*schema.domain.names, *schema.leave_out, schema.rules.id_column}, []
     if neither := [n for n in source.names if n not in named]:
@@ -331,61 +304,3 @@ def _unlisted(source: Source, schema: Schema) -> list[str]:
     if not schema.confirmed_public:
         hints.append("nobody has confirmed that this schema is public (confirmed_public): no release will be private")
     return hints
-
-
-def _broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
-    """Rules about rows that cannot be, which rows break."""
-    zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
-    shares = [(rule, share, " (by their bins)") for rule, share in zeros if rule.startswith("impossible")]
-    shares += [
-        (rule, share, "") for rule, share in [*_descending(source, schema), *_off_calendar(source, schema, coded)]
-    ]
-    return [
-        f"{rule}: {percent(share)} of the rows break it{how}, and no synthetic row will: is the rule right, and does "
-        "each name of a column stand above its own values?"
-        for rule, share, how in shares
-        if share
-    ]
-
-
-def _descending(source: Source, schema: Schema) -> list[tuple[str, float]]:
-    """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
-    pairs = [pair for group in schema.rules.ordered for pair in itertools.combinations(group.columns, 2)]
-    if not pairs:
-        return []
-    sql = {
-        name: (moment_sql if schema[name].kind in DATE_KINDS else number_sql)(
-            source, source.names.index(name), schema[name]
-        )
-        for name in {n for pair in pairs for n in pair}
-    }
-    counts = ", ".join(f"count(*) FILTER ({sql[a]} > {sql[b]})" for a, b in pairs)
-    rows, *descend = source.lines(f"SELECT count(*), {counts} FROM {source.relation}")[0]
-    return [(f"{a} ≤ {b}", n / max(rows, 1)) for (a, b), n in zip(pairs, descend, strict=True)]
-
-
-def _off_calendar(source: Source, schema: Schema, coded: CodedTable) -> list[tuple[str, float]]:
-    """Each date or time with a weekday or hour of its own, and the share of the rows in which they differ."""
-    shares = []
-    for rule in schema.rules.calendar:
-        batches = value_batches(source, [schema[rule.time]])
-        times = np.concatenate([np.empty(0), *(batch[rule.time] for batch in batches)])
-        count = rule.differ(times, {n: coded.column(n) for n in rule.columns.values()}).sum()
-        shares.append((f"calendar {rule.time!r} (from Monday, from midnight)", count / max(coded.rows, 1)))
-    return shares
-
-
-def _conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
-    """Rows that contradict a step of the schema."""
-    if not schema.engineering.steps:
-        return []
-    try:
-        _, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
-    except UserError as error:
-        return [f"{error.where}: {error.what}; a run would be refused"]
-    shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
-    differ = {rule: percent(k / coded.rows) for rule, k in rows_that_differ(source, schema).items() if k}
-    return [
-        *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
-        *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
-    ]

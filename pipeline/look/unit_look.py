@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
@@ -26,16 +27,18 @@ from mechanisms.public.tables.doubts import (
     cut_short,
     ids_of_many,
     ids_of_nobody,
-    number_doubts,
     two_shapes,
 )
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
-from pipeline.look.reading_look import texts_of
 
+#: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
+AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
+AMOUNT += f"|{COMPACT_DAY}([0-9]{{4}}([0-9]{{2}})?)?|((0[1-9]|[12][0-9]|3[01]){{2}}(19|20)[0-9]{{2}})"
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 
@@ -88,10 +91,11 @@ def _of_units(
     if unit.column is None:
         codes = [c.name for c in schema.columns if _of_codes(c, seen[c.name]) and not c.constant]
         amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
+        amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
-        named = [n for n in named if n not in amounts]
-        ids = [n for n in source.names if n in named or (n in codes and may_be_id(n, seen[n].distinct, rows))]
-        ids = [n for n in ids if n not in schema.domain.names or not number_doubts(texts_of(source, schema[n]))]
+        named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
+        codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
+        ids = [n for n in source.names if n in named or n in codes]
         asked = [
             f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
             f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
@@ -99,8 +103,9 @@ def _of_units(
             for name in ids
         ]
         persons = any(PERSON_ID_COLUMN.search(n) for n in named)
-        asked += _twice(source, schema, seen, rows)
-        return asked if persons else asked + _of_whom(source, schema, seen, rows, ids), []
+        others = [n for n in source.names if n not in {*amounts, *ids}]
+        asked += _twice(source, schema, seen, rows, others)
+        return asked if persons else asked + _of_whom(schema, seen, rows, others), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
@@ -136,9 +141,19 @@ def _of_units(
     return hints, warned
 
 
-def _of_whom(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, asked: list[str]) -> list[str]:
+def _measured(source: Source, names: Sequence[str]) -> set[str]:
+    """Those of the columns whose filled cells are all measurements or times: they name nobody."""
+    if not names:
+        return set()
+    texts = [source.text(source.names.index(n)) for n in names]
+    each = [f"coalesce(bool_and(regexp_full_match(trim({t}), '{AMOUNT}')) FILTER ({filled(t)}), false)" for t in texts]
+    (measured,) = source.lines(f"SELECT {', '.join(each)} FROM {source.relation}")
+    return {name for name, is_so in zip(names, measured, strict=True) if is_so}
+
+
+def _of_whom(schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequence[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
-    others = [n for n in source.names if n not in {*schema.domain.names, *asked}]
+    others = [n for n in names if n not in schema.domain.names]
     if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
         return []
     these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
@@ -157,10 +172,10 @@ def _above(source: Source, unit: str, seen: Mapping[str, Seen], units: int) -> l
     ]
 
 
-def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:
+def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequence[str]) -> list[str]:
     """A question about columns nearly all of whose values differ, where values with digits stand in several rows."""
     hints = []
-    texts = [n for n in source.names if n not in schema.domain.names or schema[n].kind == "categorical"]
+    texts = [n for n in names if n not in schema.domain.names or schema[n].kind == "categorical"]
     for name in (n for n in texts if seen[n].distinct > ROW_SHARE * rows):
         text = source.text(source.names.index(name))
         numbered = f"FROM {source.relation} WHERE regexp_matches({text}, '[0-9]')"

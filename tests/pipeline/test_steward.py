@@ -270,6 +270,7 @@ def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_
     number = "kind: float, min: 0, max: 900000, bins: {count: 5}"
     signs = {"paid": '["(", ")", "€"]', "weight": "[kg, lb]", "pay": "[k]", "fee": "[EUR]"}
     declared = ", ".join(f"{c}: {{{number}, strip: {s}}}" for c, s in signs.items())
+    declared = declared.replace("fee: {kind: float, min: 0, max: 900000", "fee: {kind: float, min: 0, max: 900")
     columns = checked(capsys, cells, declared)["columns"]
     assert [columns[c]["status"] for c in signs] == ["warning", "warning", "warning", "ok"]
     assert "300 of 900 numbers stand in brackets, and are read without a minus" in columns["paid"]["hints"][0]
@@ -336,6 +337,13 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
         ([*map(str, range(97, 102)), *map(str, range(1898, 1903)), "00", "01", "x1"], []),
         (["0", "-1"], []),
         (["s", "m", "x"], []),
+        (["ja", "nee", "onbekend"], ["onbekend"]),
+        (["sì", "no", "n.d."], ["n.d."]),
+        (["oui", "non", "N.C."], ["N.C."]),
+        (["sí", "no", "no contesta", "tak", "brak", "okänt"], ["no contesta", "brak", "okänt"]),
+        (["ND", "NC", "SD", "NY"], []),
+        (["N.D.", "N.C.", "N.Y."], []),
+        (["Mo", "Di", "So", "nd"], []),
     ],
 )
 def test_listed_values_that_may_mean_a_gap_are_asked_about(values, asked):

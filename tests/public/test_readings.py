@@ -199,7 +199,9 @@ def test_texts_are_recognised_by_what_most_of_them_are():
 
 @pytest.mark.parametrize(
     ("name", "called"),
-    [("patient_nr", True), ("caseNo", True), ("Number", True), ("userId", True), ("inr", False), ("casino", False)],
+    [("patient_nr", True), ("caseNo", True), ("Number", True), ("userId", True), ("inr", False), ("casino", False)]
+    + [(name, True) for name in ("Dienstnr", "dienstnummer", "badge", "klantnr", "Kundennummer", "numero_client")]
+    + [(name, False) for name in ("Dienst", "klant_type", "agent", "badges_sold", "personal", "kundenart")],
 )
 def test_a_name_is_that_of_an_id_by_its_last_word(name, called):
     assert bool(ID_NAME.search(name)) is called

@@ -29,7 +29,7 @@ from mechanisms.public.tables.doubts import (
 )
 from mechanisms.public.tables.persons import addresses, said_persons
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
+from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
 
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
@@ -49,7 +49,8 @@ COMPACT_DAY = "(19|20)[0-9][0-9](0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
 COMPACT = 0.95
 #: How texts begin that may be days or times.
 DATED = (
-    f"^ *[0-9]+[-/.][0-9]+[-/.]|^{COMPACT_DAY}$|^ *([0-9]+[- ][A-Za-z]{{3,9}}[- ]|[A-Za-z]{{3,9}} [0-9]+, )[0-9]{{2}}"
+    f"^ *[0-9]+[-/.][0-9]+[-/.]|^{CLOCK}|^{COMPACT_DAY}$"
+    "|^ *([0-9]+[- ][A-Za-z]{3,9}[- ]|[A-Za-z]{3,9} [0-9]+, )[0-9]{2}"
 )
 
 #: What a column without a row looks like.

@@ -17,13 +17,14 @@ from mechanisms.public.drafts.column_facts import (
     few_units,
 )
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers
-from mechanisms.public.drafts.text_guess import FEW_IDS, Guess, guess_texts
+from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, said_drawn
 from mechanisms.public.tables.doubts import numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
+    CLOCK_FORMS,
     CODE_NAME,
     CODES_OF_GAPS,
     CURRENCIES,
@@ -53,6 +54,8 @@ FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
 MANY_YEARS = 5
+#: What is said of days.
+DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
 
@@ -233,8 +236,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     read, n = seen.read, seen.read[-1]
     if n < MOSTLY * facts.filled or seen.low is None:
         return None
-    low, high = _outwards(str(seen.low), str(seen.high))
-    fields: FieldDict = {"kind": "date" if seen.days else "datetime", "min": low, "max": high}
+    clock = forms[0] in CLOCK_FORMS  # of a day that is read as the first of 1900
+    low, high = (str(seen.low),) * 2 if clock else _outwards(str(seen.low), str(seen.high))
+    fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
@@ -256,8 +260,8 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
     if any(day_and_month(f) in forms for f in forms):
         doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"
-    guess = f"dates or times ({shown}); bounds are those seen, rounded outwards{doubt}"
-    return {**fields, "missing": gaps or facts.empty or odd > 0}, guess
+    guess = "times of the day ({}), read as of the day below; bins are hours" if clock else DAYS_GUESSED
+    return {**fields, "missing": gaps or facts.empty or odd > 0}, guess.format(shown) + doubt
 
 
 def _outwards(low: str, high: str) -> tuple[str, str]:
@@ -287,6 +291,8 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         words += f"; about {percent(facts.distinct / possible)} of such codes do: "
         words += "where others would be wrong, list the public ones (kind: categorical)"
     odd = facts.filled - facts.digits
+    if odd > FEW_ROWS and any(LETTERED.fullmatch(t) and len(t) == facts.longest for t in texts):
+        return None  # by their beginnings nobody is lost
     doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
     doubt += "".join(f"; {said}" for said in shorter_codes(look.shapes(index), facts.longest))
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt

@@ -30,6 +30,7 @@ from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
+from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 
@@ -159,7 +160,7 @@ def guess_unit(source: Source, engine: Any) -> str | None:
     Args:
         source: the table in the engine.
     """
-    named = [i for i, name in enumerate(source.names) if ID_NAME.search(name)]
+    named = [i for i, name in enumerate(source.names) if ID_NAME.search(name) and not STAFF_COLUMN.search(name)]
     if not named:
         return None
     texts = [source.text(i) for i in named]
@@ -200,7 +201,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
 
 def _rules(
     orders: Sequence[tuple[str, str, int, int]],
-    calendar: Mapping[str, Mapping[str, str]],
+    calendar: Mapping[str, Mapping[str, tuple[str, int, int]]],
     computed: Sequence[tuple[str, str, int]],
     follows: Sequence[Determined],
 ) -> str:
@@ -234,7 +235,8 @@ def _rules(
     ]
     if calendar:
         text.append("# with this rule they agree in every synthetic row; bins of at least a week leave room for it:")
-        text.append(f"# calendar: {_quoted(calendar)}")
+        rule = {time: {part: name for part, (name, _, _) in own.items()} for time, own in calendar.items()}
+        text.append(f"# calendar: {_quoted(rule)}")
     return "".join(f"{line}\n" for line in text)
 
 

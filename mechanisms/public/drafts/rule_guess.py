@@ -18,7 +18,7 @@ from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
-from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.computing import value_batches
 from mechanisms.public.tables.encode import encoding, moment_sql
 from mechanisms.public.tables.scan import Source
@@ -103,8 +103,10 @@ def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]
     return found
 
 
-def guess_calendar(source: Source, engine: Any, drafted: Mapping[str, FieldDict]) -> dict[str, dict[str, str]]:
-    """Date or time → part → the column that holds it in all rows. NOT private.
+def guess_calendar(
+    source: Source, engine: Any, drafted: Mapping[str, FieldDict], least: float = 1
+) -> dict[str, dict[str, tuple[str, int, int]]]:
+    """Date or time → part → the column that holds it in at least that share of its rows, and how many. NOT private.
 
     Seven names that stand for a weekday each are put in order, from Monday on, whatever their language.
     """
@@ -112,7 +114,7 @@ def guess_calendar(source: Source, engine: Any, drafted: Mapping[str, FieldDict]
     parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(drafted[n]["values"])}
     parts |= {n: "hour" for n, f in drafted.items() if (f["kind"], f.get("min"), f.get("max")) == ("integer", 0, 23)}
     times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS} if parts else {}
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, tuple[str, int, int]]] = {}
     for time in parse_schema({"columns": times}, where="the draft").columns if times else ():
         moment = moment_sql(source, source.names.index(time.name), time)
         for name, part in parts.items():
@@ -123,18 +125,21 @@ def guess_calendar(source: Source, engine: Any, drafted: Mapping[str, FieldDict]
             known = (
                 f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation} WHERE {filled(text)}"
             )
-            each = engine.execute(f"SELECT t, min(x), max(x), count(*) = count(x) FROM ({known}) GROUP BY t").fetchall()
-            if not each or not all(whole and first == last for _, first, last, whole in each):
+            each = engine.execute(
+                f"SELECT t, x, count(*) AS n FROM ({known}) GROUP BY t, x ORDER BY n, t, x"
+            ).fetchall()
+            usual = {t: x for t, x, _ in each} if part == "weekday" else {t: t for t, _, _ in each}  # the most frequent
+            right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
+            if not rows or right < least * rows:
                 continue
-            if part == "weekday":
-                days, values = {t.casefold(): first for t, first, _, _ in each}, drafted[name]["values"]
+            agrees = part == "hour"
+            if not agrees:
+                days, values = {t.casefold(): x for t, x in usual.items()}, drafted[name]["values"]
                 order = [days.get(str(v).strip().casefold(), 0) for v in values]
                 agrees = sorted(order) == [*range(1, len(DAYS) + 1)]
                 values[:] = [v for _, v in sorted(zip(order, values, strict=True))] if agrees else values
-            else:
-                agrees = all(t == first for t, first, _, _ in each)
             if agrees:
-                found.setdefault(time.name, {}).setdefault(part, name)
+                found.setdefault(time.name, {}).setdefault(part, (name, right, rows))
     return found
 
 
@@ -168,21 +173,26 @@ def guess_ordered(source: Source, drafted: Drafted) -> list[tuple[str, str, int,
     Args:
         drafted: column → its declaration.
     """
-    tried = _tried(drafted)
-    names = list(dict.fromkeys(n for pair in tried for n in pair))
-    if not names:
+    if not (tried := _tried(drafted)):
         return []
-    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft")
-    counts = {pair: np.zeros(3, np.int64) for pair in tried}
-    for values in value_batches(source, [schema[n] for n in names]):
+    schema = parse_schema({"columns": {n: drafted[n] for pair in tried for n in pair}}, where="the draft")
+    return [
+        (a, b, up, both)
+        for (a, b), (both, up, same) in ascending_rows(source, schema, tried).items()
+        if both >= FEWEST_ROWS and up >= ASCENDING * both and same <= EQUAL * both
+    ]
+
+
+def ascending_rows(
+    source: Source, schema: Schema, pairs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Pair of columns → rows that hold both values, of these those that ascend or agree, and those that agree."""
+    counts = {pair: np.zeros(3, np.int64) for pair in pairs}
+    for values in value_batches(source, [schema[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]):
         for (a, b), seen in counts.items():
             gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
             seen += (gap.size, int((gap >= 0).sum()), int((gap == 0).sum()))
-    return [
-        (a, b, int(up), int(both))
-        for (a, b), (both, up, same) in counts.items()
-        if both >= FEWEST_ROWS and up >= ASCENDING * both and same <= EQUAL * both
-    ]
+    return {pair: (int(both), int(up), int(same)) for pair, (both, up, same) in counts.items()}
 
 
 def _tried(drafted: Drafted) -> list[tuple[str, str]]:

@@ -36,6 +36,8 @@ FEW_IDS = 20
 ANSWERS, ANSWER_WORDS = 0.9, 3
 #: Codes of diagnoses (ICD), and the share of the texts that are; they begin with so many letters, ids with few.
 DIAGNOSIS, CODED, CHAPTERS = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4}|[0-9A-Z]{0,2})"), 0.95, 3
+#: A code of digits with a letter in place of one, as those of communes of Corsica (2A004).
+LETTERED = re.compile("(?=.*[0-9].*[0-9])[0-9]*[A-Z][0-9]*")
 #: Postal codes with letters.
 POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
 #: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
@@ -205,10 +207,12 @@ def _capitals(text: str) -> tuple[bool, bool]:
 def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) -> Guess | None:
     """Codes such as I21.4 or K1A 0B1, too many to list, by as many first characters as leave few of them out."""
     postal = bool(POSTAL_NAME.search(look.source.names[index]))
-    fits = {t: n for t, n in texts.items() if (POSTCODE if postal else DIAGNOSIS).fullmatch(t.strip())}
+    lettered = facts.distinct > MAX_VALUES and 2 * facts.digits > facts.filled and facts.shortest == facts.longest
+    form = LETTERED if lettered else POSTCODE if postal else DIAGNOSIS
+    fits = {t: n for t, n in texts.items() if form.fullmatch(t.strip()) or (lettered and t.strip().isdecimal())}
     if sum(fits.values()) < CODED * sum(texts.values()) or not FEW_CODES < facts.distinct <= 0.5 * facts.filled:
         return None
-    if not postal and len({t.strip()[:1] for t in fits}) < CHAPTERS:
+    if not (postal or lettered) and len({t.strip()[:1] for t in fits}) < CHAPTERS:
         return None
     for length in BEGINNINGS:
         begun = look.begun(index, length)

@@ -153,7 +153,7 @@ def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str |
 
     None that differs within few persons: a birth date with typing errors orders nothing.
     """
-    dates = [n for n in varying if drafted[n]["kind"] in DATE_KINDS]
+    dates = [n for n in varying if drafted[n]["kind"] in DATE_KINDS and drafted[n]["min"] != drafted[n]["max"]]
     years = [
         n
         for n in varying

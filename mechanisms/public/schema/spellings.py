@@ -6,7 +6,7 @@ Locality: what a text stands for depends on the schema and on that text alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 #: Spellings of yes and of no, in small letters: `spellings: common` of a flag reads them in any case.
 YES = ("yes", "y", "true", "t", "1", "1.0", "on", "ja", "j", "oui", "si", "sí", "sim", "da", "tak", "wahr", "vrai")
 NO = ("no", "n", "false", "f", "0", "0.0", "off", "nein", "non", "não", "nao", "nie", "net", "falsch", "faux")
+#: What stands for no answer, in languages of Europe, as a pattern.
+NO_ANSWER = (
+    "unknown|not known|none|missing|not stated|no answer|don.?t know|unbekannt|unbek\\.|keine angaben?|k\\. ?a\\."
+    "|wei(ß|ss) nicht|verweigert|entf\\.|(on|niet )bekend|geen (antwoord|opgave)|weet niet|inconnue?s?"
+    "|non (communiqu|renseign)ée?s?|ne sait pas|sans (réponse|objet)|no contesta|ns/nc|no sabe|sin (datos?|respuesta)"
+    "|descon(oc|hec)id[oa]|não (sabe|responde)|sem resposta|non (noto|disponibile|risponde)"
+    "|sconosciut[oa]|brak( danych| odpowiedzi)?|nie (wiem|dotyczy)|nieznan[aey]|okän[dt]|vet (ej|inte|ikke)"
+    "|uppgift saknas|uken(d|dt)|ukjent|uoplyst|ved ikke|tuntematon|ei tiedossa|en osaa sanoa|teadmata|nezināms"
+    "|nežinoma|nezn[aá]m[yýé]|neuveden[oéý]|nev(ím|iem)|ismeretlen|nincs adat|nem tudja|necunoscut[aă]?|nu știu"
+    "|nepoznato|neznano|ne (vem|znam)|неизвестн[оа]|няма данни|άγνωστ[οη]|δεν (ξέρω|απαντώ)|mhux magħruf|anaithnid"
+)
+#: Two letters for it, as n.c., n.d., s/o and b.d.; ND and NC may be states.
+SHORT_NO_ANSWER = re.compile(r"(?i:(n[./]? ?[cdr]|s[./]? ?[do]|b[./]? ?d)[.]?)")
 #: The one word that lists no spelling.
 COMMON = "common"
 #: What the engine's trim takes away.
@@ -145,3 +158,10 @@ def spelled_yes_or_no(texts: Sequence[str]) -> bool:
     """Whether all texts are spellings of yes or no, of both or in several ways."""
     folded = {t.strip().lower() for t in texts}
     return bool(folded) and folded <= {*YES, *NO} and not folded <= {"0", "1"}
+
+
+def short_words(texts: Collection[str]) -> list[str]:
+    """The one text of two letters that may stand for no answer, where no other but yes and no has two."""
+    bare = {t: "".join(filter(str.isalpha, t)).casefold() for t in texts}
+    short = [t for t, word in bare.items() if len(word) == 2 and len(t.strip()) < 6 and word not in {*YES, *NO, "sì"}]
+    return [t for t in short if len(short) == 1 and SHORT_NO_ANSWER.fullmatch(t.strip())]

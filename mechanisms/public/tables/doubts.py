@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Collection
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mechanisms.public.schema.spellings import short_words
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CROSSES,
@@ -26,6 +28,7 @@ from mechanisms.public.tables.text_forms import (
     as_moment,
     gap_words,
     share_of,
+    since_1970,
 )
 
 #: How days and times are written in digits alone, as 20240229 is, and in how many of them.
@@ -72,6 +75,8 @@ OFF = 0.06
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
 #: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
 APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: A bulk is this share of the numbers; it fills little of their range where it lies within this share of that.
+BULK, LITTLE = 0.9, 0.1
 #: Of so many ids, those with the most records, texts that look like none are told; this share has the usual number.
 LOOKED_AT, USUAL = 1000, 0.99
 #: Ids hold digits where so large a share of them does, and are of a shape where this share is; zeros or nines alone,
@@ -101,7 +106,7 @@ def number_doubts(texts: Texts) -> list[str]:
 
 def numbers_apart(texts: Texts, reading: NumberForm) -> list[str]:
     """That numbers are in two units, or are codes: the more texts, the more is seen."""
-    return _two_scales(texts, reading) or _zeros_behind(texts)
+    return _two_scales(texts, reading) or _far_rest(texts, reading) or _zeros_behind(texts)
 
 
 def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
@@ -212,10 +217,12 @@ def listed_gaps(values: Collection[str]) -> list[str]:
     """
     bare = {v: v.strip() for v in values}
     numbers = {int(t) for t in bare.values() if re.fullmatch("-?[0-9]{1,9}", t)}
+    short = short_words(bare.values())
 
     def asked(text: str) -> bool:
         if not CODED.fullmatch(text):
-            return text in GAPS or NO_VALUE.fullmatch(text) is not None or (text in CROSSES and bool(numbers))
+            word = text in GAPS or NO_VALUE.fullmatch(text) is not None or text in short
+            return word or (text in CROSSES and bool(numbers))
         number = int(text)
         beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
         return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
@@ -236,12 +243,18 @@ def _share(texts: Texts, form: re.Pattern[str]) -> float:
 
 def _in_digits(texts: Texts) -> list[str]:
     """Months, days or times that are read as numbers."""
+    lengths = {len(t) for t in texts}
+    whole = [float(t) for t in texts if re.fullmatch("[0-9]{10}([0-9]{3})?", t)]
+    if len(whole) == len(texts) >= FEWEST and (unit := since_1970(min(whole), max(whole))):
+        said = f"the numbers are {'milli' * (unit == 'ms')}seconds since 1970, all of 2001 to 2030"
+        return [f"{said}: write 2024-08-29 10:15 in the table (pandas.to_datetime(…, unit='{unit}')); kind: datetime"]
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
-    shares = sorted((-_of_days(texts, form), form) for form in COMPACT_FORMS)
-    if which := " or ".join(f'"{form}"' for share, form in shares if -share >= NEARLY_ALL):  # 010203 is a day in three
-        reading = f"kind: {'datetime' if '%H' in which else 'date'}, format: {which}"
-        return [f"nearly all numbers are days or times, and synthetic ones would often be none: {reading}"]
+    shares = [(-_of_days(texts, form), form) for form, width in COMPACT_FORMS.items() if width in lengths]
+    if forms := [form for share, form in sorted(shares) if share <= -NEARLY_ALL]:  # 010203 is a day in three
+        which = " or ".join(f'"{form}"' for form in forms)
+        said = "nearly all numbers are days or times, and synthetic ones would often be none"
+        return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
     days = _share(texts, DAYS) >= NEARLY_ALL
     if days or ({len(t) for t in texts} == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
         asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"
@@ -255,7 +268,7 @@ def _in_digits(texts: Texts) -> list[str]:
 
 
 def _of_days(texts: Texts, form: str) -> float:
-    """The share of texts that are days of that form, of years that are meant."""
+    """The share of the texts that are days of that form, of years that are meant."""
     read = {t: m for t in texts if len(t) == COMPACT_FORMS[form] and (m := as_moment(t, form))}
     return share_of(texts, lambda t: t in read and FIRST_YEAR <= read[t].year <= LAST_YEAR)
 
@@ -269,16 +282,43 @@ def short_years(texts: Texts) -> list[str]:
     return [f"{rows:,} years of two digits, as 58, beside those of four: write four in the table"]
 
 
-def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
-    """Numbers in two groups apart, which are alike but for a factor: two units, as 37.2 beside 98.9."""
+def _in_order(texts: Texts, reading: NumberForm) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The different numbers among the texts, ascending, and in how many rows each stands."""
     rows: Counter[float] = Counter()
     for text, n in texts.items():
-        if (number := reading.number(text)) is not None and number > 0:
+        if (number := reading.number(text)) is not None:
             rows[number] += n
-    if len(rows) < FEWEST:
+    numbers = sorted(rows)
+    return np.array(numbers, np.float64), np.array([rows[x] for x in numbers], np.int64)
+
+
+def _far_rest(texts: Texts, reading: NumberForm) -> list[str]:
+    """Several numbers far from a bulk that fills little of the range, as where latitude and longitude are exchanged."""
+    numbers, weights = _in_order(texts, reading)
+    if numbers.size < FEWEST:
         return []
-    numbers = np.array(sorted(rows))
-    weights, logs = np.array([rows[x] for x in numbers]), np.log(numbers)
+    if len(texts) == LOOKED_AT:  # there are more, and those that one row holds are too few here
+        weights = np.minimum(weights, np.median(weights))
+    summed, gaps = np.cumsum(weights), np.diff(numbers)
+    last = np.searchsorted(summed, summed - weights + BULK * summed[-1])  # from each number on
+    widths = np.where(last < numbers.size, numbers[np.minimum(last, numbers.size - 1)] - numbers, np.inf)
+    first, cut, span = int(widths.argmin()), int(gaps.argmax()), numbers[-1] - numbers[0]
+    far = numbers[: cut + 1] if first > cut else numbers[cut + 1 :]
+    if widths[first] > LITTLE * span or gaps[cut] < span / 2 or far.size < FEWEST_OF_UNIT:
+        return []
+    low, high = numbers[first], numbers[last[first]]
+    bulk = f"nearly all numbers lie between {low:.3g} and {high:.3g}, and others about {np.median(far):.3g}"
+    asked = "are two columns, as latitude and longitude, exchanged in these rows?"
+    return [f"{bulk}: {asked} Mend the table: bins over both are wide, and one holds nearly all records"]
+
+
+def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
+    """Numbers in two groups apart, which are alike but for a factor: two units, as 37.2 beside 98.9."""
+    numbers, weights = _in_order(texts, reading)
+    numbers, weights = numbers[numbers > 0], weights[numbers > 0]
+    if numbers.size < FEWEST:
+        return []
+    logs = np.log(numbers)
     below = np.array([np.cumsum(weights), np.cumsum(weights * logs)])
     above = below[:, -1:] - below[:, :-1]
     means = below[1, :-1] / below[0, :-1], above[1] / above[0]
@@ -290,7 +330,7 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     n, m = (int(k.sum()) for _, k in each)
     between = float(weights[np.abs(logs - (low + high) / 2) < (high - low) / 6].sum())
     apart = (high - low) * math.sqrt(2 / (narrow**2 + wide**2))
-    few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, len(rows) - cut - 1) < FEWEST_OF_UNIT
+    few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, numbers.size - cut - 1) < FEWEST_OF_UNIT
     if apart < APART or max(narrow, wide) > AS_WIDE * min(narrow, wide) or few or between > VALLEY * (n + m):
         return []
     low, high = (float(t[1]) for t in tenths)

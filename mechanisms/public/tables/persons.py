@@ -12,6 +12,12 @@ from collections.abc import Collection
 
 from mechanisms.public.schema.spellings import NO, YES
 
+#: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
+PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
+PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
+PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
+STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
+STAFF_COLUMN = re.compile(rf"(?i)(^|[_\W])({STAFF})")
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
 #: Capitals of Latin, Greek and Cyrillic letters, as in Šimek and Łukasz.

@@ -16,13 +16,13 @@ from functools import lru_cache
 from itertools import takewhile
 
 from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import NO_ANSWER, short_words
+from mechanisms.public.tables.persons import PERSONS, STAFF
 
 #: Texts that often stand for a missing value.
 GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
-_NO_WORDS = "unknown|not known|none|missing|not stated|no answer|don.?t know|unbekannt|unbek\\."
-_NO_WORDS += "|keine angaben?|k\\. ?a\\.|weiß nicht|weiss nicht|verweigert|entf\\.|inconnue?|desconocido"
-NO_VALUE = re.compile(rf"(?i:{_NO_WORDS})|([0-9])\1{{5,}}")
+NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 #: What boxes are ticked with.
 CROSSES = ("x", "✓", "✔")
 #: Words that forms write for 0.
@@ -39,6 +39,9 @@ _DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
 _TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
 #: How dates and times are written; ISO for 2016-12-31, with or without a time behind it.
 DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES))
+#: How times of the day alone are written, and how most texts of such a column begin.
+CLOCK_FORMS = ("%H:%M", "%H:%M:%S", "%H:%M Uhr", "%H.%M Uhr", "%H.%M", "%Hh%M", "%I:%M %p", "%I:%M:%S %p", "%H%M")
+CLOCK = " *[0-9]{1,2}:[0-9]{2}"
 #: What stands beside an amount of money; 470,- has no cents.
 CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%", ",--", ".--", ",-", ".-")
 #: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
@@ -55,11 +58,11 @@ ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|ssn|mrn|nhs|key|pid)$|(?i:^(patient|person|customer|client|user|subject|member"
     r"|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
     r"|[a-z](Id|Nr|No|Number)$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
+    rf"|(?i:(^|[_\W])({PERSONS}|{STAFF}|pers)[einrs]{{0,3}}[-_ ]?(nr|num|nummer|number|no|numer|num[eé]ro)\W*$)"
+    rf"|(?i:^(nr|num|num[eé]ro|n°)[-_ ]?(d[eiou]l?[_ ]|d['_])?({PERSONS}|{STAFF})[aeo]?$|(^|[_\W])(badge|matricule)$)"
 )
 #: What columns of ids of persons are called.
-PERSON_ID_COLUMN = re.compile(
-    r"(?i)patient|person|customer|client|user|subject|member|citizen|employee|student|ssn|mrn|nhs|pid|e[-_ ]?mail"
-)
+PERSON_ID_COLUMN = re.compile(rf"(?i){PERSONS}|ssn|mrn|nhs|pid|e[-_ ]?mail")
 #: What columns of postal codes are called.
 POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
@@ -216,7 +219,8 @@ def date_forms(texts: Texts) -> list[tuple[str, float]]:
     left, total = dict(texts), sum(texts.values())
     forms: list[tuple[str, float]] = []
     outlines = {re.sub(r"\d", "9", t.strip()) for t in left}
-    possible = [f for f in DATE_FORMS if any(_fits(o, f) for o in outlines)]
+    every = CLOCK_FORMS if share_of(texts, lambda t: re.match(CLOCK, t) is not None) > 0.5 else DATE_FORMS
+    possible = [f for f in every if any(_fits(o, f) for o in outlines)]
     while left and possible:
         reads = {f: sum(n for t, n in left.items() if as_moment(t, f)) for f in possible}
         best = max(reads, key=lambda f: reads[f])
@@ -370,9 +374,14 @@ def may_be_id(name: str, distinct: int, rows: int) -> bool:
 
 def may_number(low: float | None, high: float | None, distinct: int) -> bool:
     """Whether whole numbers have as many digits, four or more, or leave few out from 1 on: as ids, few amounts."""
-    if low is None or high is None or low <= 0:
+    if low is None or high is None or low <= 0 or since_1970(low, high):
         return False
     return (low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")) or distinct >= RUNNING * (high + 1)
+
+
+def since_1970(low: float, high: float) -> str:
+    """The unit in which whole numbers may count from 1970 on: all are times of 2001 to 2030; empty: none."""
+    return next((u for u, x in {"s": 1e9, "ms": 1e12}.items() if x <= low <= high < 1.9 * x), "")
 
 
 def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None = None) -> list[str]:
@@ -383,7 +392,8 @@ def gap_words(texts: Texts, *, numbers: bool, frequent: Collection[str] | None =
     """
     texts = {t: n for t, n in texts.items() if frequent is None or t in frequent or t.strip() in GAPS}
     codes = {str(c) for c in CODES_OF_GAPS if c < 0}
-    usual = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip())]
+    short = [t for t in short_words(texts) if not t.strip().isalpha()]
+    usual = [t for t in texts if t.strip() in {*GAPS, *codes} or NO_VALUE.fullmatch(t.strip()) or t in short]
     words = [t for t in texts if not (re.search(r"\d", t) or ZERO.fullmatch(t.strip()))]
     if numbers and len(words) <= 3:
         return sorted({*usual, *words})

@@ -1,0 +1,122 @@
+"""Relations of a table's columns: rules that rows break, and what rows keep without a rule. NOT private."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.pictures.validity import rows_in_zeros
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.rule_guess import ASCENDING, ascending_rows, guess_calendar, guess_ordered
+from mechanisms.public.errors import UserError
+from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema, column_fields
+from mechanisms.public.tables.computing import rows_that_differ, value_batches
+from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.scan import Source
+
+#: Said of a relation that no rule keeps.
+NO_RULE = "and a release will not hold to it without the rule"
+
+
+def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
+    """Dates and their weekdays or hours, and columns that ascend, in nearly all rows; no rule of the schema says so."""
+    rules = schema.rules
+    apart = {*(rules.unit.constant if rules.unit else ()), *(step.target for step in rules.computed)}
+    measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
+    fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
+    hints = [
+        f"{low!r} ≤ {high!r} in {up:,} of the {both:,} rows that hold both, {NO_RULE}: ordered: [[{low}, {high}]]"
+        for low, high, up, both in guess_ordered(source, fields)
+        if not any({low, high} <= {*group.columns} for group in rules.ordered)
+    ]
+    ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
+    with source.connect() as engine:
+        calendar = guess_calendar(source, engine, fields, ASCENDING)
+    return hints + [
+        f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
+        f"calendar: {{{time}: {{{part}: {name}}}}}"
+        for time, parts in calendar.items()
+        for part, (name, right, rows) in parts.items()
+        if (time, part) not in ruled
+    ]
+
+
+def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
+    """Pairs of columns of texts of which each tells the other: as many rows per value, and per pair of values."""
+    alike: dict[tuple[int, ...], list[Column]] = defaultdict(list)
+    derived = {name for step in schema.rules.steps if not step.gives for name in step.takes}
+    for column in schema.columns:
+        if column.kind in {"categorical", "flag"} and not column.constant and column.name not in derived:
+            counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size)
+            filled = np.sort(counts[counts > 0])
+            if filled.size > 1:
+                alike[tuple(filled.tolist())].append(column)
+    hints = []
+    for group in (g for g in alike.values() if len(g) > 1):
+        first = group[0]
+        own = np.asarray(coded.column(first.name)).astype(np.int64)
+        for other in group[1:]:
+            pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
+            if pairs.size == np.unique(own).size:
+                hints.append(
+                    f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, "
+                    f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them; or leave one out"
+                )
+    return hints
+
+
+def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
+    """Rules about rows that cannot be, which rows break."""
+    zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
+    shares = [(rule, share, " (by their bins)") for rule, share in zeros if rule.startswith("impossible")]
+    shares += [
+        (rule, share, "")
+        for rule, share in [*_descending(source, schema, coded.rows), *_off_calendar(source, schema, coded)]
+    ]
+    return [
+        f"{rule}: {percent(share)} of the rows break it{how}, and no synthetic row will: is the rule right, and does "
+        "each name of a column stand above its own values?"
+        for rule, share, how in shares
+        if share
+    ]
+
+
+def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, float]]:
+    """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
+    pairs = [pair for group in schema.rules.ordered for pair in itertools.combinations(group.columns, 2)]
+    if not pairs:
+        return []
+    each = ascending_rows(source, schema, pairs)
+    return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, _) in each.items()]
+
+
+def _off_calendar(source: Source, schema: Schema, coded: CodedTable) -> list[tuple[str, float]]:
+    """Each date or time with a weekday or hour of its own, and the share of the rows in which they differ."""
+    shares = []
+    for rule in schema.rules.calendar:
+        batches = value_batches(source, [schema[rule.time]])
+        times = np.concatenate([np.empty(0), *(batch[rule.time] for batch in batches)])
+        count = rule.differ(times, {n: coded.column(n) for n in rule.columns.values()}).sum()
+        shares.append((f"calendar {rule.time!r} (from Monday, from midnight)", count / max(coded.rows, 1)))
+    return shares
+
+
+def conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) -> list[str]:
+    """Rows that contradict a step of the schema."""
+    if not schema.engineering.steps:
+        return []
+    try:
+        _, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
+    except UserError as error:
+        return [f"{error.where}: {error.what}; a run would be refused"]
+    shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
+    differ = {rule: percent(k / coded.rows) for rule, k in rows_that_differ(source, schema).items() if k}
+    return [
+        *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
+        *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
+    ]

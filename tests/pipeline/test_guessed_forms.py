@@ -1,0 +1,88 @@
+"""Times of the day, seconds since 1970, codes with letters, exchanged columns and relations: a draft and `check`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechanisms.public.tables.doubts import numbers_apart
+from mechanisms.public.tables.text_forms import NumberForm
+from tests.pipeline.looks import checked, drafted
+
+N = 600
+RNG = np.random.default_rng(5)
+DAYS = pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D")
+NEAR, FAR, SWAPPED = RNG.normal(8.5, 0.2, N).round(5), RNG.normal(48.3, 0.2, N).round(5), np.arange(N) % 50 == 0
+
+
+def clock(form: str, minute: int) -> str:
+    return form.format(minute // 60, minute % 60)
+
+
+@pytest.fixture(autouse=True)
+def _folder(folder: Path) -> None:
+    """Each test has a folder of its own."""
+
+
+def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are(capsys):
+    minutes = RNG.integers(0, 1440, N)
+    cells = {
+        "at": [clock("{:02}:{:02}", m) for m in minutes],
+        "until": [
+            clock(("{:02}:{:02}", "{:02}{:02}", "{}.{:02} Uhr")[(0, 0, 0, 0, 1, 1, 2)[i % 7]], m)
+            for i, m in enumerate(minutes)
+        ],
+        "read": [str(1_540_000_000 + 7919 * i) for i in range(N)],
+        "read_ms": [str(1_540_000_000_000 + 7_919_001 * i) for i in range(N)],
+        "Dienstnr": [f"{i % 40:04}" for i in range(N)],
+        "commune": [("2A0" if i % 20 == 0 else ("750", "130", "011")[i % 3]) + f"{i % 80:02}" for i in range(N)],
+        "lon": np.where(np.arange(N) % 25 == 1, 0, np.where(SWAPPED, FAR, NEAR)),
+        "lat": np.where(np.arange(N) % 25 == 1, 0, np.where(SWAPPED, NEAR, FAR)),
+        "wide": [str(i % 90) for i in range(N)],
+    }
+    columns, text = drafted(cells)
+    day = {"kind": "datetime", "min": "1900-01-01", "max": "1900-01-01", "missing": False}
+    assert columns["at"] == day | {"format": "%H:%M"}
+    assert columns["until"] == day | {"formats": ["%H:%M", "%H%M", "%H.%M Uhr"]}
+    assert '"Dienstnr"  # about ' in text and "an id, by its name" in text
+    assert columns["commune"]["prefix"] == 3 and "2A0" in columns["commune"]["values"]
+    for unit in ("seconds", "milliseconds"):
+        assert text.count(f"the numbers are {unit} since 1970") == 1
+    assert text.count("exchanged in these rows?") == 2 and text.count("does it name persons") == 1, "commune"
+    facts = checked(capsys, cells)
+    said = {name: " ".join(look["hints"]) for name, look in facts["columns"].items()}
+    assert not said["at"] + said["until"] and all("since 1970" in said[n] for n in ("read", "read_ms"))
+    assert all("an id?" not in line for line in said.values())
+    assert all("exchanged" in said[n] and '0 (24 times): a gap? missing: ["0"]' in said[n] for n in ("lon", "lat"))
+    wide = checked(capsys, cells, "wide: {kind: integer, min: 0, max: 90000, bins: {count: 9}}")
+    assert wide["columns"]["wide"]["status"] == "warning" and "go 1,0" in wide["columns"]["wide"]["hints"][0]
+    for hint in (*facts["hints"], *wide["hints"]):
+        assert "names persons?" not in hint or "each value: 'commune':" in hint, "no measurement or time names persons"
+        assert "privacy.unit=" not in hint or "commune" in hint, hint
+
+
+@pytest.mark.parametrize(
+    "numbers", [NEAR, RNG.lognormal(7, 1.2, N), RNG.exponential(50, N) * (NEAR > 8.3), [*NEAR, 99.0]]
+)
+def test_amounts_and_a_lone_number_are_no_exchanged_columns(numbers):
+    assert not numbers_apart(Counter(f"{x:.3f}" for x in numbers), NumberForm())
+
+
+def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
+    until = DAYS + pd.to_timedelta(1 + np.arange(N) % 30, "D")
+    names = np.array(["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"])
+    cells = {"start": DAYS.strftime("%Y-%m-%d"), "end": until.strftime("%Y-%m-%d"), "tag": names[DAYS.day_of_week]}
+    cells["tag"][:3] = names[(DAYS[:3].day_of_week + 1) % 7]
+    kind = "kind: date, min: 2022-01-01, max: 2024-01-31, bins: month"
+    columns = (
+        f"columns: {{start: {{{kind}}}, end: {{{kind}}}, tag: {{kind: categorical, values: [{', '.join(names)}]}}}}"
+    )
+    lines = checked(capsys, cells, columns)["hints"]
+    assert any("'start' ≤ 'end' in 600 of the 600 rows" in h and "ordered: [[start, end]]" in h for h in lines)
+    assert any("'tag' is the weekday of 'start' in 597 of 600" in h and "{start: {weekday: tag}}" in h for h in lines)
+    ruled = checked(capsys, cells, f"{columns}\nordered: [[start, end]]")["hints"]
+    assert not any("'start' ≤ 'end'" in h for h in ruled)
