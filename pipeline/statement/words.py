@@ -122,8 +122,10 @@ def all_words(statement: Json) -> JsonDict:
 
 
 #: Sentences about several fields; those that look public facts up.
-ABOUT = ("original", "promise", "counted", "max_records_from", "rows_by_default", "never_covered")
-ABOUT += ("neighbours", "compared", "absent", "bet")
+ABOUT = (
+    *("original", "promise", "counted", "max_records_from", "rows_by_default", "never_covered"),
+    *("neighbours", "compared", "absent", "bet"),
+)
 OF_FACTS = (
     *("bounds_from", "texts_released", "declared_bounds"),
     *("how_rows_were_made", "models_that_saw_rows", "alike_where_measured"),
