@@ -27,6 +27,8 @@ from pipeline.inference.release_evidence import ReleaseEvidence
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
 
+#: Noise that misplaces this share of a pair's records is worth a setting.
+MISPLACED = 0.05
 #: A pair depends where chance and noise explain its distance at this level, for all pairs together; and the confidence
 #: of the bound on the mean distance is 1 − LEVEL.
 LEVEL = 0.05
@@ -60,6 +62,13 @@ class Decided:
     left: float | None
     persons: tuple[Clique, ...] = ()
     never: tuple[Clique, ...] = ()
+
+    @property
+    def better(self) -> list[str]:
+        """What would lower the noise of the pairs; a fact of the release, not of the rows."""
+        if self.noise is None or self.noise < MISPLACED:
+            return []
+        return ["a larger privacy.epsilon or smaller privacy.max_records; `plan` shows the noise of each"]
 
     @property
     def in_words(self) -> str:

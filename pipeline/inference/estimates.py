@@ -39,6 +39,10 @@ from pipeline.release_query import asked_ranges, code_weights
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
 #: Said where an interval leaves every possible answer open.
 DROWNED = "intervals cover every answer that is possible: the noise, or the bins, drown the estimate"
+#: Said where noise in far bins moves a mean beyond the values that it may have, or nearly so.
+AT_END = (
+    "means have no estimate: noise may move them beyond the least or the largest value; the interval is all we know"
+)
 #: Groups whose number of records is not above so many of its standard errors take no part.
 CERTAIN = 4.0
 #: Means that are tried before the best of them is refined.
@@ -73,9 +77,11 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
         raise _untold(measurements, clique, bounds=bounds)
-    whole = sum(_covers_all(line, question, groups) for line in lines)
-    drowned = [f"{whole:,} of {len(lines):,} {DROWNED}"] if whole else []
-    lines = [_supported(line) for line in lines]
+    ends = _ends(question, groups)
+    whole = sum(line.low <= ends[0] and ends[1] <= line.high for line in lines)
+    near = [question.what == "mean" and _at_end(line, *ends) for line in lines]
+    drowned = [f"{many:,} of {len(lines):,} {said}" for many, said in ((whole, DROWNED), (sum(near), AT_END)) if many]
+    lines = [_supported(replace(line, value=None) if at else line) for line, at in zip(lines, near, strict=True)]
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))
     frame = frame.rename(columns={n: f"({n})" for n in frame.columns if n in {"estimate", "low", "high", "how"}})
@@ -92,13 +98,18 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     return frame
 
 
-def _covers_all(line: Interval, question: EstimateQuestion, groups: Groups) -> bool:
-    """Whether an interval holds every answer that is possible."""
+def _ends(question: EstimateQuestion, groups: Groups) -> tuple[float, float]:
+    """The least and the largest answer that is possible."""
     if question.what in {"count", "odds_ratio"}:
-        return False
+        return -math.inf, math.inf
     ends = {"proportion": (0.0, 1.0), "correlation": (-1.0, 1.0)}.get(question.what)
-    low, high = ends or (groups.low[groups.counted > 0].min(), groups.high[groups.counted > 0].max())
-    return bool(line.low <= low and high <= line.high)
+    return ends or (float(groups.low[groups.counted > 0].min()), float(groups.high[groups.counted > 0].max()))
+
+
+def _at_end(line: Interval, low: float, high: float) -> bool:
+    """Whether an estimate is within a standard error of an end, where it may have been brought back to it."""
+    error = line.error or 0.0
+    return line.value is not None and error > 0 and not low <= line.value - error <= line.value + error <= high
 
 
 def _supported(line: Interval) -> Interval:

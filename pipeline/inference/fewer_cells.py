@@ -14,19 +14,20 @@ NAMED = 4
 MANY = 20
 
 
-def said_cells(schema: Schema, names: Sequence[str]) -> list[str]:
+def said_cells(schema: Schema, names: Sequence[str], unit: str | None) -> list[str]:
     """A sentence for each column that noise drowns and that has many cells, the one with the most first.
 
     Computed from public facts and the names.
 
     Args:
         names: columns whose counts are noise for the most part.
+        unit: the column that names the unit of privacy, whose ids no release needs.
     """
     many = [schema[n] for n in names if n in schema.domain.names and schema[n].size >= MANY]
     many.sort(key=lambda c: -c.size)
-    return [
-        f"noise drowns {c.name!r}, {c.size:,} cells: {_fewer(c)}, or a larger privacy.epsilon" for c in many[:NAMED]
-    ]
+    more = ", or a larger privacy.epsilon"
+    cures = [f"it names the unit: leave_out: [{c.name}]" if c.name == unit else _fewer(c) + more for c in many[:NAMED]]
+    return [f"noise drowns {c.name!r}, {c.size:,} cells: {cure}" for c, cure in zip(many, cures, strict=False)]
 
 
 def _fewer(column: Column) -> str:

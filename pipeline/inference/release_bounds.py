@@ -101,7 +101,7 @@ def table_bounds(
     without = f"no bounds of {', '.join(changed)}: a rule of the schema made what was measured of them"
     frame.attrs["notes"] = [
         *NOTES,
-        *said_cells(schema, coverage(measurements).noisy),
+        *said_cells(schema, coverage(measurements).noisy, as_fields(statement)["unit"]["column"]),
         *wide,
         *([without] if changed else []),
     ]

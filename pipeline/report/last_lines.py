@@ -17,7 +17,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.release import said_not_ours
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of
-from mechanisms.public.tables.losses import said_losses
+from mechanisms.public.tables.losses import beyond, said_losses
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, at_most, folded, labelled
@@ -38,8 +38,8 @@ PROMISE = 2
 WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
-#: Noise that misplaces this share of a pair's records is worth a setting.
-MISPLACED = 0.05
+#: A column that loses more of its values than this is told before all that may be left out.
+MANY_LOST = 0.01
 #: A score of persons that is as that of shuffled owners, 1, or worse.
 SHUFFLED = 0.98
 
@@ -138,22 +138,24 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     second = f"release/{persons.name}, " if persons.is_file() else ""
     whose = "" if done.persons is None else f" of {done.persons:,} persons"
     table = f"release/{done.table.name} ({done.rows:,} rows{whose}{aside}), {second}and release/statement.html"
+    lost, many = _lost(done) if tells else [], beyond(done.losses, MANY_LOST)
     lines = textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")
     lines += [labelled("folder", _here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
         ("warning", words["warnings"]),
+        ("lost", lost if many else []),
         ("warning", release_warnings(done, covered)),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
-        ("", said_cells(done.schema, covered.noisy)[:1]),
+        ("", said_cells(done.schema, covered.noisy, statement.unit["column"])[:1]),
         ("persons", _persons(done)),
         ("pairs", [line for line in [pairs.in_words] if line]),
-        ("lost", _lost(done) if tells else []),
+        ("lost", [] if many else lost),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("drawn", digits_drawn(done.schema)),
-        ("better", _better(pairs.noise)),
+        ("better", pairs.better),
         ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
@@ -219,13 +221,6 @@ def names_found(schema: Schema) -> list[str]:
     """That discovered texts, which the release holds, may name persons."""
     found = [c for c in schema.columns if "values" in c.discovered]
     return [f"{c.name!r}: {said}; leave_out it" for c in found if (said := said_persons(c.name, c.texts, "discovered"))]
-
-
-def _better(noise: float | None) -> list[str]:
-    """What would lower the noise of the pairs; a fact of the release, not of the rows."""
-    if noise is None or noise < MISPLACED:
-        return []
-    return ["a larger privacy.epsilon or smaller privacy.max_records; `plan` shows the noise of each"]
 
 
 def rehearsed(done: Run) -> str:

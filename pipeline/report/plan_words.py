@@ -99,7 +99,7 @@ def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> JsonD
             "rough": _names([c for c, a, _ in larger if USEFUL < a < 1]),
             "drown": _names([c for c, a, _ in larger if a >= 1]),
         },
-        "fewer_cells": said_cells(schema, [c[0] for c, t in columns if t >= 1]),
+        "fewer_cells": said_cells(schema, [c[0] for c, t in columns if t >= 1], config.privacy.unit),
         "noisiest_cells": [_cell(schema.measured, c, rows) for c in _worst(noise)],
         "what_would_help": [_figures("as planned", noise, rows), *_others(config, schema, plan, rows)],
     }

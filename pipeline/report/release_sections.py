@@ -122,9 +122,10 @@ def bounds_section(release: Path, measurements: Measurements, schema: Schema, sy
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
     tells = [row for row in rows if float(str(row[3])) < ANYTHING]
+    pairs = decided(measurements, schema)
     words = {
         "anything": [str(row[0]) for row in rows[: len(rows) - len(tells)]],
-        "decided": decided(measurements, schema).in_words,
+        "decided": ". Better: ".join([pairs.in_words, *pairs.better]),
         "related": table.attrs["related"],
         "notes": notes,
     }

@@ -140,4 +140,4 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
 
 def with_bound(schema: Schema, max_records: int | None) -> Schema:
     """The schema whose unit says how many of its records count; as it is where it declares none, or C is not new."""
-    return schema if max_records is None else replace(schema, rules=schema.rules.counting(max_records))
+    return schema if max_records is None else replace(schema, rules=schema.rules.counting(max_records, found=True))

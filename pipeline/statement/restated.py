@@ -55,12 +55,13 @@ from pipeline.statement.words import stated_total
 ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells", "answers", "discovery")
 #: Keys of what a criterion says of itself.
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
-#: What privacy.json says, or leaves out, on the word of the run alone; of a fact or a stop its kind is the name.
-TOLD: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "holdout", "outside.unplaced")
-TOLD += ("public_facts.public_table", "public_facts.public_start", "public_facts.units_table", "public_facts.query")
+#: What privacy.json, the manifest and the table say, or leave out, on the word of the run alone; of a fact or a stop
+#: its kind is the name.
+TOLD: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
+TOLD += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
 TOLD += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
 TOLD += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
-TOLD += ("versions", "published", "running_total", "not_ours")
+TOLD += ("versions", "published", "running_total", "not_ours", "manifest.given", "manifest.rows_asked", "table.rows")
 
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:
@@ -218,6 +219,8 @@ def _wrong_criteria(release: Path, statement: Json) -> str:
 def _wrong_unit(schema: Schema, statement: Json) -> str:
     """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
     unit, stated = schema.rules.unit, statement["unit"]
+    if unit is not None and unit.counted is not None and not unit.found and FoundHere.stated(statement).cap is not None:
+        return "schema.yaml does not say that C was discovered"
     if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.bound):
         return ""
     said = f"{stated['column']!r} with C = {stated['max_records']}"

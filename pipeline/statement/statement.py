@@ -14,6 +14,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, guarantee, worst_case
 from mechanisms.public.criterion import ACCEPT
+from mechanisms.public.discovery.unit_sizes import OF_UNITS
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.sources import names_the_table
@@ -50,7 +51,7 @@ class Declared:
         synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
         query: as of `asked_query`.
-        units_table: whether columns come from a second table, with one row per unit.
+        units_table: whether columns come from a second table, whose rows belong to units too.
     """
 
     unit: PrivacyUnit
@@ -69,7 +70,6 @@ class Declared:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
         facts += [] if self.start is None else [self.start.fact]
-        facts += [{"fact": "units_table"}] if self.units_table else []
         facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
         rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
@@ -98,7 +98,7 @@ class Declared:
             selection_rows=facts.get("selection_rows", {}).get("rows"),
             max_unplaced=most,
             query=facts.get("query", {}).get("rows_of_one_unit"),
-            units_table="units_table" in facts,
+            units_table=bool(statement["unit"].get("table")),
         )
 
 
@@ -217,7 +217,7 @@ def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, h
         "private": not reasons,
         "reasons_not_private": tuple(reasons),
         "neighbouring": str(neighbouring),
-        "unit": unit_fields(own.unit),
+        "unit": unit_fields(own.unit) | ({"table": True} if own.units_table else {}),
         "holdout": NO_HOLDOUT if own.holdout is None else own.holdout,
         "noise_source": FIXED if own.fixed else SECURE,
         "public_facts": tuple(public_facts(schema, neighbouring, own, here)),
@@ -325,6 +325,9 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
         for c in schema.columns
         if c.discovered
     ]
+    own_unit = schema.rules.unit
+    if own_unit is not None and own_unit.found and here.cap is None:
+        discovered.append({"column": OF_UNITS, "what": ["C"], "release": "earlier"})
     confirmed = "schema" if schema.confirmed_public else "settings" if own.confirmed else None
     named = {"fact": "schema", "name": schema.name, "source": schema.source}
     facts: list[JsonDict] = [{**named, "confirmed": confirmed, "discovered": discovered}]
@@ -336,7 +339,6 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
     if unit.column is not None and unit.clip == "none":
         facts.append({"fact": "no_unit_above", "records": unit.max_records})
     if here.cap is not None:
-        own_unit = schema.rules.unit
         by: JsonDict = {"by": "schema"} if own_unit is not None and own_unit.max_records == here.cap else {}
         facts.append({"fact": "largest_bound", "cap": here.cap, "discovered": unit.max_records, **by})
     return [*facts, *own.facts()]

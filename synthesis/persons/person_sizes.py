@@ -43,13 +43,13 @@ def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None
     if own is None or not (own.values > 0).any() or most == 1 or total == 0:
         return None
     numbers = counted.astype(np.float64)
-    values = _with_sums(own, asked)
+    values, slope = _with_sums(own, asked), numbers / numbers.max()  # the largest rises as fast as the level
     low, high = -np.abs(values).max() - 1.0, np.abs(values).max() + total + 1.0
     for _ in range(80):
         middle = (low + high) / 2
-        above = numbers @ np.maximum(values + middle * numbers / most, 0.0) > total
+        above = numbers @ np.maximum(values + middle * slope, 0.0) > total
         low, high = (low, middle) if above else (middle, high)
-    smooth = _smooth_tail(np.maximum(values + high * numbers / most, 0.0), own.stddev)
+    smooth = _smooth_tail(np.maximum(values + high * slope, 0.0), own.stddev)
     return _tilted(smooth, numbers, total)
 
 

@@ -218,3 +218,20 @@ def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):
     by_call = estimate(one_run / "release", "mean", "age", by="job")
     pd.testing.assert_frame_equal(loaded.estimate("mean", "age", by="job"), by_call)
     pd.testing.assert_frame_equal(loaded.bounds(["sex"]), bounds(one_run / "release", marginal=["sex"]))
+
+
+def test_a_mean_that_noise_in_far_bins_decides_has_no_estimate_but_an_interval():
+    """A mean of 38 thousand was told as 0.0, the least value of a column with bins up to a hundred million."""
+    ages = "{kind: integer, min: 0, max: 99, missing: false, bins: {edges: [0, 2, 4, 100]}}"
+    schema = parse_schema(yaml.safe_load(f"columns: {{age: {ages}}}"), where="far")
+    exact, asked = np.array([500.0, 500.0, 0.0]), question("mean", "age")
+    shown, hits = set(), 0
+    for seed in range(60):
+        noise = np.random.default_rng(seed).normal(0, 30.0, 3)
+        answer = NoisyMarginal(("age",), Identity(3), exact + noise, "gaussian", 30.0, "x")
+        told = estimates.estimate(schema, Measurements(schema.measured, (answer,)), asked)
+        (line,), said = told.itertuples(), f"1 of 1 {estimates.AT_END}" in told.attrs["notes"]
+        assert said == math.isnan(line.estimate) and line.standard_error > 1
+        assert said or line.estimate > line.standard_error
+        shown, hits = shown | {said}, hits + (line.low <= 1.5 <= line.high)
+    assert shown == {True, False} and often_enough(hits, 60)

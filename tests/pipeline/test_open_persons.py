@@ -71,6 +71,9 @@ def test_columns_of_the_block_become_concrete_and_c_is_part_of_the_unit(made: Pa
     assert first["town"]["discovery"]["values_per_unit"] == 1
     counted = {e["sensitivity"] for e in statement["events"] if e["id"].startswith("persons:")}
     assert counted == {1} and verify(made / "out" / "release").sound
+    for name, times in (("statement.html", 2), ("deployment.yaml", 1)):
+        text = (made / "out" / "release" / name).read_text()
+        assert text.count("in counts of records: ") == text.count("all records of a unit, which together") == times
     assert not any(b"Atlantis" in p.read_bytes() for p in (made / "out" / "release").rglob("*") if p.is_file())
 
 
@@ -91,6 +94,12 @@ def test_a_declared_c_below_the_largest_size_keeps_the_number_of_records_too(pla
     assert command("run", *settings, "data.schema=two.yaml", "hydra.run.dir=two") == 0
     real, frame = pd.read_csv("stays.csv"), pd.read_csv("two/release/synthetic.csv")
     assert statement_of("two")["unit"]["max_records"] == 2
+    for name in ("statement.html", "deployment.yaml"):
+        said = (Path("two/release") / name).read_text()
+        assert (
+            "C = 2 follows from noisy counts of units of an earlier release" in said and "C = 2 is declared" not in said
+        )
+        assert "(records per unit) (C), from noisy answers of an earlier release" in " ".join(said.split())
     assert abs(len(frame) / real.groupby("patient").size().clip(upper=5).sum() - 1) < 0.04
     assert command("synth", "from=two/release", "output=again", "synthesis=independent") == 0
     assert len(pd.read_csv("again/release/synthetic.csv")) == len(frame)

@@ -210,5 +210,7 @@ def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(to
     ],
 )
 def test_what_helps_is_a_setting_of_the_columns_kind(fields, helps):
-    said = said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x", "no column of it"])
+    said = said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x", "no column of it"], None)
     assert said == [] if helps is None else helps in said[0]
+    for line in said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x"], "x"):  # the unit's own column
+        assert line.endswith("it names the unit: leave_out: [x]") and "epsilon" not in line

@@ -291,10 +291,14 @@ def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_i
     assert said["job"].endswith("let them pass: job (values), from noisy answers of this run") and "lists" in said["no"]
     schema = parse_schema(yaml.safe_load(SCHEMA + "unit: {column: person, records: {max: 3}}\n"), where="whole")
     for cap, words in ((3, "3 (the records of the schema's unit)"), (2, "2 (privacy.max_records_cap)")):
-        own = Declared(PrivacyUnit("person", 2), units_table=True)
+        own = Declared(PrivacyUnit("person", 2))
         facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, FoundHere(cap=cap))
         assert words in " ".join(sentence("public_fact", fact) for fact in facts)
-    assert "neighbouring tables differ in both" in sentence("public_fact", facts[-1])
+    for relation in Neighbouring:
+        two = {"neighbouring": str(relation), "unit": {"table": True}}
+        for name in ("neighbours", "compared", "absent"):
+            both, alone = sentence(name, two), sentence(name, {**two, "unit": {}})
+            assert both.replace(" and its rows in the table of units", "") == alone != both
 
 
 def test_the_same_seed_gives_the_same_bytes_of_every_file(town):

@@ -18,8 +18,8 @@ from mechanisms.public.units import MAX_RECORDS
 
 FIELDS = ("column", "constant", "order", "records")
 FIX = "unit: {column: patient_id, constant: [sex, zip], order: admitted, records: {max: 20}}"
-#: Beside `max`: how many of them count.
-COUNTED = "counted"
+#: Beside `max`: how many of them count; and true, in a released schema, where noisy counts of units said so.
+COUNTED, FOUND = "counted", "discovered"
 #: The largest number of records of one unit whose histogram is measured.
 MOST_SIZES = 10_000
 
@@ -35,6 +35,7 @@ class PersonUnit:
         order: what the records of a unit are sorted by, the first column first; equal ones, and all where it is empty,
             keep the order of the file.
         counted: C, the records of one unit that count in what is asked of records, where they are fewer; else None.
+        found: whether it follows from noisy counts of units.
     """
 
     column: str
@@ -42,6 +43,7 @@ class PersonUnit:
     constant: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     counted: int | None = None
+    found: bool = False
 
     @property
     def bound(self) -> int:
@@ -81,9 +83,9 @@ def parse_person_unit(
             raise UserError(f"unit: order: the values of {column!r} have no order that is known", where=where, fix=fix)
     content: FieldDict = {"column": name}
     content |= {k: list(v) for k, v in (("constant", constant), ("order", order)) if v}
-    most, counted = _most(given.get("records"), where)
-    content |= {"records": {"max": most} | ({} if counted is None else {COUNTED: counted})}
-    return PersonUnit(name, most, constant, order, counted), content
+    records = _records(given.get("records"), where)
+    content |= {"records": records}
+    return PersonUnit(name, records["max"], constant, order, records.get(COUNTED), FOUND in records), content
 
 
 def check_unit_apart(
@@ -129,9 +131,10 @@ def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) 
     return names
 
 
-def _most(given: object, where: str) -> tuple[int, int | None]:
-    """The largest number of records of a unit, and how many of them count where these are fewer."""
-    said = given if isinstance(given, Mapping) and {"max"} <= set(given) <= {"max", COUNTED} else {}
+def _records(given: object, where: str) -> FieldDict:
+    """The largest number of records of a unit, and how many of them count where these are fewer; as it is saved."""
+    known = isinstance(given, Mapping) and {"max"} <= set(given) <= {"max", COUNTED, FOUND}
+    said = given if isinstance(given, Mapping) and known and given.get(FOUND, True) is True else {}
     most, counted = said.get("max"), said.get(COUNTED)
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= min(MOST_SIZES, MAX_RECORDS):
         fix = f"records: {{max: C}}, a whole number from 1 to {MOST_SIZES:,}, from what is publicly known"
@@ -139,4 +142,4 @@ def _most(given: object, where: str) -> tuple[int, int | None]:
     if counted is not None and (isinstance(counted, bool) or not isinstance(counted, int) or not 1 <= counted <= most):
         fix = f"{COUNTED}: a whole number from 1 to {most:,}; or without it: all of them count"
         raise UserError(f"unit: records: {COUNTED}: got {counted!r}", where=where, fix=fix)
-    return most, None if counted == most else counted
+    return {"max": most} if counted in (None, most) else dict(said)

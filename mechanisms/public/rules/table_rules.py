@@ -15,7 +15,7 @@ import numpy as np
 
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.person_unit import COUNTED, PersonUnit, check_unit_apart, parse_person_unit
+from mechanisms.public.persons.person_unit import COUNTED, FOUND, PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, check_apart, parse_computed
@@ -68,12 +68,13 @@ class Rules:
         """The column of synthetic unit ids behind all others; empty where there is none."""
         return self.unit.column if self.unit is not None else self.unit_ids.name if self.unit_ids is not None else ""
 
-    def counting(self, records: int) -> Rules:
-        """The rules, of whose persons so many records count: at most as many as one has."""
+    def counting(self, records: int, *, found: bool = False) -> Rules:
+        """The rules, of whose persons so many records count: at most as many as one has; found: by noisy counts."""
         if self.unit is None or records == self.unit.bound:
             return self
-        own = {**self.declared["unit"], "records": {"max": self.unit.max_records, COUNTED: records}}
-        return replace(self, declared={**self.declared, "unit": own}, unit=replace(self.unit, counted=records))
+        said = {"max": self.unit.max_records, COUNTED: records} | ({FOUND: True} if found else {})
+        unit = replace(self.unit, counted=records, found=found)
+        return replace(self, declared={**self.declared, "unit": {**self.declared["unit"], "records": said}}, unit=unit)
 
     @property
     def computed(self) -> tuple[Computed, ...]:
