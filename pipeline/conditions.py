@@ -11,15 +11,10 @@ from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.progress import Progress
-from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned
-from pipeline.marginal_files import as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights
-from synthesis.contract import RowModel, Synthesizer
-from synthesis.given_rows import GivenRows, Wish, rows_given
-from synthesis.numbers.value_shapes import as_columns, for_synthesis
+from synthesis.given_rows import GivenRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,37 +69,6 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
         columns[place] = replace(columns[place], within=None if ranges is None else tuple(ranges))
     asked = {name: _plain(value) for name, value in where.items()}
     return Condition(schema, asked, weights, replace(schema, columns=tuple(columns)))
-
-
-def given(
-    measurements: Measurements,
-    spec: Synthesizer,
-    model: RowModel | None,
-    condition: Condition,
-    *,
-    rows: int | None,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-) -> GivenRows:
-    """Rows of the table's columns that satisfy the condition; see `rows_given`.
-
-    Args:
-        model: `spec.model(…)`, of what is synthesized (`for_synthesis`).
-    """
-    schema = condition.schema
-    targets = {m.target for m in schema.rules.mapped}
-    measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
-
-    allowed = {name: weight > 0 for name, weight in condition.weights.items()}
-    wish = Wish(
-        condition.weights,
-        measured,
-        finish=lambda coded: as_columns(coded, schema, measurements, rng),
-        finish_given=lambda coded: as_columns(coded, schema, measurements, rng, allowed=allowed),
-        rows=rows,
-    )
-    whole = for_synthesis(measurements, schema)
-    return rows_given(whole, spec, model, wish, rng=rng, zeros=schema.zeros, progress=progress)
 
 
 def satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -38,71 +38,40 @@ CHARGED = ("ledger.jsonl", "answers", "rows", "tries", "withheld.json")
 
 
 @dataclass(frozen=True)
+class Below:
+    """An attribute that is a path below the `root` of its object."""
+
+    parts: str
+
+    def __get__(self, holder: Any, kind: type | None = None) -> Path:
+        return Path(holder.root / self.parts)
+
+
+@dataclass(frozen=True)
 class RunFolder:
     """Where one run keeps its things."""
 
     root: Path
 
-    @property
-    def release(self) -> Path:
-        return self.root / "release"
-
-    @property
-    def internal(self) -> Path:
-        return self.root / "internal"
-
-    @property
-    def temporary(self) -> Path:
-        return self.internal / "tmp"
-
-    @property
-    def answers(self) -> Path:
-        return self.internal / "answers"
-
-    @property
-    def ledger(self) -> Path:
-        return self.internal / "ledger.jsonl"
-
-    @property
-    def manifest(self) -> Path:
-        return self.internal / "manifest.json"
-
-    @property
-    def log(self) -> Path:
-        return self.internal / "run.log"
-
-    @property
-    def look(self) -> Path:
-        """What the schema does to the rows."""
-        return self.internal / "check.txt"
-
-    @property
-    def scores(self) -> Path:
-        return self.internal / "scores.json"
-
-    @property
-    def figures(self) -> Path:
-        """What the report draws."""
-        return self.internal / "figures.json"
-
-    @property
-    def convergence(self) -> Path:
-        """How the synthesizer came closer to the noisy answers."""
-        return self.internal / "convergence.json"
-
-    @property
-    def report(self) -> Path:
-        return self.internal / "report.html"
-
-    @property
-    def withheld(self) -> Path:
-        """What a run spent whose release was not accepted."""
-        return self.internal / "withheld.json"
-
-    @property
-    def seal(self) -> Path:
-        """Digests of the files of `release/`, as they were written."""
-        return self.internal / "release.json"
+    release = Below("release")
+    internal = Below("internal")
+    temporary = Below("internal/tmp")
+    answers = Below("internal/answers")
+    ledger = Below("internal/ledger.jsonl")
+    manifest = Below("internal/manifest.json")
+    log = Below("internal/run.log")
+    #: What the schema does to the rows.
+    look = Below("internal/check.txt")
+    scores = Below("internal/scores.json")
+    #: What the report draws.
+    figures = Below("internal/figures.json")
+    #: How the synthesizer came closer to the noisy answers.
+    convergence = Below("internal/convergence.json")
+    report = Below("internal/report.html")
+    #: What a run spent whose release was not accepted.
+    withheld = Below("internal/withheld.json")
+    #: Digests of the files of `release/`, as they were written.
+    seal = Below("internal/release.json")
 
     @property
     def released(self) -> bool:

@@ -22,7 +22,8 @@ from pipeline.demo import write_demo
 from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
-from pipeline.plugins.origins import origins_of
+from pipeline.plugins.origins import origin
+from pipeline.plugins.plugin_discovery import used_modules
 from pipeline.run_context import RunContext, State, present
 from pipeline.scores.table_sources import declared_dialect, local, open_with
 from pipeline.settings.config import Config, DataConfig
@@ -118,7 +119,7 @@ def run_facts(config: Config, schema: Schema, data: DataConfig) -> JsonDict:
         "pipeline": __version__,
         "schema": schema_print(schema),
         "data": data_print(Path(str(data.path)), *data.units.files),
-        "plugins": origins_of(asdict(config)),
+        "plugins": [origin(name) for name in used_modules(asdict(config))],
         "once": {"key": key.hex()},
     }
 

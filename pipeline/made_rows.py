@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -13,12 +14,13 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, with_units
-from pipeline.conditions import Condition, facts_of, given, satisfying
+from pipeline.conditions import Condition, facts_of, satisfying
+from pipeline.marginal_files import as_a_column
 from pipeline.release_folder import NewRows
 from pipeline.stage_bars import Stages
 from synthesis.consistency.total import default_rows
 from synthesis.contract import RowModel, Synthesizer
-from synthesis.given_rows import POOL, GivenRows
+from synthesis.given_rows import POOL, GivenRows, Wish, rows_given
 from synthesis.numbers.value_shapes import as_columns, as_written, for_synthesis
 from synthesis.synthesize import rows_of_model, synthesize
 
@@ -87,12 +89,17 @@ class RowMaker:
         return as_columns(coded, self.schema, self.measurements, self.rng)
 
     def _given(self, condition: Condition, rows: int | None, report: Progress) -> GivenRows:
-        """Rows that satisfy what is asked of columns of records."""
-        model = self.model
+        """Rows of the table's columns that satisfy what is asked of columns of records; see `rows_given`."""
+        schema, zeros = self.schema, self.schema.zeros
+        coarse, model = for_synthesis(self.measurements, schema), self.model
         if model is None:
-            coarse = for_synthesis(self.measurements, self.schema)
-            model = self.synthesizer.model(coarse, zeros=self.schema.zeros, progress=report)
-        return given(self.measurements, self.synthesizer, model, condition, rows=rows, rng=self.rng, progress=report)
+            model = self.synthesizer.model(coarse, zeros=zeros, progress=report)
+        targets = {m.target for m in schema.rules.mapped}
+        measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
+        allowed = {name: weight > 0 for name, weight in condition.weights.items()}
+        finish = partial(as_columns, schema=schema, measurements=self.measurements, rng=self.rng)
+        wish = Wish(condition.weights, measured, finish, rows, partial(finish, allowed=allowed))
+        return rows_given(coarse, self.synthesizer, model, wish, rng=self.rng, zeros=zeros, progress=report)
 
     def _of_persons(self, condition: Condition, rows: int | None) -> NewRows:
         """The records that satisfy it, of persons who do; more persons are made where these are few."""

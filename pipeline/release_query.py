@@ -193,7 +193,8 @@ def _how_solved(solution: str, how: str, clique: Clique, views: Sequence[Clique]
 def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFrame:
     """How many records satisfy all conditions; of a bin that one cuts, anything from none to all of its records may."""
     even = {name: code_weights(schema, name, value) for name, value in where.items()}
-    cut = [f"{n}: {label}" for n, w in even.items() for label in _cut_bins(schema, n, w)]
+    bins = [(n, i) for n, w in even.items() for i in np.flatnonzero((w > 0) & (w < 1))]
+    cut = [f"{n}: {attribute_labels(schema, n)[i]}" for n, i in bins]
     asked = pd.DataFrame({n: [str(value)] for n, value in where.items()})
     name = next(iter(where))
     # A value on the edge of two bins of floats lies in the upper one, which a range up to it does not seem to touch.
@@ -266,11 +267,6 @@ def _end(measurements: Measurements, weights: dict[str, Weights], errors: float)
         return np.zeros(1)
     estimate = estimate_count(measurements, weights)
     return np.asarray(estimate.values + errors * estimate.errors)
-
-
-def _cut_bins(schema: Schema, name: str, weights: Weights) -> list[str]:
-    labels = attribute_labels(schema, name)
-    return [labels[i] for i in np.flatnonzero((weights > 0) & (weights < 1))]
 
 
 def _rounded(

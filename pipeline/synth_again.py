@@ -64,7 +64,10 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
     check_said(statement, schema, release)
-    rows = _rows_asked(config)
+    rows, own = config.rows, config.synthesis.rows
+    if rows is not None and own is not None and rows != own:
+        raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
+    rows = own if rows is None else rows
     spec = ready_again(config.synthesis, schema, statement)
     form, two = released_format(config.release.format), two_tables(config.release, schema)
     dialect = as_released(config.release, schema)
@@ -84,14 +87,6 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         measured, folder = (replace(schema, dialect=dialect), statement, measurements), RunFolder(root)
         path = write_release(folder, measured, new, form, signer=signer, workdir=work, progress=report)
     return NewTable(path, new.given)
-
-
-def _rows_asked(config: SynthConfig) -> int | None:
-    """`rows`, or `synthesis.rows`, which say the same."""
-    rows, own = config.rows, config.synthesis.rows
-    if rows is not None and own is not None and rows != own:
-        raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
-    return own if rows is None else rows
 
 
 def draft(table: str, config: DraftConfig) -> str:

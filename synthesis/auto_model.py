@@ -144,7 +144,10 @@ class AutoSpec(Synthesizer):
             inside, limit = self._inside(measurements, evidence, zeros)
         except UserError:
             return None
-        model = self._model(measurements, inside, limit, zeros, progress)
+        answers = tuple(a for a in measurements.answers if a.clique in inside)
+        held = Measurements(measurements.domain, answers, measurements.public_total)
+        settings = ModelSettings(iterations=self.iterations, max_cells=TOLERANCE * limit)
+        model = fit_model(held, settings, impossible=tuple(zeros), progress=progress)
         pairs = [_target(model, each) for each in evidence]
         targets, differ = tuple(t for t, _ in pairs), any(differs for _, differs in pairs)
         more = unmeasured(model, targets)
@@ -172,19 +175,6 @@ class AutoSpec(Synthesizer):
     def _limit(self, forest: int) -> int:
         """The most cells of a model whose columns and forest have so many."""
         return max(self.max_cells, min(int(BESIDE_FOREST * forest), FOREST * self.max_cells))
-
-    def _model(
-        self,
-        measurements: Measurements,
-        inside: frozenset[Clique],
-        limit: int,
-        zeros: Zeros,
-        progress: Progress | None,
-    ) -> GraphicalModel:
-        answers = tuple(a for a in measurements.answers if a.clique in inside)
-        held = Measurements(measurements.domain, answers, measurements.public_total)
-        settings = ModelSettings(iterations=self.iterations, max_cells=TOLERANCE * limit)
-        return fit_model(held, settings, impossible=tuple(zeros), progress=progress)
 
     def predicted_bytes(
         self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, PairOffer, allocate
-from mechanisms.public.designs.dense import in_larger
+from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
 from mechanisms.public.designs.tree_model import TreeModel, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, known_columns
-from mechanisms.public.queries.merged_cells import coarse_columns, merged_query, solid_groups
+from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.queries.residual_query import with_residuals
 from mechanisms.public.rules.mapped import in_pairs
@@ -131,7 +131,8 @@ class Auto(ScoredPairs):
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
         every = len(certain) > 0 and len(parts) == len(view.pairs)
-        together = every and in_larger(certain, context.domain, parts, asked, self.combine_cells)
+        larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
+        together = every and not any(c in certain for c, *_ in larger)
         if first is None or not parts or together:
             columns = dict(zip(given, shares.known.tolist(), strict=True))
             spend_together(context, parts, asked, columns, self.combine_cells)
@@ -174,10 +175,9 @@ class Auto(ScoredPairs):
         attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in grouped]
         sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
         shrunken = Domain(tuple(attributes))
-        coarse = coarse_columns(
-            shrunken, sums, lined=math.isqrt(fine), other=math.isqrt(min(self.max_cells, COARSE_CELLS))
-        )
-        coarse = {n: own[solid[n]] for n, own in coarse.items()}
+        lined, other = math.isqrt(fine), math.isqrt(min(self.max_cells, COARSE_CELLS))
+        most = {a.name: lined if a.ordered > 1 else other for a in attributes}
+        coarse = {a.name: coarse_groups(a, sums[a.name], most[a.name])[solid[a.name]] for a in attributes}
 
         def query(pair: Clique) -> QueryMatrix:
             limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells

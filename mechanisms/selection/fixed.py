@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
-from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.merged_cells import merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.rules.mapped import with_pairs
 from mechanisms.public.settings import setting
@@ -15,7 +15,7 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.base import DEVIATIONS, GIVEN, RECORDS, Facts, Method, Schedule, check_floor
 from mechanisms.selection.context import Context
 from mechanisms.selection.given import GivenMarginals, given_slots
-from mechanisms.selection.questions import ask_given, common_values
+from mechanisms.selection.questions import ask_given
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Merge(Method):
         """The one-way marginals, then the others with the values merged whose noisy counts are small."""
         given = [(s, s.clique) for s in context.slots(GIVEN)]
         context.ask([(s, c, Identity(context.domain.cells(c))) for s, c in given if len(c) == 1])
-        groups = common_values(context, self.rare, self.floor)
+        groups = rare_groups(context.domain, context.known, self.rare, self.floor)
         context.ask([(s, c, merged_query(context.domain, c, groups)) for s, c in given if len(c) > 1])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.adaptive_grid import rounds_of
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.selection.base import GIVEN, Facts, Selection
@@ -56,11 +55,8 @@ class GivenMarginals(Selection):
 
 def given_slots(domain: Domain, workload: Workload) -> list[Reservation]:
     """One slot per marginal, by order (McKenna 2021: rounds k = 1, 2, 3, 4); its weight is its number of copies."""
-    return [
-        Reservation(GIVEN, workload.cliques[i], domain.cells(workload.cliques[i]), workload.weights[i])
-        for places in rounds_of(workload.cliques)
-        for i in places
-    ]
+    given = sorted(zip(workload.cliques, workload.weights, strict=True), key=lambda one: len(one[0]))
+    return [Reservation(GIVEN, clique, domain.cells(clique), weight) for clique, weight in given]
 
 
 def _weight_entry(entry: dict[str, object]) -> tuple[list[str], float]:

@@ -11,7 +11,7 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.designs.tree import forest_edges
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.merged_cells import merged_query, rare_groups
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
@@ -29,7 +29,7 @@ from mechanisms.selection.base import (
     tree_slots,
 )
 from mechanisms.selection.context import Context, once
-from mechanisms.selection.questions import ask_given, common_values, grow_tree, share_out
+from mechanisms.selection.questions import ask_given, grow_tree, share_out
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Mst(Method):
     def run(self, context: Context) -> None:
         """One-way marginals, a tree by the exponential mechanism, its pairs."""
         ask_given(context)
-        groups = common_values(context, self.rare, self.floor)
+        groups = rare_groups(context.domain, context.known, self.rare, self.floor)
         queries = {pair: merged_query(context.domain, pair, groups) for pair in self.candidates}
         scores = context.score(lambda: {c: Candidate(c, q) for c, q in queries.items()}, once(context.fit))
         tree = grow_tree(context, self.candidates, scores)

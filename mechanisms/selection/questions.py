@@ -12,7 +12,6 @@ from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.tree import joining
 from mechanisms.public.domain import Clique
-from mechanisms.public.queries.merged_cells import rare_groups
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.selection.base import CHOOSE, GIVEN
 from mechanisms.selection.context import Context, Part, Scores
@@ -84,12 +83,6 @@ def grow_tree(context: Context, candidates: Sequence[Clique], scores: Scores) ->
         if edge is not None:
             tree.append(edge)
     return tree
-
-
-def common_values(context: Context, rare: float, floor: float) -> Mapping[str, NDArray[np.int64]]:
-    """Per attribute the groups of its codes, those with small noisy counts merged."""
-    answers = context.known if max(rare, floor) > 0 else ()
-    return rare_groups(context.domain, answers, rare, floor)
 
 
 def small_enough(context: Context, candidates: Sequence[Clique], limit: int) -> list[Clique]:

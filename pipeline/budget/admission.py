@@ -139,7 +139,9 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
         )
-        print(f"  {new_words(ledger, book)}{lost}", file=sys.stderr)
+        limit = said_loss(book.limit.epsilon, book.limit.delta)  # a name that was mistyped would begin a second budget
+        new_words = f"a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
+        print(f"  {SETTING}={ledger.path} is {new_words}{lost}", file=sys.stderr)
     return book
 
 
@@ -151,12 +153,6 @@ def _unprotected_words(fresh: Sequence[PlannedRelease]) -> str:
     spent = f"ε = {math.fsum(r.spend.epsilon for r in lost):g}"
     why = "; ".join(reasons_in_words(lost[0].unprotected))
     return f"{many} will be NOT private, and {spent} is booked all the same: {why}"
-
-
-def new_words(terms: LedgerTerms, book: Book) -> str:
-    """That a ledger is new: a name that was mistyped would begin a second budget."""
-    limit = said_loss(book.limit.epsilon, book.limit.delta)
-    return f"{SETTING}={terms.path} is a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
 
 
 def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Callable[[bytes], None] | None]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -43,10 +42,6 @@ REPEATED = (
 )  # fmt: skip
 
 
-class _Writer(Protocol):
-    def write(self, table: pa.Table) -> None: ...
-
-
 def write_demo(path: Path, *, rows: int, seed: int, progress: Progress | None = None) -> None:
     """Generate the demo city's calls into a file; the same rows and seed give the same file.
 
@@ -78,8 +73,18 @@ def write_demo(path: Path, *, rows: int, seed: int, progress: Progress | None = 
                 _write(lines, city, rows, seed, progress, text=True)
 
 
-def _write(writer: _Writer, city: City, rows: int, seed: int, progress: Progress | None, *, text: bool) -> None:
-    for number, calls in enumerate(chunks_of_calls(city, rows=rows, seed=seed)):
+def _write(
+    writer: pa.parquet.ParquetWriter | pa.csv.CSVWriter,
+    city: City,
+    rows: int,
+    seed: int,
+    progress: Progress | None,
+    *,
+    text: bool,
+) -> None:
+    for number, start in enumerate(range(0, rows, CHUNK)):  # no caller appears in two chunks
+        rng = np.random.default_rng([seed, number])
+        calls = make_calls(city, size=min(CHUNK, rows - start), first_caller=start, rng=rng)
         writer.write(pa.table(_columns(calls, city), schema=_schema(text=False)).cast(_schema(text=text)))
         if progress is not None:
             progress(min((number + 1) * CHUNK, rows), rows)
@@ -167,13 +172,6 @@ class Calls:
     no_minutes: NDArray[np.bool_]
     no_place: NDArray[np.bool_]
     no_channel: NDArray[np.bool_]
-
-
-def chunks_of_calls(city: City, *, rows: int, seed: int) -> Iterator[Calls]:
-    """All calls, chunk by chunk; no caller appears in two chunks."""
-    for number, start in enumerate(range(0, rows, CHUNK)):
-        rng = np.random.default_rng([seed, number])
-        yield make_calls(city, size=min(CHUNK, rows - start), first_caller=start, rng=rng)
 
 
 def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Generator) -> Calls:

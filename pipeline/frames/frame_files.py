@@ -93,7 +93,9 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
             array = object_texts(series, column) if texts else pa.array(series, from_pandas=True)
             arrays[name] = _stored(array, _stored_type(array.type, name))
         except MISFITS:
-            raise _no_column(name) from None  # the library's own message quotes values
+            fix = f"leave it out; or another kind, for example frame[{name!r}].astype('string')"
+            problem = f"column {name!r} is of a kind that no table holds"
+            raise UserError(problem, where="frame", fix=fix) from None  # the library's own message quotes values
         kinds[name] = kind_of_pandas(label, series.dtype, array.type, column)
     try:
         pq.write_table(pa.table(arrays), path)
@@ -171,11 +173,6 @@ def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()
             raise UserError(f"no column {name!r} in the frame", where=where, fix=fix)
     check_head(names, read_names or (), where="frame", look="pipeline.check")
     known_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
-
-
-def _no_column(name: str) -> UserError:
-    fix = f"leave it out; or another kind, for example frame[{name!r}].astype('string')"
-    return UserError(f"column {name!r} is of a kind that no table holds", where="frame", fix=fix)
 
 
 def _unwritable() -> UserError:

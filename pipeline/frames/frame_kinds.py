@@ -9,7 +9,7 @@ column are those of the schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -99,18 +99,6 @@ def texts(schema: Schema, kinds: Mapping[str, Kind]) -> frozenset[str]:
     return frozenset(c.name for c in schema.columns if c.name in kinds and kinds[c.name].family == "text")
 
 
-def _kind(kinds: Mapping[str, Kind], name: str, column: Column | None) -> Kind:
-    """The kind of the frame's column; where there was none, what the schema makes of it."""
-    if name in kinds:
-        return kinds[name]
-    return Kind(name, "flag" if _truth_values(column) else "")
-
-
-def order(names: list[str], kinds: Mapping[str, Kind]) -> list[str]:
-    """The columns in the order of the frame; those that it has not are last."""
-    return [n for n in kinds if n in names] + [n for n in names if n not in kinds]
-
-
 def form_of(frame: Any) -> str:
     """The form of the frames that `sample` gives of what was fitted from this one."""
     return "polars" if type(frame).__module__.partition(".")[0] == "polars" else "pandas"
@@ -136,10 +124,7 @@ def in_form(table: Any, schema: Schema, kinds: Mapping[str, Kind], form: str, fa
 def as_arrow(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> Any:
     """The synthetic table with the columns and types of the frame, as a `pyarrow.Table`."""
     columns = {}
-    for name in order(table.column_names, kinds):
-        column = declared(schema, name)
-        kind = _kind(kinds, name, column)
-        array = _in_family(table.column(name), column, kind.family)
+    for _, kind, array in _columns(table, schema, kinds):
         if isinstance(kind.exact, pa.DataType):
             array = _cast(array, kind.exact)
         if kind.category:
@@ -151,17 +136,26 @@ def as_arrow(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> Any:
 def as_pandas(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> pd.DataFrame:
     """The synthetic table with the columns and dtypes of the frame."""
     columns, labels = [], []
-    for name in order(table.column_names, kinds):
-        column = declared(schema, name)
-        kind = _kind(kinds, name, column)
-        array = _in_family(table.column(name), column, kind.family).combine_chunks()
-        series = _series(array, kind, gaps=column is not None and column.missing)
+    for column, kind, array in _columns(table, schema, kinds):
+        series = _series(array.combine_chunks(), kind, gaps=column is not None and column.missing)
         if kind.category:
             series = series.astype(pd.CategoricalDtype(_categories(series, column), ordered=kind.ordered))
         columns.append(series)
         labels.append(kind.label)
     frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
     return frame.set_axis(labels, axis=1)
+
+
+def _columns(table: Any, schema: Schema, kinds: Mapping[str, Kind]) -> Iterator[tuple[Column | None, Kind, Any]]:
+    """Each column in the order of the frame (what the schema adds is last): as declared, its kind, and its values.
+
+    Where the frame had no such column, its kind is what the schema makes of it.
+    """
+    names = table.column_names
+    for name in [*(n for n in kinds if n in names), *(n for n in names if n not in kinds)]:
+        column = declared(schema, name)
+        kind = kinds[name] if name in kinds else Kind(name, "flag" if _truth_values(column) else "")
+        yield column, kind, _in_family(table.column(name), column, kind.family)
 
 
 def declared(schema: Schema | None, name: str) -> Column | None:

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.deviations import ABSOLUTE, PairCells, of_independent, side_error
+from mechanisms.public.designs.deviations import ABSOLUTE, PairCells, by_chance, side_error
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.asked_of_persons import questions_of
@@ -166,7 +166,8 @@ def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float)
         off = 2 * (max(off, 0.0) + float(np.mean(hidden))) + max(missing, 0.0)  # as in `scored_error`
     else:
         asked = [distances.cliques[i] for i in places]
-        base = [of_independent(expected(c), sum(evidence.side_errors[n] for n in c)) for c in asked]
+        chance = [float(by_chance(expected(c)).sum()) for c in asked]  # the errors of the two sides may add up
+        base = [math.hypot(a, sum(evidence.side_errors[n] for n in c)) for a, c in zip(chance, asked, strict=True)]
     return len(places), int((values - np.array(base) > least).sum()), min(max(off, 0.0) / (2 * records), 1.0)
 
 

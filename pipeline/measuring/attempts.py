@@ -22,7 +22,7 @@ from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
-from pipeline.folders import RunFolder
+from pipeline.folders import Below, RunFolder
 from pipeline.measuring.discovered import Discovered, ledger_facts
 from pipeline.measuring.fitted_models import Fit, build_fit
 from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
@@ -78,21 +78,10 @@ class Attempt:
     root: Path
     number: int | None = None
 
-    @property
-    def ledger(self) -> Path:
-        return self.root / "ledger.jsonl"
-
-    @property
-    def answers(self) -> Path:
-        return self.root / "answers"
-
-    @property
-    def table(self) -> Path:
-        return self.root / "candidate.npz"
-
-    @property
-    def scores(self) -> Path:
-        return self.root / "scored.json"
+    ledger = Below("ledger.jsonl")
+    answers = Below("answers")
+    table = Below("candidate.npz")
+    scores = Below("scored.json")
 
     def seed(self, given: int | None) -> int | None:
         """A noise seed of its own, where one is given; such a release is not private."""

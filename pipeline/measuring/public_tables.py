@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from pipeline.statement.format_2 import starts_from
 from pipeline.statement.start_table import START, Start, start_in, start_of
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.public_start import started_from
+from synthesis.gum.public_start import StartedGum
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema, start: S
         columns = tuple(np.array(coarse.column(n)) for n in schema.synthesized.names)
     if Start.of(path) != start:
         raise UserError("the table changed while it was read", where=START, fix="a file that nobody writes to")
-    return started_from(spec, CodedTable(schema.synthesized, columns))
+    if not table.rows:
+        raise UserError("the public table has no rows", where=START, fix="another table, or leave it out")
+    return StartedGum(**(asdict(spec) | {"start": "oneway"}), public_rows=CodedTable(schema.synthesized, columns))
 
 
 def ready_again(config: SynthesisConfig, schema: Schema, statement: Json) -> Synthesizer:

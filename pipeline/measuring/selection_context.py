@@ -31,7 +31,7 @@ from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.measuring.fitted_models import Fit, IndependentFit
+from pipeline.measuring.fitted_models import Fit
 from synthesis.independent import independent_marginals
 
 
@@ -48,11 +48,6 @@ class MeasurementContext:
     source: NoiseSource
     folder: Path
     progress: Progress | None = None
-
-    @property
-    def public_total(self) -> int | None:
-        """The number of records where it is a public fact."""
-        return self.table.public_rows(self.ledger.plan.budget.neighbouring)
 
 
 @dataclass
@@ -82,7 +77,8 @@ class AdaptiveRun:
 
     @property
     def measurements(self) -> Measurements:
-        return Measurements(self.domain, self.known, self.run.public_total, distances=self.compared)
+        public_total = self.run.table.public_rows(self.plan.budget.neighbouring)
+        return Measurements(self.domain, self.known, public_total, distances=self.compared)
 
     @property
     def reserve(self) -> Reserve:
@@ -109,17 +105,14 @@ class AdaptiveRun:
 
         Out of the reserve a residual has the noise of that sensitivity; other matrices that of columns of norm 1.
         """
-        self._measure([(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions])
+        run, planned = self.run, [(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions]
+        self.answers += measure_some(
+            run.table, planned, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+        )
 
     def _place(self, payment: Payment) -> int:
         """The number of what is kept of a charge: those of the reserve come after all slots."""
         return payment.place if isinstance(payment, Slot) else len(self.plan.slots) + payment.number
-
-    def _measure(self, planned: list[tuple[int, PlannedMeasurement]]) -> None:
-        run = self.run
-        self.answers += measure_some(
-            run.table, planned, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
-        )
 
     def distances(
         self,
@@ -135,7 +128,7 @@ class AdaptiveRun:
         scores = self.score(lambda: {c: Candidate(c, asked.get(c), below=below) for c in cliques}, expected)
         path = self._choice_file(self._place(payment))
         values = noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
-        first = isinstance(payment, Slot) and isinstance(self.model, IndependentFit)
+        first = isinstance(payment, Slot) and self.model.settings is None
         if first and values is not None and cliques:
             released = _released_distances(self, cliques, asked, values, expected(), event)
             self.compared = None if released is None else replace(released, below=below)

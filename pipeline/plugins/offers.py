@@ -17,11 +17,6 @@ def offering(kind: str) -> tuple[str, ...]:
     return tuple(sorted({*names, *(name for of, name in offered_by if of == kind)}))
 
 
-def declaring(module: str) -> EntryPoint | None:
-    """An entry point that names the module; None where no installed package does."""
-    return next((e for entries in declared().values() for e in entries if e.module == module), None)
-
-
 @cache
 def declared() -> dict[str, tuple[EntryPoint, ...]]:
     """KIND.NAME → the entry points of that name; read once."""

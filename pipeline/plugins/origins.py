@@ -22,8 +22,8 @@ from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_fil
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.offers import declaring, offered_by
-from pipeline.plugins.plugin_discovery import SETTING, is_module_name, used_modules
+from pipeline.plugins.offers import declared, offered_by
+from pipeline.plugins.plugin_discovery import SETTING, is_module_name
 from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
 
@@ -108,11 +108,6 @@ def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[JsonDict, ...]:
     return tuple(named.values())
 
 
-def origins_of(settings: Json) -> list[JsonDict]:
-    """Where the modules are from that settings ask for."""
-    return [origin(name) for name in used_modules(settings)]
-
-
 def origin(module: str, offered_by: str | None = None) -> JsonDict:
     """What a module is known by: its name, its package with its version, and the digest of its code.
 
@@ -120,7 +115,7 @@ def origin(module: str, offered_by: str | None = None) -> JsonDict:
         offered_by: the module that put it into a registry, whose code counts too; None: itself.
     """
     top = sys.modules.get(module.partition(".")[0])
-    entry = declaring(module)
+    entry = next((e for entries in declared().values() for e in entries if e.module == module), None)
     listed = _distributions().get(module.partition(".")[0], ())
     package = entry.dist.name if entry is not None and entry.dist is not None else next(iter(listed), None)
     try:

@@ -24,7 +24,7 @@ from pipeline.budget.ledger_report import planned_json
 from pipeline.inference.decided import named_pairs, never_asked
 from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
-from pipeline.settings.build import build_plan, build_schema, build_workload, limit_text
+from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes, scores_bytes
@@ -72,7 +72,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
         "theory": _theory(config, plan),
         "left_out": [list(c) for c in workload.left_out],
-        "left_out_above": limit_text(specs, schema),
+        "left_out_above": specs.selection.limit(specs.facts(schema)),
         "never_asked": [list(c) for c in never_asked(schema)],
         "no_room": [list(c) for c in workload.no_room],
         "model_cells": planned_model_cells(spec, schema, plan),

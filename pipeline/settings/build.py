@@ -70,12 +70,6 @@ def build_histogram(specs: Specs, schema: Schema) -> PersonQuestion | None:
     return records_per_unit(ids.name, unit.max_records, share)
 
 
-def build_persons(specs: Specs, schema: Schema) -> list[PersonQuestion]:
-    """What is asked about persons, where the schema declares a unit."""
-    questions, privacy = person_questions(schema), specs.config.privacy
-    return with_shares(questions, privacy.person_share, privacy.epsilon) if questions else []
-
-
 def build_workload(specs: Specs, schema: Schema) -> Workload:
     """The marginals to measure, or to choose from, by public facts alone."""
     selection, spec, facts = specs.selection, specs.synthesizer, specs.facts(schema)
@@ -86,17 +80,13 @@ def build_workload(specs: Specs, schema: Schema) -> Workload:
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
-def limit_text(specs: Specs, schema: Schema) -> str:
-    """The most cells of a marginal that is not left out for its size, in words."""
-    return specs.selection.limit(specs.facts(schema))
-
-
 def left_out_texts(specs: Specs, schema: Schema, workload: Workload) -> list[str]:
     """Which marginals are left out, and why, a sentence each; empty where nobody dropped anything."""
     lines, domain = [], schema.measured
     if large := sorted(domain.cells(c) for c in workload.left_out):
         lines.append(
-            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: more than {limit_text(specs, schema)} "
+            f"{len(large):,} marginal{'s' * (len(large) > 1)} left out: "
+            f"more than {specs.selection.limit(specs.facts(schema))} "
             f"({large[0]:,} to {large[-1]:,}); see plan"
         )
     if count := len(workload.no_room):
@@ -145,7 +135,8 @@ def build_plan(specs: Specs, workload: Workload, schema: Schema, discovery: Plan
     specs, discovered = specs.after(discovery), () if discovery is None else discovery.charges
     histogram, tries = build_histogram(specs, schema), build_selection(config)
     beside: list[Beside] = [] if histogram is None else [histogram]
-    beside += build_persons(specs, schema)
+    if questions := person_questions(schema):
+        beside += with_shares(questions, config.privacy.person_share, config.privacy.epsilon)
     beside += build_criteria(config, schema.synthesized)
     epsilon, delta = tries.of_one_try(specs.budget.epsilon, specs.budget.delta)
     budget = dataclasses.replace(specs.budget, epsilon=epsilon, delta=delta)

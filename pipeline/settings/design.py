@@ -116,7 +116,9 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
             if len(c.values) > fewer
         }
         try:
-            found = with_bound(with_columns(schema, listed), max_records)
+            found = with_columns(schema, listed)
+            if max_records is not None:
+                found = replace(found, rules=found.rules.counting(max_records, found=True))
             design = design_of(specs, build.with_fine(specs, found), discovery)
             break
         except UserError:
@@ -136,8 +138,3 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
     for name, declaration in declarations.items():
         content["columns"][name] = dict(declaration)
     return parse_schema(content, where=f"{schema.name}, as discovered") if declarations else schema
-
-
-def with_bound(schema: Schema, max_records: int | None) -> Schema:
-    """The schema whose unit says how many of its records count; as it is where it declares none, or C is not new."""
-    return schema if max_records is None else replace(schema, rules=schema.rules.counting(max_records, found=True))

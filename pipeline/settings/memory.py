@@ -62,7 +62,7 @@ def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
     grown = grown_cells(plan, domain, spec.model_settings.max_cells)
     synthesis = spec.predicted_bytes(domain, cliques, rows, fixed=fixed, grown=grown)
     if spec.max_model_cells is None:  # the model between the rounds, where there is one
-        synthesis += 7 * 8 * later + (14 * 8 * grown if limits_model(plan) else 0)
+        synthesis += 7 * 8 * later + (0 if method_of(plan.method).max_cells_between is None else 14 * 8 * grown)
     return LIBRARIES_BYTES + counting + 3 * 8 * later + max(synthesis, persons_bytes(schema, rows))
 
 
@@ -201,11 +201,6 @@ def check_disk(specs: Specs, schema: Schema, root: Path) -> None:
 def later_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
     """Name and most cells of every marginal that is chosen later: those of slots, and those that a reserve may buy."""
     return method_of(plan.method).later_cells(domain, [s.reservation for s in plan.slots])
-
-
-def limits_model(plan: Plan) -> bool:
-    """Whether a graphical model of limited size is fitted between the rounds."""
-    return method_of(plan.method).max_cells_between is not None
 
 
 def grown_cells(plan: Plan, domain: Domain, limit: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from mechanisms.accounting.accountants.registered import accountant_class
@@ -72,16 +72,11 @@ def build_synthesizer(config: SynthesisConfig) -> Synthesizer:
     names = [f.name for f in dataclasses.fields(kind)]
     for name in config.options:
         if name not in names:
-            raise _no_setting(config.kind, name, names)
+            own = f"synthesis={config.kind}, which brings its own: {', '.join(names) or 'none'}"
+            usual = "no such setting", did_you_mean(name, names) or own
+            problem, fix = OF_ONE.get(f"synthesis.{name}", usual)  # of a choice that has it
+            raise UserError(problem, where=f"synthesis.{name}", fix=fix)
     return kind(**config.options)
-
-
-def _no_setting(kind: str, name: str, names: Collection[str]) -> UserError:
-    """The synthesizer has no such setting; synthesis.kind alone takes one with the settings of another."""
-    own = f"synthesis={kind}, which brings its own: {', '.join(names) or 'none'}"
-    usual = "no such setting", did_you_mean(name, names) or own
-    problem, fix = OF_ONE.get(f"synthesis.{name}", usual)
-    return UserError(problem, where=f"synthesis.{name}", fix=fix)
 
 
 def usable_synthesizer(config: SynthesisConfig, spec: Synthesizer | None = None) -> Synthesizer:

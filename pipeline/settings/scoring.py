@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,16 +94,6 @@ def with_subjects(spec: ScoreSpec, chosen: Any) -> ScoreSpec:
     return replace(spec, metrics=(*spec.metrics, *more))
 
 
-def need_libraries(chosen: Any, names: Sequence[str]) -> None:
-    """UserError where a metric that was asked for by name needs an optional library that is not installed.
-
-    Of all metrics it is left out, and says why.
-    """
-    for name in () if chosen == "all" else names:
-        if METRICS[name].library:
-            need_extra(METRICS[name].library, f"evaluation.metrics, {name}")
-
-
 def build_options(
     config: EvaluationConfig, schema: Schema, roles: Mapping[str, str], *, prepare: bool = True
 ) -> Options:
@@ -179,7 +169,9 @@ def build_scores(
     options = build_options(config, schema, known_roles(config, roles, schema), prepare=prepare)
     met = {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)} | {*(report or ())}
     names = asked_metrics(config.metrics, met, report=report is not None)
-    need_libraries(config.metrics, names)
+    for name in () if config.metrics == "all" else names:  # of all metrics it is left out, and says why
+        if METRICS[name].library:
+            need_extra(METRICS[name].library, f"evaluation.metrics, {name}")
     groups = check_groups(config.groups, schema)
     options = replace(options, pairs=check_pairs(config.pairs, schema))
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)

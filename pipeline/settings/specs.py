@@ -253,20 +253,13 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
 def check_settings(config: Config | CheckConfig, unit: PrivacyUnit, schema: Schema | None) -> None:
     """Something reads each setting, and a table of units can be joined.
 
+    That needs ids in the records and the engine that joins both, and it is no source of a schema's facts.
+
     Raises:
-        UserError: as of `check_read` and `check_units_table`.
+        UserError: as of `check_read`. With a table of units: a record is the unit; another engine; rows that are not
+            read from a table of one's own; a confirmed schema that names the table of units as its source.
     """
     check_read(config, schema)
-    check_units_table(config, unit, schema)
-
-
-def check_units_table(config: Config | CheckConfig, unit: PrivacyUnit, schema: Schema | None) -> None:
-    """A table of units needs ids in the records and the engine that joins both; it is no source of a schema's facts.
-
-    Raises:
-        UserError: a record is the unit; another engine; rows that are not read from a table of one's own; a confirmed
-            schema that names the table of units as its source.
-    """
     if not config.data.units.files:
         return
     if unit.column is None:

@@ -147,17 +147,11 @@ def _run(settings: Config, root: Path, files: dict[str, str], shared: Path) -> d
 
 def _end_with(sweep: int) -> None:
     """A job never outlives the process of the sweep that started it."""
-    while _alive(sweep):
-        time.sleep(0.2)
+    with suppress(ProcessLookupError):
+        while True:
+            os.kill(sweep, 0)  # asks whether it is there
+            time.sleep(0.2)
     os._exit(1)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def load_json(path: Path) -> JsonDict:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +60,11 @@ def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
-    floors = _shared_floors(job.root, load_json(folder.manifest))
+    manifest = load_json(folder.manifest)  # by it, the floors that the sweep measured for jobs such as this one
+    floors = load_json(floors_file(job.root.parent / "internal" / FLOORS, manifest)) if manifest else {}
     scores = [row | {"floor": floors.get(row["metric"])} if row["floor"] is None else row for row in scores]
     rows = [facts | row for row in [*scores, *experiment]]
     return rows or [facts | {"metric": None}]
-
-
-def _shared_floors(root: Path, manifest: JsonDict) -> JsonDict:
-    """The floors that the sweep measured for jobs such as this one; none where it did not."""
-    if not manifest:
-        return {}
-    return load_json(floors_file(root.parent / "internal" / FLOORS, manifest))
 
 
 def method_of(job: Job) -> str:
@@ -155,8 +148,3 @@ def as_text(frame: pd.DataFrame) -> str:
 
 def _shown(value: Any) -> str:
     return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.4g}"
-
-
-def outcomes_json(jobs: Iterable[tuple[Job, JobOutcome]]) -> list[JsonDict]:
-    """How each job ended, for programs."""
-    return [{"job": job.name, "folder": str(job.root), **asdict(outcome)} for job, outcome in jobs]

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from hydra import initialize_config_dir
@@ -55,7 +55,6 @@ from pipeline.sweeps.results import (
     as_text,
     choice_warning,
     efficiency,
-    outcomes_json,
     results_table,
     total,
     write_results,
@@ -308,7 +307,8 @@ def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, own: Config) -> 
 
     frame = results_table(jobs)
     write_results(frame, inside)
-    write_whole(inside / "outcomes.json", json.dumps(outcomes_json(jobs), indent=1), mode=0o600)
+    told = [{"job": j.name, "folder": str(j.root), **asdict(outcome)} for j, outcome in jobs]
+    write_whole(inside / "outcomes.json", json.dumps(told, indent=1), mode=0o600)
     page = render([inside.parent])
     text = as_text(frame) if tells(sys.stdout, own.console) else NOT_PRINTED
     others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}

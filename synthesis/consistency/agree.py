@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
 from synthesis.consistency.projection import between, fit, norm_sub, product, soften
@@ -84,10 +84,9 @@ def consistent(measurements: Measurements, *, zeros: Zeros = ()) -> ConsistentTa
         nothing = tuple(Target(e.clique, np.zeros(e.shape), e.stddev) for e in evidence)
         return ConsistentTargets(domain, 0.0, nothing, impossible)
     overlaps = overlaps_of(domain, [e.clique for e in evidence])
-    linear = estimated(evidence, total, overlaps)
-    work = _Settling(domain, total, linear, evidence, impossible)
-    settled = work.settle(list(overlaps))
-    return ConsistentTargets(domain, total, tuple(replace(t, values=settled[t.clique]) for t in linear), impossible)
+    linear = ConsistentTargets(domain, total, tuple(estimated(evidence, total, overlaps)), impossible)
+    settled = _settled(linear, evidence, list(overlaps))
+    return replace(linear, marginals=tuple(replace(t, values=settled[t.clique]) for t in linear.marginals))
 
 
 def unbiased(measurements: Measurements) -> tuple[Target, ...]:
@@ -145,61 +144,55 @@ def overlaps_of(domain: Domain, cliques: Sequence[Clique]) -> dict[Clique, list[
     bare = [tuple(n for n in c if domain[n].size > 1) for c in cliques]
     members: dict[Clique, list[int]] = defaultdict(list)
     for i, clique in enumerate(bare):
-        for size in range(1, len(clique) + 1):
-            for subset in itertools.combinations(clique, size):
-                members[subset].append(i)
+        for subset in subsets(clique):
+            members[subset].append(i)
     closed = [
         s for s, m in members.items() if len(m) > 1 and len(set.intersection(*(set(bare[i]) for i in m))) == len(s)
     ]
     return {s: members[s] for s in sorted(closed, key=lambda s: (len(s), domain.axes(s)))}
 
 
-@dataclass(frozen=True, eq=False)
-class _Settling:
-    """Non-negative values of every attribute, overlap and clique, each with the sides settled before it."""
+def _settled(
+    linear: ConsistentTargets, evidence: Sequence[Evidence], overlaps: Sequence[Clique]
+) -> dict[Clique, NDArray[np.float64]]:
+    """Non-negative values of every attribute, overlap and clique, each with the sides settled before it.
 
-    domain: Domain
-    total: float
-    targets: Sequence[Target]
-    evidence: Sequence[Evidence]
-    zeros: tuple[Impossible, ...]
-
-    def settle(self, overlaps: Sequence[Clique]) -> dict[Clique, NDArray[np.float64]]:
-        """Values by clique, smaller ones first."""
-        cliques = {(n,) for t in self.targets for n in t.clique} | set(overlaps) | {t.clique for t in self.targets}
-        having: dict[str, list[Target]] = defaultdict(list)
-        for target in self.targets:
-            for name in target.clique:
-                having[name].append(target)
-        other = {e.clique: e for e in self.evidence if not e.whole}
-        settled: dict[Clique, NDArray[np.float64]] = {}
-        for clique in sorted(cliques, key=lambda s: (len(s), self.domain.axes(s))):
-            source = _most_precise([t for t in having[clique[0]] if set(clique) <= set(t.clique)])
-            settled[clique] = self._one(clique, source, other.get(clique), settled)
-        return settled
-
-    def _one(
-        self, clique: Clique, source: Target, other: Evidence | None, settled: dict[Clique, NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
-        values = source.sums(clique)
-        impossible = impossible_cells(self.domain, self.zeros, clique)
-        inner = [s for s in _within(clique) if s in settled]
-        sides = {
-            tuple(clique.index(n) for n in s): settled[s] for s in inner if not any(set(s) < set(t) for t in inner)
-        }
-        if len(clique) > 1 and other is not None:
-            base = between(product([settled[(n,)] for n in clique], self.total), sides)
-            softened = soften(other.answer(values), other.answer(base), 1.0)
-            values = lifted(other, softened, base)
-        elif values.size - 1 > sum(n - 1 for n in values.shape):
-            noise = float(np.sqrt(source.variance / values.size))
-            values = soften(values, product([settled[(n,)] for n in clique], self.total), noise)
-        return fit(values, self.total, sides, impossible=impossible)
+    Args:
+        linear: the marginals after the linear step.
+    """
+    targets, axes = linear.marginals, linear.domain.axes
+    cliques = {(n,) for t in targets for n in t.clique} | set(overlaps) | {t.clique for t in targets}
+    having: dict[str, list[Target]] = defaultdict(list)
+    for target in targets:
+        for name in target.clique:
+            having[name].append(target)
+    other = {e.clique: e for e in evidence if not e.whole}
+    settled: dict[Clique, NDArray[np.float64]] = {}
+    for clique in sorted(cliques, key=lambda s: (len(s), axes(s))):
+        source = _most_precise([t for t in having[clique[0]] if set(clique) <= set(t.clique)])
+        settled[clique] = _one(linear, clique, source, other.get(clique), settled)
+    return settled
 
 
-def _within(clique: Clique) -> list[Clique]:
-    """The proper subsets of a clique."""
-    return [s for size in range(1, len(clique)) for s in itertools.combinations(clique, size)]
+def _one(
+    linear: ConsistentTargets,
+    clique: Clique,
+    source: Target,
+    other: Evidence | None,
+    settled: dict[Clique, NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    values = source.sums(clique)
+    impossible = impossible_cells(linear.domain, linear.zeros, clique)
+    inner = [s for s in subsets(clique)[:-1] if s in settled]
+    sides = {tuple(clique.index(n) for n in s): settled[s] for s in inner if not any(set(s) < set(t) for t in inner)}
+    if len(clique) > 1 and other is not None:
+        base = between(product([settled[(n,)] for n in clique], linear.total), sides)
+        softened = soften(other.answer(values), other.answer(base), 1.0)
+        values = lifted(other, softened, base)
+    elif values.size - 1 > sum(n - 1 for n in values.shape):
+        noise = float(np.sqrt(source.variance / values.size))
+        values = soften(values, product([settled[(n,)] for n in clique], linear.total), noise)
+    return fit(values, linear.total, sides, impossible=impossible)
 
 
 def _most_precise(targets: Sequence[Target]) -> Target:

@@ -85,14 +85,13 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
     for answer in answers:
         check_answer(domain, answer)
         by_clique[answer.clique].append(answer)
-    return [_evidence(domain, clique, several) for clique, several in by_clique.items()]
-
-
-def _evidence(domain: Domain, clique: Clique, answers: Sequence[NoisyMarginal]) -> Evidence:
-    groups = by_query(sorted(answers, key=lambda a: not isinstance(a.query, Identity)))  # whole ones first
-    means = [(group[0].query, *averaged(group)) for group in groups]
-    queries, values = tuple((q, s) for q, _, s in means), tuple(m for _, m, _ in means)
-    return Evidence(clique, domain.shape(clique), queries, values)
+    evidence = []
+    for clique, several in by_clique.items():
+        groups = by_query(sorted(several, key=lambda a: not isinstance(a.query, Identity)))  # whole ones first
+        means = [(group[0].query, *averaged(group)) for group in groups]
+        queries, values = tuple((q, s) for q, _, s in means), tuple(m for _, m, _ in means)
+        evidence.append(Evidence(clique, domain.shape(clique), queries, values))
+    return evidence
 
 
 def joint_least_squares(

@@ -96,7 +96,7 @@ def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
     for _ in range(FITTINGS if len(wide) > 1 else len(wide)):
         worst = 0.0
         for axes, side in wide.items():
-            others = _others(base.ndim, axes)
+            others = others_of(base.ndim, axes)
             now = base.sum(axis=others)
             worst = max(worst, float(np.abs(now - side).max(initial=0.0)))
             base = base * np.expand_dims(np.divide(side, now, out=np.zeros_like(side), where=now > 0), others)
@@ -122,8 +122,8 @@ def fit(
         impossible: cells that stay 0.
     """
     possible = None if impossible is None else ~impossible
-    result = _possible(values, total, possible)
-    sides_wide = [(_others(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
+    result = nearest(values, total, possible)
+    sides_wide = [(others_of(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
     for _ in range(ALTERNATIONS):
         worst = 0.0
         for others, side in sides_wide:
@@ -136,16 +136,16 @@ def fit(
                 result = result + np.where(possible, gap / cells, 0.0)
         if worst <= NEAR * total:
             break
-        result = _possible(result, total, possible)
+        result = nearest(result, total, possible)
     result = np.maximum(result, 0.0)
     shared = [axis for axes in sides for axis in axes]
     if total <= 0 or len(shared) != len(set(shared)) or possible is not None:
-        return _possible(result, total, possible)
+        return nearest(result, total, possible)
     return _mended(result, total, sides)
 
 
-def _possible(values: Values, total: float, possible: NDArray[np.bool_] | None) -> Values:
-    """The way to non-negative cells, on the possible ones."""
+def nearest(values: Values, total: float, possible: NDArray[np.bool_] | None) -> Values:
+    """The nearest non-negative array of that total, on the possible cells (None: all)."""
     if possible is None:
         return norm_sub(values, total)
     projected = np.zeros_like(values)
@@ -161,7 +161,7 @@ def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Value
     sides).
     """
     for axes, side in sides.items():
-        others = _others(values.ndim, axes)
+        others = others_of(values.ndim, axes)
         now = values.sum(axis=others)
         share = np.divide(side, now, out=np.ones_like(now), where=now > side)
         values = values * np.expand_dims(share, others)
@@ -170,10 +170,10 @@ def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Value
         return values
     filling = np.full((1,) * values.ndim, missing)
     for axes, side in sides.items():
-        others = _others(values.ndim, axes)
+        others = others_of(values.ndim, axes)
         lacking = np.maximum(side - values.sum(axis=others), 0.0)
         filling = filling * np.expand_dims(lacking / max(float(lacking.sum()), 1e-300), others)
-    free = _others(values.ndim, tuple(axis for axes in sides for axis in axes))
+    free = others_of(values.ndim, tuple(axis for axes in sides for axis in axes))
     cells_free = int(np.prod([values.shape[axis] for axis in free]))
     return np.asarray(values + np.broadcast_to(filling / cells_free, values.shape))
 
@@ -183,7 +183,8 @@ def _wide(side: Values, axes: Axes, ndim: int) -> Values:
     return side.reshape([side.shape[axes.index(i)] if i in axes else 1 for i in range(ndim)])
 
 
-def _others(ndim: int, axes: Axes) -> Axes:
+def others_of(ndim: int, axes: Axes) -> Axes:
+    """The axes of an array that are not among these."""
     return tuple(axis for axis in range(ndim) if axis not in axes)
 
 

@@ -67,7 +67,8 @@ class UpdateWork:
         if as_paper:
             excess = np.minimum(excess, shrink_factor(excess, counts, float(moved)) * counts)
         loss = np.minimum(systematic(excess, moved, self.rng), counts)
-        gain = self._balanced(gain, int(loss.sum()))
+        if gain.sum() != (left := int(loss.sum())):
+            gain = systematic(gain.astype(np.float64), left, self.rng)
         return self.move(target.clique, counts, gain, loss, replace, ordered=not as_paper), off
 
     def banish(self, clique: Clique, impossible: NDArray[np.bool_]) -> int:
@@ -80,9 +81,6 @@ class UpdateWork:
         left = np.where(impossible.ravel(), 0, counts)
         weights = (left if left.any() else ~impossible.ravel()).astype(np.float64)
         return self.move(clique, counts, systematic(weights, moved, self.rng), loss, 1.0)
-
-    def _balanced(self, gain: NDArray[np.int64], moved: int) -> NDArray[np.int64]:
-        return gain if gain.sum() == moved else systematic(gain.astype(np.float64), moved, self.rng)
 
     def move(
         self,

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Clique
 from mechanisms.public.progress import Progress
 from mechanisms.public.settings import setting
 from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.convergence import Record, Synthesized, convergence
 from synthesis.gum.gradual_update import UpdateWork
-from synthesis.gum.layout import Columns, Layout, draw_lone, lay_out, tree_columns
+from synthesis.gum.layout import Layout, draw_lone, lay_out, tree_columns
 from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows
 
@@ -73,87 +72,57 @@ class Passes(ByTargets):
     def follow(
         self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
-        """Rows whose marginals are close to the targets."""
-        return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
+        """`rows` rows whose marginals are close to the targets.
 
+        Each connected part of the table starts from one-way marginals or a tree; each update moves one marginal a part
+        of the way to its target (Appendix A.2; min-cost flow: all the way), and at last `close` brings all of the
+        part's marginals closer together. Then the parts are joined and lone attributes are appended (Appendix A.3). No
+        row has one of `targets.zeros`. Cost of an update: rows · (attributes + 2) + rows moved · columns of the part;
+        memory: the table three times and 60 bytes a row at most.
 
-def gum_rows(
-    targets: ConsistentTargets,
-    spec: Passes,
-    *,
-    rows: int,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-) -> Synthesized:
-    """`rows` rows whose marginals are close to the targets.
+        Raises:
+            UserError: the structural zeros leave no row possible.
+        """
+        table = self.first(targets, rows=rows, rng=rng)
+        if rows == 0 or targets.total <= 0:
+            return Synthesized(mended(table, targets.zeros, rng), convergence([], table, ()))
+        layout = self.layout(targets)
+        columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
+        records = []
+        for names, own in layout.groups:
+            start = {n: columns[n] for n in names}
+            if self.start == "tree":
+                start = tree_columns(targets, names, own, rows=rows, rng=rng)
+            work = UpdateWork.start(CodedTable(targets.domain.project(names), tuple(start[n] for n in names)), rng)
+            zeros = [z for z in targets.zeros if set(z[0]) <= set(names)]
+            records.append(self._passes(work, own, zeros, progress))
+            changed, note = self.close(CodedTable(work.domain, tuple(work.columns)), own, rng=rng, zeros=zeros)
+            if progress is not None and note:
+                progress(self.iterations, self.iterations, note)
+            columns.update(zip(names, changed.columns, strict=True))
+        for appended in layout.appended:
+            draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
+        table = mended(CodedTable(table.domain, tuple(columns[n] for n in table.domain.names)), targets.zeros, rng)
+        return Synthesized(table, convergence(records, table, targets.marginals))
 
-    Each connected part of the table starts from one-way marginals or a tree; each update moves one marginal a part of
-    the way to its target (Appendix A.2; min-cost flow: all the way), and at last `descend` brings all of the part's
-    marginals closer together. Then the parts are joined and lone attributes are appended (Appendix A.3). No row has
-    one of `targets.zeros`. Cost of an update: rows · (attributes + 2) + rows moved · columns of the part; memory: the
-    table three times and 60 bytes a row at most.
-
-    Raises:
-        UserError: the structural zeros leave no row possible.
-    """
-    table = spec.first(targets, rows=rows, rng=rng)
-    if rows == 0 or targets.total <= 0:
-        return Synthesized(mended(table, targets.zeros, rng), convergence([], table, ()))
-    layout = spec.layout(targets)
-    columns = {a.name: c for a, c in zip(targets.domain.attributes, table.columns, strict=True)}
-    records = []
-    for names, own in layout.groups:
-        changed, record = _Group(targets, names, own, spec).run(columns, rng, progress)
-        columns.update(changed)
-        records.append(record)
-    for appended in layout.appended:
-        draw_lone(targets.domain, columns, appended, rows=rows, rng=rng)
-    table = mended(CodedTable(table.domain, tuple(columns[n] for n in table.domain.names)), targets.zeros, rng)
-    return Synthesized(table, convergence(records, table, targets.marginals))
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """A connected part of the table: its attributes and the marginals inside."""
-
-    targets: ConsistentTargets
-    names: Clique
-    own: tuple[Target, ...]
-    spec: Passes
-
-    def run(self, columns: Columns, rng: np.random.Generator, progress: Progress | None) -> tuple[Columns, Record]:
-        """Its columns, updated, and the record."""
-        domain = self.targets.domain.project(self.names)
-        start = {n: columns[n] for n in self.names}
-        if self.spec.start == "tree":
-            start = tree_columns(self.targets, self.names, self.own, rows=len(columns[self.names[0]]), rng=rng)
-        work = UpdateWork.start(CodedTable(domain, tuple(start[n] for n in self.names)), rng)
-        zeros = [z for z in self.targets.zeros if set(z[0]) <= set(self.names)]
-        record = self._passes(work, zeros, progress)
-        updated = CodedTable(domain, tuple(work.columns))
-        updated, note = self.spec.close(updated, self.own, rng=rng, zeros=zeros)
-        if progress is not None and note:
-            progress(self.spec.iterations, self.spec.iterations, note)
-        return dict(zip(self.names, updated.columns, strict=True)), record
-
-    def _passes(self, work: UpdateWork, zeros: Zeros, progress: Progress | None) -> Record:
-        record = Record(tuple(t.clique for t in self.own), [])
-        rows, update = len(work.keys), self.spec.update
-        for t in range(self.spec.iterations):
+    def _passes(self, work: UpdateWork, own: Sequence[Target], zeros: Zeros, progress: Progress | None) -> Record:
+        """All passes over the marginals of one part, and their record."""
+        record, rows = Record(tuple(t.clique for t in own), []), len(work.keys)
+        for t in range(self.iterations):
             for clique, cells in zeros:
                 work.banish(clique, cells)
-            moved, errors = 0, np.zeros(len(self.own))
-            for i in work.rng.permutation(len(self.own)):
-                more, errors[i] = update(work, self.own[i], t)
+            moved, errors = 0, np.zeros(len(own))
+            for i in work.rng.permutation(len(own)):
+                more, errors[i] = self.update(work, own[i], t)
                 moved += more
             record.passes.append(errors)
             if progress is not None:
-                status = f"{moved / len(self.own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
-                progress(t + 1, self.spec.iterations, status)
-            if moved <= SETTLED * rows * len(self.own):
+                status = f"{moved / len(own) / rows:.2e} of the rows moved, error {errors.mean():.4f}"
+                progress(t + 1, self.iterations, status)
+            if moved <= SETTLED * rows * len(own):
                 record.reason = "tolerance"
                 break
-            if record.stalled(self.spec.stall):
+            if record.stalled(self.stall):
                 record.reason = "stall"
                 break
         return record

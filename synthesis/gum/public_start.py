@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from synthesis.consistency.agree import ConsistentTargets
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import Layout
-from synthesis.gum.passes import gum_rows
+from synthesis.gum.passes import Passes
 
 
 @dataclass(frozen=True, eq=False)
 class StartedGum(GumSpec):
     """GUM whose first rows are those of a public table; all columns are changed together until the answers hold.
 
+    Guarantee: post-processing, where the rows are public: nothing protects them, and they stand in what is made.
     Attributes:
         public_rows: the public rows, over the domain of what is synthesized.
     """
@@ -60,18 +60,4 @@ class StartedGum(GumSpec):
         self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
         """Rows whose marginals are close to the targets, changed from those of the public table."""
-        return gum_rows(targets, self, rows=rows, rng=rng, progress=progress)
-
-
-def started_from(spec: GumSpec, public_rows: CodedTable) -> StartedGum:
-    """The same settings, from these rows.
-
-    Guarantee: post-processing, where the rows are public: nothing protects them, and they stand in what is made.
-    Args:
-        public_rows: over the domain of what is synthesized.
-    Raises:
-        UserError: no rows.
-    """
-    if not public_rows.rows:
-        raise UserError("the public table has no rows", where="synthesis.public", fix="another table, or leave it out")
-    return StartedGum(**(asdict(spec) | {"start": "oneway"}), public_rows=public_rows)
+        return Passes.follow(self, targets, rows=rows, rng=rng, progress=progress)

@@ -14,19 +14,15 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.projection import norm_sub
+from synthesis.consistency.projection import Axes, nearest, others_of
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import information, outermost
-from synthesis.gum.passes import gum_rows
 from synthesis.impossible import Zeros, impossible_cells
-
-Axes = tuple[int, ...]
 
 #: Rounds of proportional fitting and of alternating projections, and when they may stop (share of the total).
 ROUNDS = 500
@@ -118,14 +114,10 @@ class ViewModel:
                 held[part] = Target(part, target.sums(part), target.stddev)
         return {tuple(names.index(n) for n in t.clique): t.values for t in outermost(list(held.values()))}
 
-    def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
-        """Answers to linear queries over a marginal, in records."""
-        return query.answer(self.marginal(clique))
-
     def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
         """Synthetic rows that have the views' marginals and answered ones: GUM from a tree of two-way ones."""
         targets = replace(self.targets, marginals=(*self.targets.marginals, *self.answered()))
-        return gum_rows(targets, GumSpec(start="tree"), rows=count, rng=rng, progress=progress).table
+        return GumSpec(start="tree").follow(targets, rows=count, rng=rng, progress=progress).table
 
     def answered(self) -> tuple[Target, ...]:
         """Marginals of `spec.way` attributes in no view, answered: those whose pairs tell most of each other.
@@ -185,7 +177,7 @@ def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes,
     for _ in range(ROUNDS):
         worst, mean = 0.0, np.zeros_like(values)
         for axes, side in sides.items():
-            others = _others(values.ndim, axes)
+            others = others_of(values.ndim, axes)
             now = values.sum(axis=others)
             worst = max(worst, float(np.abs(now - side).max()))
             values = values * np.expand_dims(np.divide(side, now, out=np.zeros_like(now), where=now > 0), others)
@@ -202,7 +194,7 @@ def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Valu
     for _ in range(ROUNDS):
         worst = 0.0
         for axes, side in sides.items():  # affine: no correction to remember
-            others = _others(values.ndim, axes)
+            others = others_of(values.ndim, axes)
             gap = side - values.sum(axis=others)
             worst = max(worst, float(np.abs(gap).max()))
             share = np.expand_dims(gap / np.maximum(possible.sum(axis=others), 1), others)
@@ -213,7 +205,7 @@ def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Valu
         positive = np.maximum(values + debt, 0.0)
         debt = values + debt - positive
         values = positive
-    return _on(possible, values, total)
+    return nearest(values, total, possible)
 
 
 def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
@@ -225,15 +217,13 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
     numbers = np.arange(cells).reshape(possible.shape)
     rows, right, first = [], [], 0
     for axes, side in sides.items():
-        key = np.zeros(possible.shape, np.int64)
-        for axis in axes:
-            along = np.arange(possible.shape[axis]).reshape([-1 if i == axis else 1 for i in range(possible.ndim)])
-            key = key * possible.shape[axis] + along
+        places = np.expand_dims(np.arange(side.size).reshape(side.shape), others_of(possible.ndim, axes))
+        key = np.broadcast_to(places, possible.shape)
         rows.append(sparse.csr_array((np.ones(cells), (key.ravel(), numbers.ravel())), shape=(side.size, cells)))
         right.append(side.ravel() / total)
         first += side.size
     if not rows:
-        return _on(possible, np.where(possible, 1.0, 0.0), total)
+        return nearest(np.where(possible, 1.0, 0.0), total, possible)
     matrix, goal = sparse.vstack(rows), np.concatenate(right)
     slack = sparse.csr_array(np.ones((goal.size, 1)))
     upper = sparse.vstack([sparse.hstack([matrix, -slack]), sparse.hstack([-matrix, -slack])], format="csr")
@@ -249,7 +239,7 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
     )
     if solution.x is None:
         raise RuntimeError(f"the linear programme ended with: {solution.message}")
-    return _on(possible, solution.x[:-1].reshape(possible.shape) * total, total)
+    return nearest(solution.x[:-1].reshape(possible.shape) * total, total, possible)
 
 
 SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Values]] = {
@@ -267,15 +257,3 @@ def solution_named(word: str) -> str:
         UserError: it does not.
     """
     return {"leastnorm": "least_norm"}.get(word, one_of(word, SOLUTIONS, "solution"))
-
-
-def _on(possible: NDArray[np.bool_], values: Values, total: float) -> Values:
-    """The nearest non-negative marginal of that total on the possible cells."""
-    placed = np.zeros(possible.shape)
-    if possible.any():
-        placed[possible] = norm_sub(values[possible], total)
-    return placed
-
-
-def _others(ndim: int, axes: Axes) -> Axes:
-    return tuple(axis for axis in range(ndim) if axis not in axes)

@@ -44,8 +44,29 @@ class MbiSpec(Synthesizer):
         zeros: Zeros = (),
         progress: Progress | None = None,
     ) -> Synthesized:
-        """Rows from the library's model of the measurements, which knows no zeros."""
-        return Synthesized(mbi_rows(measurements, self, rows=rows, rng=rng, progress=progress))
+        """Rows from the library's model of the measurements, which knows no zeros.
+
+        Cost: most of it is compiling; a query matrix other than whole marginals is written out dense.
+
+        Raises:
+            UserError: the library is not installed.
+        """
+        mbi = _library()
+        domain = measurements.domain
+        mbi_measurements = [
+            mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query))
+            for a in completed(measurements).answers  # of a residual the library would hold every entry
+        ]
+        space = mbi.Domain(domain.names, domain.shape(domain.names))
+        report = (lambda value: progress(0, 0, str(value))) if progress is not None else None
+        total = max(float(estimate_total(measurements)), 1.0)
+        model = mbi.estimation.MirrorDescent().estimate(
+            space, mbi_measurements, known_total=total, iters=self.iterations, callback_fn=report
+        )
+        with _global_state(rng):
+            data = model.synthetic_data(rows=max(rows, 1))
+        columns = tuple(np.asarray(data.data[a.name])[:rows].astype(code_dtype(a.size)) for a in domain.attributes)
+        return Synthesized(CodedTable(domain, columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,39 +80,6 @@ class _Query:
 
     def op_norm_sq(self) -> float:
         return float(np.linalg.norm(self.matrix, 2) ** 2)
-
-
-def mbi_rows(
-    measurements: Measurements,
-    spec: MbiSpec,
-    *,
-    rows: int,
-    rng: np.random.Generator,
-    progress: Progress | None = None,
-) -> CodedTable:
-    """Rows from the library's model of the measurements.
-
-    Cost: most of it is compiling; a query matrix other than whole marginals is written out dense.
-
-    Raises:
-        UserError: the library is not installed.
-    """
-    mbi = _library()
-    domain = measurements.domain
-    mbi_measurements = [
-        mbi.LinearMeasurement(a.values, a.clique, a.stddev, **_query(a.query))
-        for a in completed(measurements).answers  # of a residual the library would hold every entry
-    ]
-    space = mbi.Domain(domain.names, domain.shape(domain.names))
-    report = (lambda value: progress(0, 0, str(value))) if progress is not None else None
-    total = max(float(estimate_total(measurements)), 1.0)
-    model = mbi.estimation.MirrorDescent().estimate(
-        space, mbi_measurements, known_total=total, iters=spec.iterations, callback_fn=report
-    )
-    with _global_state(rng):
-        data = model.synthetic_data(rows=max(rows, 1))
-    columns = tuple(np.asarray(data.data[a.name])[:rows].astype(code_dtype(a.size)) for a in domain.attributes)
-    return CodedTable(domain, columns)
 
 
 def _library() -> Any:

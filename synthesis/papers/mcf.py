@@ -22,26 +22,21 @@ class McfSpec(Passes):
     """Settings of min-cost flow, as in `Passes`: every marginal in turn is met exactly."""
 
     def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
-        """All the way."""
-        return flow(work, target)
-
-
-def flow(work: UpdateWork, target: Target) -> tuple[int, float]:
-    """Meet a marginal exactly by the fewest changes of codes; how many rows moved, and how far it was off."""
-    counts = work.counts(target.clique)
-    whole = systematic(target.values.ravel(), len(work.keys), work.rng)
-    off = 0.5 * float(np.abs(whole - counts).sum()) / len(work.keys)
-    sources, sinks, amounts = fewest_changes(counts, whole, target.values.shape)
-    moved = int(amounts.sum())
-    if moved:
-        loss = np.bincount(sources, amounts, minlength=counts.size).astype(np.int64)
-        freed, none = work.freed[:moved], np.zeros(counts.size, np.int64)
-        pick_rows(work.keys, counts, (loss, none, none.copy()), freed, work.donors[:0], work.state)
-        shuffle(freed, work.state)
-        freed = freed[np.argsort(work.keys[freed], kind="stable")]
-        order = np.argsort(sources, kind="stable")
-        work.place(target.clique, freed, np.repeat(sinks[order], amounts[order]).astype(np.int32))
-    return moved, off
+        """All the way: the marginal is met exactly by the fewest changes of codes."""
+        counts = work.counts(target.clique)
+        whole = systematic(target.values.ravel(), len(work.keys), work.rng)
+        off = 0.5 * float(np.abs(whole - counts).sum()) / len(work.keys)
+        sources, sinks, amounts = fewest_changes(counts, whole, target.values.shape)
+        moved = int(amounts.sum())
+        if moved:
+            loss = np.bincount(sources, amounts, minlength=counts.size).astype(np.int64)
+            freed, none = work.freed[:moved], np.zeros(counts.size, np.int64)
+            pick_rows(work.keys, counts, (loss, none, none.copy()), freed, work.donors[:0], work.state)
+            shuffle(freed, work.state)
+            freed = freed[np.argsort(work.keys[freed], kind="stable")]
+            order = np.argsort(sources, kind="stable")
+            work.place(target.clique, freed, np.repeat(sinks[order], amounts[order]).astype(np.int32))
+        return moved, off
 
 
 def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:

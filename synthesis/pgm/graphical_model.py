@@ -14,11 +14,10 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.convergence import FitRecord
-from synthesis.impossible import Impossible
+from synthesis.impossible import Impossible, check_zeros
 from synthesis.pgm.estimation import Point, Stopping, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
 from synthesis.pgm.inference import JunctionTreeInference, spread
@@ -94,10 +93,6 @@ class GraphicalModel:
         """Whether `marginal` gives this clique within its memory, or with no table of more cells than these."""
         return largest_table(self.engine.tree, self.domain.canonical(clique)) <= (cells or MAX_CELLS)
 
-    def answer(self, clique: Sequence[str], query: QueryMatrix) -> Values:
-        """Answers to linear queries over a marginal, in records."""
-        return query.answer(self.marginal(clique))
-
     def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
         """Synthetic rows; their marginals are the model's but for rounding, which is without bias."""
         conditionals, _ = self.engine.conditionals(self.potentials)
@@ -160,16 +155,11 @@ def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | N
         return None
     flat = np.zeros(tree.cells)
     tables = JunctionTreeInference(tree).views(flat)
-    for clique, cells in impossible:
-        name = " × ".join(clique)
-        if tree.domain.canonical(clique) != tuple(clique) or cells.size != tree.domain.cells(clique):
-            problem = f"the impossible combinations of {name} do not fit its {tree.domain.cells(clique):,} cells"
-            raise UserError(problem, where="schema", fix="columns in the schema's order, a truth value per cell")
-        node = tree.home(tuple(clique))
+    for clique, cells in check_zeros(tree.domain, impossible):
+        node = tree.home(clique)
         if node is None:
-            raise ValueError(f"{name} lies in no node of the junction tree")
-        table = np.where(cells.reshape(tree.domain.shape(clique)), -np.inf, 0.0)
-        tables[node] += spread(table, tuple(clique), tree.cliques[node])
+            raise ValueError(f"{' × '.join(clique)} lies in no node of the junction tree")
+        tables[node] += spread(np.where(cells, -np.inf, 0.0), clique, tree.cliques[node])
     return flat
 
 

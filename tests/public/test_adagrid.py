@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.designs.tree import forest_edges, joining, pairs
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query, rounds_of, subsets
+from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query, subsets
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import query_of
@@ -24,9 +24,9 @@ def measured(seed: int, cliques, norm="l2", threshold=1.0, bits=16, level=2.0):
     """Answers drawn at random, round by round: about half of the cells pass."""
     rng = np.random.default_rng(seed)
     known: list[NoisyMarginal] = []
-    for places in rounds_of(cliques):
+    for order in sorted({len(c) for c in cliques}):
         found = []
-        for i in places:
+        for i in (i for i, c in enumerate(cliques) if len(c) == order):
             query = grid_query(BOX, cliques[i], known, threshold=threshold, norm=norm, bits=bits)
             values = rng.exponential(level, query.rows)
             found.append(NoisyMarginal(cliques[i], query, values, "gaussian", 1.0, str(i)))

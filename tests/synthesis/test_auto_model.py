@@ -16,7 +16,7 @@ from synthesis.auto_model import AutoSpec, _shown, with_likely_columns
 from synthesis.consistency.agree import Target
 from synthesis.consistency.evidence import gathered
 from synthesis.independent import IndependentSpec, independent_marginals
-from synthesis.papers.mbi_extra import MbiSpec, mbi_rows
+from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.synthesize import synthesize
 from synthesis.unmeasured import unmeasured
 
@@ -248,12 +248,12 @@ def known() -> Measurements:
 @pytest.mark.skipif(THERE, reason="the library is installed")
 def test_without_the_library_the_error_says_how_to_get_it():
     with pytest.raises(UserError, match="pip install mbi"):
-        mbi_rows(known(), MbiSpec(), rows=10, rng=np.random.default_rng(0))
+        MbiSpec().make(known(), rows=10, rng=np.random.default_rng(0))
 
 
 @pytest.mark.skipif(not THERE, reason="needs the optional library mbi")
 def test_its_rows_have_the_measured_marginals_and_follow_the_seed():
-    made = [mbi_rows(known(), MbiSpec(500), rows=1000, rng=np.random.default_rng(3)) for _ in range(2)]
+    made = [MbiSpec(500).make(known(), rows=1000, rng=np.random.default_rng(3)).table for _ in range(2)]
     counts = np.zeros((2, 3))
     np.add.at(counts, tuple(made[0].columns), 0.1)
     assert np.abs(counts - TRUTH).max() < 1

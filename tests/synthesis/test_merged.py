@@ -13,7 +13,6 @@ from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.merged_values import compressed, expanded, merged_values
 from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.passes import gum_rows
 from synthesis.independent import IndependentSpec
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
@@ -218,12 +217,15 @@ def test_gum_meets_exact_targets_on_trees_and_cycles(cliques, start, lone):
     joint = rng.dirichlet(np.full(60, 0.4)).reshape(4, 3, 5) * 20_000
     axes = {"a": 0, "b": 1, "c": 2}
     targets = [Target(c, joint.sum(axis=tuple(set(range(3)) - {axes[n] for n in c})), 1.0) for c in cliques]
-    made = gum_rows(
-        ConsistentTargets(WORLD, 20_000.0, tuple(targets)),
-        GumSpec(start=start, lone=lone),
-        rows=20_000,
-        rng=np.random.default_rng(0),
-    ).table
+    made = (
+        GumSpec(start=start, lone=lone)
+        .follow(
+            ConsistentTargets(WORLD, 20_000.0, tuple(targets)),
+            rows=20_000,
+            rng=np.random.default_rng(0),
+        )
+        .table
+    )
     for target, n in zip(targets, count_cliques(made, cliques), strict=True):
         assert 0.5 * np.abs(n - target.values.ravel()).sum() / 20_000 < 0.005
 
@@ -234,7 +236,7 @@ def test_the_descent_can_be_turned_off_and_is_seeded():
     marginals = tuple(Target(c, n.reshape(WORLD.shape(c)).astype(float), 1.0) for c, n in counts)
     targets = ConsistentTargets(WORLD, 2000.0, marginals)
     made = [
-        gum_rows(targets, spec, rows=2000, rng=np.random.default_rng(7)).table
+        spec.follow(targets, rows=2000, rng=np.random.default_rng(7)).table
         for spec in [GumSpec(iterations=1, descents=k, start="oneway") for k in (0, 4, 4)]
     ]
     assert all(np.array_equal(x, y) for x, y in zip(made[1].columns, made[2].columns, strict=True))

@@ -72,7 +72,7 @@ def check_optimum(measurements: Measurements, optimizer: str, impossible=()) -> 
     assert report.loss == pytest.approx(least, rel=2e-3, abs=2e-3 * max(report.floor, 1.0))
     assert report.loss - report.gap <= least * (1 + 1e-6) + 1e-6
     again = sum(
-        0.5 * float(np.sum((model.answer(a.clique, a.query) - a.values) ** 2)) / a.stddev**2
+        0.5 * float(np.sum((a.query.answer(model.marginal(a.clique)) - a.values) ** 2)) / a.stddev**2
         for a in measurements.answers
     )
     assert again == pytest.approx(report.loss, rel=1e-9, abs=1e-9)

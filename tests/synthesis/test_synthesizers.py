@@ -22,7 +22,6 @@ from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.passes import gum_rows
 from synthesis.independent import independent_rows
 from synthesis.rounding import systematic
 from synthesis.synthesize import synthesize, synthesize_recorded
@@ -168,7 +167,7 @@ def test_gum_keeps_the_correlations_of_exact_answers_and_independent_rows_do_not
 
 def test_gum_creates_cells_that_no_row_has_yet():
     targets = ConsistentTargets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
-    made = gum_rows(targets, GumSpec(replace=0.0), rows=1000, rng=np.random.default_rng(3)).table
+    made = GumSpec(replace=0.0).follow(targets, rows=1000, rng=np.random.default_rng(3)).table
     assert distance(made, made, ("age", "job")) == 0
     diagonal = np.mean(made.column("age") == made.column("job"))
     assert diagonal > 0.95

@@ -191,17 +191,6 @@ def combined_questions(
     return whole_questions(domain, larger) + [(c, queries[c], p) for c, p in share.items()]
 
 
-def in_larger(
-    cliques: Collection[Clique],
-    domain: Domain,
-    parts: Mapping[Clique, float],
-    queries: Mapping[Clique, QueryMatrix],
-    most: int,
-) -> bool:
-    """Whether `combined_questions` of these parts ask each of the cliques in a larger marginal, and none by itself."""
-    return not any(c in cliques for c, *_ in combined_questions(domain, parts, queries, most))
-
-
 def whole_questions(domain: Domain, parts: Mapping[Clique, float]) -> list[tuple[Clique, QueryMatrix, float]]:
     """Marginals, every cell asked for, with their parts of the budget."""
     return [(c, Identity(domain.cells(c)), p) for c, p in parts.items()]

@@ -129,8 +129,3 @@ def by_chance(expected: Values) -> Values:
 def side_error(expected: Values, noise: float | Values) -> float:
     """Σ |error| of a one-way marginal with this mean absolute noise: no cell errs by more than it holds."""
     return float(np.minimum(expected, noise).sum())
-
-
-def of_independent(expected: Values, side_errors: float) -> float:
-    """The L1 distance that independent columns are at, in records; the errors of the two sides may add up."""
-    return math.hypot(float(by_chance(expected).sum()), side_errors)

@@ -267,13 +267,6 @@ def _sets(answer: NoisyMarginal, axes: Axes) -> dict[Axes, NDArray[np.int64]]:
     return {axes: _fine_cells(answer)}
 
 
-def rounds_of(cliques: Sequence[Clique]) -> list[list[int]]:
-    """The places of the cliques, by order: all one-way ones, then two-way ones, and so on."""
-    orders = sorted({len(c) for c in cliques})
-    places = {k: [i for i, c in enumerate(cliques) if len(c) == k] for k in orders}
-    return [places[k] for k in orders]
-
-
 def subsets(clique: Clique) -> list[Clique]:
     """Every non-empty subset, smaller ones first."""
     return [s for size in range(1, len(clique) + 1) for s in itertools.combinations(clique, size)]

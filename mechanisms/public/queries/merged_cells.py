@@ -88,7 +88,7 @@ def rare_groups(
 ) -> dict[str, NDArray[np.int64]]:
     """Per attribute the groups of its codes: all codes with a noisy count below θ (two or more) are the last group.
 
-    θ = max(threshold · σ, floor), as in Li et al. 2021b, section 5.3, which takes 4.5 and 800 records.
+    θ = max(threshold · σ, floor), as in Li et al. 2021b, section 5.3, which takes 4.5 and 800 records; 0 merges none.
 
     An attribute without a noisy one-way marginal keeps all of its codes apart.
 
@@ -96,7 +96,7 @@ def rare_groups(
         answers: whole one-way marginals; others are passed over.
     """
     groups = {a.name: np.arange(a.size) for a in domain.attributes}
-    for answer in answers:
+    for answer in answers if max(threshold, floor) > 0 else ():
         if len(answer.clique) > 1 or not isinstance(answer.query, Identity):
             continue
         common = answer.values >= max(threshold * answer.stddev, floor)
@@ -166,10 +166,3 @@ def solid_groups(attribute: Attribute, expected: NDArray[np.float64], least: flo
         line[line == group] = group - 1
     behind = (int(line.max()) + 1 if line.size else 0) + np.arange(attribute.size - attribute.ordered)
     return np.concatenate([line, behind]).astype(np.int64)
-
-
-def coarse_columns(
-    domain: Domain, expected: Mapping[str, NDArray[np.float64]], *, lined: int, other: int
-) -> dict[str, NDArray[np.int64]]:
-    """The groups of every column: at most `lined` where its values lie on a line, at most `other` elsewhere."""
-    return {a.name: coarse_groups(a, expected[a.name], lined if a.ordered > 1 else other) for a in domain.attributes}

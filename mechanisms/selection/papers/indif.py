@@ -14,7 +14,7 @@ from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.dense import combined, dense, tradeoff
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import merged_query
+from mechanisms.public.queries.merged_cells import merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
@@ -32,8 +32,8 @@ from mechanisms.selection.base import (
 )
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.papers.groups import grouped, within
-from mechanisms.selection.papers.public_table import PublicTable, pairs_of_table
-from mechanisms.selection.questions import ask_given, common_values, share_out
+from mechanisms.selection.papers.public_table import PublicSettings
+from mechanisms.selection.questions import ask_given, share_out
 from mechanisms.selection.scored_pairs import COMBINED, SCORED_STAGES, ScoredPairs
 
 
@@ -61,7 +61,7 @@ class Indif(ScoredPairs):
         """
         ones = ask_given(context)
         expected = once(context.fit)
-        merged = common_values(context, self.rare, self.floor)
+        merged = rare_groups(context.domain, context.known, self.rare, self.floor)
         chosen = self._chosen(context, expected(), merged) if self.candidates else []
         if any(int(own.max()) + 1 < own.size for own in merged.values()) and chosen:
             share_out(context, chosen, lambda c: merged_query(context.domain, c, merged), whole=False)
@@ -164,9 +164,8 @@ class GroupsSettings(IndifSettings):
         if self.merge is not None:
             fix = "null with selection.public: a public table chooses before there are noisy counts"
             raise UserError("nothing to merge by", where="selection.merge", fix=fix)
-        table = PublicTable(self.public, self.delimiter, self.rows)
-        size = self.group_size(facts.domain)
-        return pairs_of_table(facts, table, self.max_cells, self.combine_cells, size)
+        table = PublicSettings(self.public, self.delimiter, self.rows, self.max_cells, self.combine_cells)
+        return table.chosen(facts, self.group_size(facts.domain))
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """That of `indif`, without a public table."""

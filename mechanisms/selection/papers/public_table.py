@@ -24,15 +24,6 @@ from mechanisms.selection.scored_pairs import COMBINED
 
 
 @dataclass(frozen=True)
-class PublicTable:
-    """A public table's file, and how many rows the private table has, about (None: as many)."""
-
-    path: str | None
-    delimiter: str
-    rows: int | None
-
-
-@dataclass(frozen=True)
 class PublicSettings(Selection):
     """Settings.
 
@@ -64,23 +55,48 @@ class PublicSettings(Selection):
 
     def workload(self, facts: Facts) -> Workload:
         """What the public table chooses."""
-        table = PublicTable(self.public, self.delimiter, self.rows)
-        return pairs_of_table(facts, table, self.max_cells, self.combine_cells, 0)
+        return self.chosen(facts, 0)
 
     def schedule(self, facts: Facts, workload: Workload) -> None:
         return
 
+    def chosen(self, facts: Facts, groups: int) -> Workload:
+        """DenseMarg on the exact distances of a public table, which costs nothing.
 
-def pairs_of_table(facts: Facts, table: PublicTable, max_cells: int, combine_cells: int, groups: int) -> Workload:
-    """DenseMarg on the exact distances of a public table, which costs nothing.
+        Args:
+            groups: the most columns in a group; 0: no groups.
+        Raises:
+            UserError: no public table, or one of another schema; settings out of range.
+        """
+        refuse_mapped(facts)
+        return with_all_columns(facts.domain, self._pairs(facts, groups))
 
-    Args:
-        groups: the most columns in a group; 0: no groups.
-    Raises:
-        UserError: no public table, or one of another schema; settings out of range.
-    """
-    refuse_mapped(facts)
-    return with_all_columns(facts.domain, _chosen(facts, table, max_cells, combine_cells, groups))
+    def _pairs(self, facts: Facts, groups: int) -> list[Clique]:
+        domain = facts.domain
+        if self.public is None:
+            fix = "selection.public=FILE, a table of the same columns that is public"
+            raise UserError("no public table given", where="selection.public", fix=fix)
+        candidates = pairs(domain, facts.joint, self.max_cells)
+        if len(facts.joint) > 1 and not candidates:
+            fix = "raise it, or use coarser bins in the schema"
+            raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
+        with tempfile.TemporaryDirectory() as folder:
+            table = read_public(self.public, self.delimiter, facts.schema, Path(folder))
+            scale = (self.rows or table.rows) / table.rows
+            sides = {
+                n: c * scale
+                for n, c in zip(domain.names, count_cliques(table, [(n,) for n in domain.names]), strict=True)
+            }
+            exact = [c * scale for c in count_cliques(table, candidates)]
+        expected = [np.outer(sides[a], sides[b]).ravel() / (scale * table.rows) for a, b in candidates]
+        gaps = np.array([np.abs(c - e).sum() for c, e in zip(exact, expected, strict=True)], np.float64)
+        inside = list(range(len(candidates)))
+        if groups:
+            inside = within(candidates, grouped(domain.names, candidates, gaps.tolist(), groups))
+        if not inside:
+            return []
+        pairs_chosen = dense(tradeoff(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain)))
+        return combined(domain, [candidates[inside[i]] for i in pairs_chosen], self.combine_cells)
 
 
 def refuse_mapped(facts: Facts) -> None:
@@ -88,30 +104,3 @@ def refuse_mapped(facts: Facts) -> None:
     if facts.schema.rules.mapped:
         fix = "selection=indif, or take mapped out of the schema"
         raise UserError("the schema's mapped columns are measured, not chosen", where="selection", fix=fix)
-
-
-def _chosen(facts: Facts, given: PublicTable, max_cells: int, combine_cells: int, groups: int) -> list[Clique]:
-    domain = facts.domain
-    if given.path is None:
-        fix = "selection.public=FILE, a table of the same columns that is public"
-        raise UserError("no public table given", where="selection.public", fix=fix)
-    candidates = pairs(domain, facts.joint, max_cells)
-    if len(facts.joint) > 1 and not candidates:
-        fix = "raise it, or use coarser bins in the schema"
-        raise UserError("no pair of columns is small enough", where="selection.max_cells", fix=fix)
-    with tempfile.TemporaryDirectory() as folder:
-        table = read_public(given.path, given.delimiter, facts.schema, Path(folder))
-        scale = (given.rows or table.rows) / table.rows
-        sides = {
-            n: c * scale for n, c in zip(domain.names, count_cliques(table, [(n,) for n in domain.names]), strict=True)
-        }
-        exact = [c * scale for c in count_cliques(table, candidates)]
-    expected = [np.outer(sides[a], sides[b]).ravel() / (scale * table.rows) for a, b in candidates]
-    gaps = np.array([np.abs(c - e).sum() for c, e in zip(exact, expected, strict=True)], np.float64)
-    inside = list(range(len(candidates)))
-    if groups:
-        inside = within(candidates, grouped(domain.names, candidates, gaps.tolist(), groups))
-    if not inside:
-        return []
-    pairs_chosen = dense(tradeoff(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain)))
-    return combined(domain, [candidates[inside[i]] for i in pairs_chosen], combine_cells)
