@@ -82,11 +82,6 @@ class Tvd:
         return {"reason": self.reason} if self.reason else self.families
 
 
-def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> JsonDict:
-    """Mean and largest TVD per family of marginals; a reason instead where a table has no records."""
-    return distances(real, synthetic, progress=progress).to_json()
-
-
 def distances(
     real: AnyTable, synthetic: CodedTable, *, sample: CodedTable | None = None, progress: Progress | None = None
 ) -> Tvd:

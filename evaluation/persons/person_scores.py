@@ -279,9 +279,7 @@ def drawn_shares(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Jso
     return {"labels": labels, "real": shares[0], "synthetic": shares[1]}
 
 
-def whole_persons(
-    rows: PersonRows, label: Callable[[str, int], str], *, count: int = PEOPLE, seed: int = 0
-) -> JsonDict:
+def whole_persons(rows: PersonRows, label: Callable[[str, int], str], *, seed: int = 0) -> JsonDict:
     """Some whole persons of a synthetic table, from those with few records to those with many.
 
     Persons are sorted by their number of records, at random where it is the same, and taken at equal steps.
@@ -293,7 +291,7 @@ def whole_persons(
     persons = len(own.starts)
     mixed = np.random.default_rng(seed).permutation(persons)
     by_size = mixed[np.argsort(own.sizes[mixed], kind="stable")]
-    taken = by_size[[int((i + 0.5) * persons / count) for i in range(count)]] if persons > count else by_size
+    taken = by_size[[int((i + 0.5) * persons / PEOPLE) for i in range(PEOPLE)]] if persons > PEOPLE else by_size
     columns = own.rows.columns[:SHOWN_COLUMNS]
     shown = []
     for person in taken.tolist():
