@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evaluation.map_columns import MapColumns
-from evaluation.metric import ROW_FACTS, Metric, Options
+from evaluation.metric import ROW_FACTS, MapColumns, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.members import Members
 from mechanisms.public.settings import Setting, declared

@@ -16,7 +16,6 @@ from evaluation.readings.reading import Ends, Z, mean_ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.schema.code_labels import code_names
 
 Floats = NDArray[np.float64]
 
@@ -140,14 +139,8 @@ def _covered(real: NDArray[Any], synthetic: NDArray[Any], sizes: tuple[int, int]
 
 def coverage_of(inputs: Inputs) -> OutlierCoverage:
     """The metric `outlier_coverage`."""
-
-    def named(column: str, code: int) -> str:
-        if inputs.schema is not None:
-            return str([*code_names(inputs.schema[column])][code])
-        return str(code) if inputs.options.values is None else inputs.options.values[column].label(code)
-
     numbers = inputs.numbers or {a.name: places(a) for a in inputs.real.domain.attributes if a.ordered > 1}
-    return outlier_coverage(inputs.real, inputs.synthetic, numbers, named, seed=inputs.options.seed)
+    return outlier_coverage(inputs.real, inputs.synthetic, numbers, inputs.label, seed=inputs.options.seed)
 
 
 Counts = NDArray[np.int64]

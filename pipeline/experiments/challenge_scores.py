@@ -85,14 +85,12 @@ def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options
     """What fresh real records would score, measured once; None where the metric needs more than the tables."""
     if not metric.referable:
         return None
-
-    on_values = options.values is not None and metric.on_values
-    real, schema = (options.values.tables["real"], None) if on_values and options.values else (world.real, world.schema)
+    inputs = Inputs(metric, world.real, synthetic, world.schema, options).of_values()
 
     def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.computed(Inputs(metric, a, b, schema, options))[0]
+        return metric.computed(replace(inputs, real=a, synthetic=b))[0]
 
-    return floor(score, real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
+    return floor(score, inputs.real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from evaluation.map_columns import TimeAndPlace
-from evaluation.metric import Inputs, Metric, MetricSettings, Options
+from evaluation.metric import Inputs, Metric, MetricSettings, Options, TimeAndPlace
 from evaluation.metrics import METRICS, declared_settings, find, register
 from evaluation.outcome import compute
 from evaluation.papers.ncript.combined_loss import PreparedRows

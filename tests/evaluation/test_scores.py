@@ -12,7 +12,8 @@ from evaluation.metrics import ScoreSpec
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import axes_at
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, PresetSpec, predicted_work, preset_targets
+from evaluation.mgd.mgd_metric import MgdSettings
+from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, predicted_work
 from evaluation.mgd.targets import GROUPS, Targets
 from evaluation.score import score_tables
 from evaluation.tvd import distances, tvd_cliques
@@ -42,8 +43,8 @@ def schema_of(domain: Domain) -> Schema:
     return Schema("town", tuple(map(column, domain.attributes)))
 
 
-def targets_of(domain: Domain, **settings) -> Targets:
-    return preset_targets(schema_of(domain), PresetSpec(**settings))
+def targets_of(domain: Domain, *, seed: int = 0, **settings) -> Targets:
+    return chosen_targets(MgdSettings(**settings), schema_of(domain), seed)
 
 
 def score(real: CodedTable, synthetic: CodedTable) -> dict:
