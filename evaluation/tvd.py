@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 
 from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.metric import Inputs
@@ -70,12 +69,6 @@ class Tvd:
         """The mean of the 2-way marginals; of the 1-way ones where the table has one column."""
         family = self.families.get("2-way") or self.families.get("1-way")
         return None if family is None else float(family["mean"])
-
-    def frame(self) -> pd.DataFrame:
-        """One row per marginal, the worst first: marginal, k, tvd."""
-        rows = [(" × ".join(c), len(c), v) for c, v in self.marginals]
-        frame = pd.DataFrame(rows, columns=["marginal", "k", "tvd"])
-        return frame.sort_values("tvd", ascending=False, kind="stable", ignore_index=True)
 
     def to_json(self) -> JsonDict:
         """JSON values: the families, or the reason."""

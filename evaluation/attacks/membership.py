@@ -124,7 +124,8 @@ def membership(
     A unit's score is the mean over its rows.
     Goal: ½. Edge cases: with fewer than ten units on a side there is no score.
     """
-    population_rows, others = _halves(sides.units[1], rng)
+    first = _of_units(sides.units[1], np.unique(sides.units[1]).size // 2, rng)
+    population_rows, others = np.flatnonzero(first), np.flatnonzero(~first)
     ids = (sides.units[0], sides.units[1][others])
     counts = [np.unique(u).size for u in (*ids, sides.units[1][population_rows])]
     units = dict(zip(("members", "others", "known"), counts, strict=True))
@@ -206,12 +207,6 @@ def _by_classifier(
     y, asked, seed = np.repeat([1, 0], rows), [features(t) for t in targets], int(rng.integers(2**31))
     first, second = boosted_trees(x, y, asked, seed, "decision_function", max_iter=50)
     return first, second
-
-
-def _halves(unit: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of two random halves of the units."""
-    first = _of_units(unit, np.unique(unit).size // 2, rng)
-    return np.flatnonzero(first), np.flatnonzero(~first)
 
 
 def _of_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.bool_]:

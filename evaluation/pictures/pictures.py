@@ -113,11 +113,9 @@ def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[
 
 
 def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> JsonDict | None:
-    tables: Mapping[str, CodedTable | None]
+    real, synthetic, options = options.of_values(real, synthetic)
     tables = {"real": real, "synthetic": synthetic, "holdout": options.holdout}
-    if options.values is not None:
-        tables = options.values.tables
-    same = {n: t for n, t in tables.items() if t is not None and t.domain == tables["real"].domain}  # type: ignore[union-attr]
+    same = {n: t for n, t in tables.items() if t is not None and t.domain == real.domain}
     return principal_axes(same, seed=options.seed)
 
 

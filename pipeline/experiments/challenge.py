@@ -54,7 +54,7 @@ from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder
-from pipeline.scores.table_sources import declared_dialect, open_with
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
@@ -225,7 +225,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     released = _release_config(config, world.path, home, variant)
     done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
-    table, aside = world, None
+    aside = None
     if released.evaluation.holdout is not None:
         aside = _aside(released, world, done.folder, folder)
         world = world.without(aside)
@@ -238,8 +238,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     score = partial(scores_of_table, config, released, world)
     settings = settings_of_challenge(config)
     if not settings.methods:
-        source_dialect = declared_dialect(released.data, world.schema.dialect)
-        both = (open_with(table.path, source_dialect, released.limits, folder.temporary), source)
+        both = world.source(released, folder.temporary), source
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
     seed, rows = released.synthesis.seed, config.synthesis.rows
@@ -250,8 +249,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
-    dialect = declared_dialect(released.data, world.schema.dialect)
-    source = open_with(world.path, dialect, released.limits, folder.temporary)
+    source = world.source(released, folder.temporary)
     share = float(released.evaluation.holdout or 0)
     return aside_rows(source, build_unit(released.privacy, released.data), Aside(key, share), workdir=folder.temporary)
 

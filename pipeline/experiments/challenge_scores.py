@@ -110,6 +110,10 @@ class World:
     holdout: CodedTable | None
     subjects: np.ndarray | None
 
+    def source(self, config: Config, workdir: Path) -> Source:
+        """The file, read as the settings of a run on it say."""
+        return open_with(self.path, declared_dialect(config.data, self.schema.dialect), config.limits, workdir)
+
     def without(self, aside: NDArray[np.bool_]) -> World:
         """The truth of a release that set these rows aside."""
         held, rest = (self.real.at(np.flatnonzero(part)) for part in (aside, ~aside))
@@ -158,10 +162,7 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     path = Path(folder.temporary) / f"{KIND}-{k}-{run}.parquet"
     anonymous = generalized(remaining.real, k, rng)
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
-    both = (
-        open_with(world.path, declared_dialect(config.data, world.schema.dialect), config.limits, folder.temporary),
-        open_with(path, PLAIN, config.limits, folder.temporary),
-    )
+    both = world.source(config, folder.temporary), open_with(path, PLAIN, config.limits, folder.temporary)
     values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
     options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
     options = replace(options, holdout=remaining.holdout, values=values)

@@ -181,9 +181,9 @@ def _dive(dive: Json) -> JsonDict:
         (f"{s['attribute']} = {s['value']}", *(round(s[k]) for k in COUNTS[:2]), s["cost"], f"{s['share']:.0%}")
         for s in slices
     ]
-    aside = {*COUNTS, "cost", "share"}
+    aside = {*COUNTS, "cost", "share"}  # the others are the cell's name
     cells = [
-        (_cell_name(b, aside), *(round(b[k]) for k in COUNTS), f"{b['share']:.1%}")
+        (", ".join(str(v) for k, v in b.items() if k not in aside), *(round(b[k]) for k in COUNTS), f"{b['share']:.1%}")
         for b in frames.get("bins", ())[:CELLS]
     ]
     return {
@@ -193,10 +193,6 @@ def _dive(dive: Json) -> JsonDict:
         "worst_values": Table(("value", "real", "synthetic", "cost", "share"), values),
         "cells": Table(("cell", *(name.replace("_", " ") for name in COUNTS), "share"), cells),
     }
-
-
-def _cell_name(cell: Json, aside: set[str]) -> str:
-    return ", ".join(str(v) for k, v in cell.items() if k not in aside)
 
 
 def sdnist_section(metric: Json) -> Section:

@@ -99,11 +99,8 @@ def test_the_floor_is_what_two_samples_score():
     assert expected_tvd(shares, 2000, 3000) == pytest.approx(measured, rel=0.05)
 
 
-def test_matrix_worst_and_json():
+def test_worst_and_json():
     result = n_way(people(300, 1), people(300, 2), 2)
-    matrix = result.matrix()
-    assert matrix.loc["age", "sex"] == matrix.loc["sex", "age"]
-    assert np.isnan(matrix.loc["age", "age"])
     assert result.worst(1)["tvd"].iloc[0] == result.frame["tvd"].max()
     json.dumps(result.to_json(), allow_nan=False)
 

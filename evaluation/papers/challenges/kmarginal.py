@@ -113,7 +113,8 @@ def k_marginal(
     for draw in draws:
         same = tuple(sorted(draw))
         if same not in shares:
-            shares[same] = _distances(pooled, same, order, starts, side, weights)
+            key = flat_key(pooled, same)[order]
+            shares[same] = _l1(key, side, weights, starts, np.zeros((int(key.max(initial=0)) + 1, 2)))
         total += shares[same]
     penalised = np.abs(records[:, 0] - records[:, 1]) >= cutoff
     distance = np.where(penalised, 2.0, total / max(len(draws), 1))
@@ -150,18 +151,6 @@ def flat_key(pooled: Pooled, names: Sequence[str]) -> Codes:
         key = key * pooled.sizes[name] + pooled.columns[name]
         cells *= pooled.sizes[name]
     return key if cells <= DENSE_CELLS else np.unique(key, return_inverse=True)[1].astype(np.int64)
-
-
-def _distances(
-    pooled: Pooled,
-    names: tuple[str, ...],
-    order: Codes,
-    starts: Codes,
-    side: Codes,
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    key = flat_key(pooled, names)[order]
-    return _l1(key, side, weights, starts, np.zeros((int(key.max(initial=0)) + 1, 2)))
 
 
 @compiled
