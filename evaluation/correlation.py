@@ -141,7 +141,7 @@ def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> d
     return {(names[i], names[j]): float(r[i, j]) for i, j in at}
 
 
-def _of_sums(n: Any, sums: Values, squares: Values, products: Values, none: float) -> Values:
+def _of_sums(n: Any, sums: Values, squares: Values, products: Any, none: float) -> Values:
     """r of every two columns from their sums over the records with a value in both; `none` where one does not vary."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = squares - sums * sums / n

@@ -42,9 +42,8 @@ class Sides:
     def counts(self) -> dict[str, int]:
         """Rows that know or are attacked, and units."""
         rows = {"training": self.training.rows, "holdout": self.holdout.rows, "synthetic": self.synthetic.rows}
-        return rows | {
-            f"{n}_units": np.unique(u).size for n, u in zip(("training", "holdout"), self.units, strict=True)
-        }
+        training, holdout = (np.unique(unit).size for unit in self.units)
+        return rows | {"training_units": training, "holdout_units": holdout}
 
 
 def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> Sides:
