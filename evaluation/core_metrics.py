@@ -190,7 +190,7 @@ ATTRIBUTE_INFERENCE = ATTACK(
     says="an attacker who knows all else wins {score:.1%} of what is left to guess about the column at most risk",
     reference="guesses about the holdout",
     source="Giomi et al. 2023, section 4.3",
-    run="evaluation.attacks.attribute_inference:inference_of",
+    run="evaluation.attacks.attribute_inference:attribute_inference",
     settings=InferenceSettings,
 )
 

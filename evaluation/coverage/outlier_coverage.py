@@ -96,7 +96,7 @@ def outlier_coverage(
         own = np.array([[c[r.codes].sum() for r in regions] for c in counts], float)
         p, q = own[0] / real.rows, own[1] / synthetic.rows
         for region, here, there in zip(regions, p, q, strict=True):
-            called = _called(region, attribute.name, named)
+            called = " to ".join(dict.fromkeys(named(attribute.name, code) for code in (region.first, region.last)))
             rows.append((attribute.name, called, float(here), float(there), float(min(there / here, 1))))
         parts.append(_ends(own, (real.rows, synthetic.rows), rng))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -106,11 +106,6 @@ def outlier_coverage(
 def places(attribute: Attribute) -> Floats:
     """The numbers of codes of which no values are known: their places in the order."""
     return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
-
-
-def _called(region: Region, column: str, named: Callable[[str, int], str]) -> str:
-    ends = dict.fromkeys((named(column, region.first), named(column, region.last)))
-    return " to ".join(ends)
 
 
 def _ends(counts: Floats, sizes: tuple[int, int], rng: np.random.Generator) -> Ends:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from evaluation.metrics import column_roles, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema
@@ -45,7 +46,6 @@ from pipeline.experiments.challenge_settings import (
     variants_of,
     write_coded,
 )
-from pipeline.experiments.experiment_settings import stored
 from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
@@ -145,15 +145,15 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, one ε, one run, no large pairs, no floors."""
     settings, synthesis = settings_of_challenge(config), config.synthesis
-    settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
-    settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:], samples=settings.samples[-1:])
-    settings = replace(settings, anonymous=anonymous_of(settings)[-1:])
-    settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS), repeats=1)
+    lists: JsonDict = {name: getattr(settings, name)[-SMOKE_EPSILONS:] for name in ("epsilons", "variants", "samples")}
+    lists["anonymous"] = anonymous_of(settings)[-1:]
+    settings = replace(settings, **lists, rows=min(settings.rows, SMOKE_ROWS), repeats=1, floors=False)
     synthesis = replace(synthesis, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
     if selection.kind in ("mst", "indif"):  # the choice among all pairs is what takes long
         selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
-    return replace(config, experiment=stored(config.experiment, settings), synthesis=synthesis, selection=selection)
+    experiment = replace(config.experiment, options=asdict(settings))
+    return replace(config, experiment=experiment, synthesis=synthesis, selection=selection)
 
 
 def _schema(config: Config) -> Schema:

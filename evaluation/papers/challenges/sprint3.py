@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -140,7 +139,7 @@ def conjunction_counts(pooled: Pooled, names: Roles) -> tuple[NDArray[np.int32],
 def _profile(pooled: Pooled, part: slice, names: Roles) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
     place, time, unit = names.place, names.time, names.unit
-    nobody = [code for code, label in enumerate(pooled.labels[unit]) if _absent(label)]
+    nobody = [i for i, label in enumerate(pooled.labels[unit]) if pd.isna(label) or label in (NOBODY, "")]
     with_subject = ~np.isin(pooled.columns[unit][part], nobody)
     ids, rows = np.unique(pooled.columns[unit][part][with_subject], return_inverse=True)
     by_label = sorted(range(len(ids)), key=lambda i: by_number(pooled.labels[unit][int(ids[i])]))
@@ -161,11 +160,6 @@ def _profile(pooled: Pooled, part: slice, names: Roles) -> tuple[list[tuple[str,
         table[:, len(labels) : len(labels) + width] = counts
         labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
     return labels, table
-
-
-def _absent(label: Any) -> bool:
-    """Whether a row with this label has no subject."""
-    return bool(pd.isna(label) or label == NOBODY or label == "")
 
 
 def _present(pooled: Pooled, name: str, column: NDArray[np.int64]) -> list[tuple[int, object]]:
