@@ -68,16 +68,6 @@ def check_metric(metric: Metric) -> None:
         raise UserError(f"metric {metric.name!r} needs {need!r}, which it does not declare", where="metrics", fix=fix)
 
 
-def register(metric: Metric) -> None:
-    """Add a metric.
-
-    Raises:
-        UserError: as of `check_metric`.
-    """
-    check_metric(metric)
-    METRICS[metric.name] = metric
-
-
 def find(name: str) -> Metric:
     """The metric of this name; raises UserError with a suggestion for an unknown one."""
     if name not in METRICS:

@@ -59,6 +59,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
     config, unit, spec = specs.config, specs.unit, specs.synthesizer
     own, rows = config.privacy, config.plan.rows
+    whole = replace(plan.budget, epsilon=own.epsilon, delta=own.delta)  # of all tries
     return {
         "schema": schema.name,
         "unit": unit.column or "one record",
@@ -71,9 +72,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "candidates": _candidates(config, schema, plan),
         "numbers": mean_errors(schema, plan, rows),
         "expected": None if rows is None else expectations(config, schema, plan, rows),
-        "theory": None
-        if rows is None
-        else theory(plan, replace(plan.budget, epsilon=own.epsilon, delta=own.delta), rows),
+        "theory": None if rows is None else theory(plan, whole, rows),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": limit_text(specs, schema),
         "never_asked": [list(c) for c in never_asked(schema)],

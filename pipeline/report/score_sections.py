@@ -124,6 +124,7 @@ def _score_row(m: Json) -> tuple[Cell, ...]:
     perfect = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
     words = reading.get("words") or perfect
     interval, label = reading.get("interval"), reading.get("label") or ""
+    share = reading.get("share")
     floor = (m.get("floor") or {}).get("value")
     return (
         Words(m["title"], words),
@@ -132,15 +133,9 @@ def _score_row(m: Json) -> tuple[Cell, ...]:
         floor,
         m.get("as_good_as", ""),
         Words(label, style=LABELS.get(label, "")) if label else "",
-        reading_gauge(reading),
+        None if share is None else Gauge(min(max(1 - share, 0.0), 1.0)),  # empty is the poor one, full the honest one
         m["source"],
     )
-
-
-def reading_gauge(reading: Json) -> Gauge | None:
-    """Where a score lies between its own references: empty is the poor one, full the honest one; None if unknown."""
-    share = reading.get("share")
-    return None if share is None else Gauge(min(max(1 - share, 0.0), 1.0))
 
 
 def _sampled(sample: Json | None) -> str:
