@@ -190,7 +190,7 @@ ATTRIBUTE_INFERENCE = ATTACK(
     says="an attacker who knows all else wins {score:.1%} of what is left to guess about the column at most risk",
     reference="guesses about the holdout",
     source="Giomi et al. 2023, section 4.3",
-    run="evaluation.attacks.attribute_inference:inference_of",
+    run="evaluation.attacks.attribute_inference:attribute_inference",
     settings=InferenceSettings,
 )
 
@@ -206,37 +206,30 @@ MEMBERSHIP = ATTACK(
     library="sklearn",
 )
 
-TWO_SAMPLE_AUC = Metric(
+#: The entry of what models that learn from rows tell.
+LEARNED = partial(Metric, goal="low", reported=True, referable=False, library="sklearn", on_values=True)
+
+TWO_SAMPLE_AUC = LEARNED(
     name="two_sample_auc",
     title="Classifier that tells synthetic from real records, AUC",
     says="a model ranks a synthetic record above a real one with probability {score:.3f}",
-    goal="low",
     perfect=0.5,
     reference="½ by guessing, and real records told from other real ones",
     source="Lopez-Paz & Oquab 2017",
     run="evaluation.learning.two_sample_auc:two_sample_auc_of",
     settings=AucSettings,
-    reported=True,
-    referable=False,
-    library="sklearn",
-    on_values=True,
 )
 
-TSTR = Metric(
+TSTR = LEARNED(
     name="tstr",
     title="TSTR: quality lost by models that learn from synthetic records",
     says="models that learn from synthetic records lose {score:.3f} of balanced accuracy, or R² for numbers",
-    goal="low",
     low=-1,
     perfect=0,
     reference="models trained on real records; guessing",
     source="Esteban et al. 2017, section 4.2",
     run="evaluation.learning.tstr:tstr_of",
     settings=TstrSettings,
-    reported=True,
-    referable=False,
-    library="sklearn",
-    on_values=True,
 )
 
 PERSONS = Metric(
@@ -294,8 +287,6 @@ def _entry(n: int | None) -> Metric:
         name=f"anita_{n or 'n'}way",
         title=f"ANITA: accuracy of {n}-way tables" if n else "ANITA: accuracy of tables of evaluation.ways columns",
         goal="high",
-        low=0,
-        high=1,
         perfect=1,
         reference="1 − its floor, in the details",
         source="Platzer 2020, section 2",

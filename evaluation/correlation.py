@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
+from evaluation.learning.features import ranks
 from evaluation.metric import Inputs
 from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends
@@ -24,6 +25,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import STEP, count_cliques
 
 Codes = NDArray[np.unsignedinteger]
+Values = NDArray[np.float64]
 
 #: Buckets of each attribute for Cramér's V.
 BUCKETS = 20
@@ -49,14 +51,6 @@ class Correlations:
     def score(self) -> float | None:
         """The mean absolute difference; 0 is perfect."""
         return math.fsum(self.frame["difference"]) / len(self.frame) if len(self.frame) else None
-
-    def matrix(self, column: str = "difference") -> pd.DataFrame:
-        """One of the numbers as a symmetric matrix; the diagonal is NaN."""
-        names = list(dict.fromkeys([*self.frame["a"], *self.frame["b"]]))
-        matrix = pd.DataFrame(np.nan, index=names, columns=names)
-        for a, b, value in zip(self.frame["a"], self.frame["b"], self.frame[column], strict=True):
-            matrix.loc[a, b] = matrix.loc[b, a] = value
-        return matrix
 
     def to_json(self) -> JsonDict:
         """JSON values; the mean difference first."""
@@ -104,17 +98,13 @@ def correlation_difference(
         kind = "pearson" if {a, b} <= line else "cramers_v"
         one, two = ((m if kind == "pearson" else v)[(a, b)] for m, v in zip(moments, cramer, strict=True))
         rows.append((a, b, kind, one, two, abs(one - two)))
-    constant = [tuple(n for n in domain.names if _is_constant(t.column(n))) for t in (real, synthetic)]
+    constant = [tuple(n for n in domain.names if np.ptp(t.column(n)) == 0) for t in (real, synthetic)]
     ends = correlation_ends(real, synthetic, coarse, centred, [row[:5] for row in rows]) if rows else None
     return Correlations(_frame(rows), (constant[0], constant[1]), ends=ends)
 
 
 def _frame(rows: list[tuple[str, str, str, float, float, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["a", "b", "kind", "real", "synthetic", "difference"])
-
-
-def _is_constant(codes: NDArray[np.unsignedinteger]) -> bool:
-    return bool((codes == codes[0]).all())
 
 
 def _centred(attribute: Attribute, numbers: NDArray[np.float64] | None, codes: Codes) -> NDArray[np.float64]:
@@ -146,13 +136,17 @@ def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> d
         x = np.where(has > 0, x, 0.0)
         n, sums = n + inner(has, has), sums + inner(x, has)
         squares, products = squares + inner(x * x, has), products + inner(x, x)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        cov = products - sums * sums.T / n
-        var = squares - sums * sums / n
-        r = cov / np.sqrt(var * var.T)
-    r = np.where((var > 1e-9) & (var.T > 1e-9), np.clip(r, -1, 1), 0.0)
+    r = _of_sums(n, sums, squares, products, 0.0)
     at = itertools.combinations(range(len(names)), 2)
     return {(names[i], names[j]): float(r[i, j]) for i, j in at}
+
+
+def _of_sums(n: Any, sums: Values, squares: Values, products: Any, none: float) -> Values:
+    """r of every two columns from their sums over the records with a value in both; `none` where one does not vary."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = squares - sums * sums / n
+        r = (products - sums * sums.T / n) / np.sqrt(spread * spread.T)
+    return np.where((spread > 1e-9) & (spread.T > 1e-9), np.clip(r, -1.0, 1.0), none)
 
 
 def _cramers_v(table: CodedTable, pairs: list[tuple[str, str]]) -> list[float]:
@@ -183,8 +177,6 @@ def correlation_of(inputs: Inputs) -> Correlations:
 #: scores. An r of 20,000 records has a standard error of at most 0.007; V of fewer is larger than it should be.
 RECORDS, CODED, COLUMNS = 20_000, 100_000, 36
 
-Values = NDArray[np.float64]
-
 
 def correlation_maps(
     names: Sequence[str], values: tuple[Values, Values], tables: tuple[CodedTable, CodedTable]
@@ -205,7 +197,7 @@ def correlation_maps(
     maps: JsonDict = {"rows": {n: len(v) for n, v in zip(("real", "synthetic"), values, strict=True)}}
     if len(numbers) > 1 and min(map(len, pairs)):
         maps["pearson"] = _sides(numbers, [_pearson_of_rows(v) for v in pairs])
-        maps["spearman"] = _sides(numbers, [_pearson_of_rows(_ranks(v)) for v in pairs])
+        maps["spearman"] = _sides(numbers, [_pearson_of_rows(_column_ranks(v)) for v in pairs])
     columns = tables[0].domain.names[:COLUMNS]
     if len(columns) > 1 and min(t.rows for t in tables):
         real, other = (_some(t) for t in tables)
@@ -246,21 +238,18 @@ def _pearson_of_rows(values: Values) -> Values:
             n, sums, squares = len(x), x.sum(axis=0)[:, None], (x**2).sum(axis=0)[:, None]
         else:
             n, sums, squares = inner(has, has), inner(x, has), inner(x**2, has)
-        spread = squares - sums**2 / n
-        r = (inner(x, x) - sums * sums.T / n) / np.sqrt(spread * spread.T)
-    r = np.where((spread > 1e-9) & (spread.T > 1e-9), np.clip(r, -1.0, 1.0), np.nan)
+    r = _of_sums(n, sums, squares, inner(x, x), np.nan)
     np.fill_diagonal(r, np.nan)
-    return np.asarray(r, np.float64)
+    return r
 
 
-def _ranks(values: Values) -> Values:
+def _column_ranks(values: Values) -> Values:
     """The rank of each value in its column, from 0; of equal ones their mean."""
-    ranks = np.full(values.shape, np.nan)
+    placed = np.full(values.shape, np.nan)
     for i, column in enumerate(values.T):
         has = np.isfinite(column)
-        _, place, counts = np.unique(column[has], return_inverse=True, return_counts=True)
-        ranks[has, i] = (np.cumsum(counts) - (counts + 1) / 2)[place]
-    return ranks
+        placed[has, i] = ranks(column[has]) - 1
+    return placed
 
 
 def _cramers(table: CodedTable, names: Sequence[str]) -> Values:
@@ -268,7 +257,7 @@ def _cramers(table: CodedTable, names: Sequence[str]) -> Values:
     places = list(itertools.combinations(range(len(names)), 2))
     cliques = [(names[i], names[j]) for i, j in places]
     varied = [len(np.unique(table.column(n))) > 1 for n in names]
-    for (i, j), clique, counts in zip(places, cliques, count_cliques(table, cliques), strict=True):
+    for (i, j), value in zip(places, _cramers_v(table, cliques), strict=True):
         if varied[i] and varied[j]:
-            matrix[i, j] = matrix[j, i] = cramers_v(counts.reshape(table.domain.shape(clique)))
+            matrix[i, j] = matrix[j, i] = value
     return matrix

@@ -72,7 +72,7 @@ def paired_cells(
             counted = zip(count_cliques(synthetic, batch), count_cliques(real, batch), strict=True)
             pairs = [_occupied(p, q) for p, q in counted]
         for clique, (ids, p, q) in zip(batch, pairs, strict=True):
-            yield Cells(domain.shape(clique), ids, _records(p, synthetic), _records(q, real))
+            yield Cells(domain.shape(clique), ids, in_records(p, synthetic), in_records(q, real))
             done += 1
             if progress is not None:
                 progress(done, len(cliques), " × ".join(clique))
@@ -113,13 +113,14 @@ def occupied_cells(real: AnyTable, synthetic: CodedTable, clique: Clique) -> tup
     return ids, both[0], both[1]
 
 
-def _records(counts: NDArray[np.int64], table: AnyTable) -> NDArray[np.float64]:
+def in_records(counts: NDArray[np.int64], table: AnyTable) -> NDArray[np.float64]:
+    """Counts of a table's rows, or of their weights, in records."""
     return np.asarray(counts * (2.0**-WEIGHT_BITS if table.weighted else 1.0), np.float64)
 
 
-def cells_in_records(table: CodedTable, clique: Clique) -> NDArray[np.float64]:
+def cells_in_records(table: AnyTable, clique: Clique) -> NDArray[np.float64]:
     """All cells of a marginal, in its shape, in records."""
-    return _records(count_cliques(table, [clique])[0], table).reshape(table.domain.shape(clique))
+    return in_records(count_cliques(table, [clique])[0], table).reshape(table.domain.shape(clique))
 
 
 def row_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucketed
-from evaluation.counts import pairs_looked_at
-from evaluation.metric import Inputs
+from evaluation.counts import cells_in_records, in_records, pairs_looked_at
+from evaluation.metric import Inputs, Options
 from evaluation.readings.pair_ends import DependenceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
@@ -24,7 +24,6 @@ from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import WEIGHT_BITS
 
 Floats = NDArray[np.float64]
 
@@ -101,6 +100,10 @@ class Dependence:
         ]
         return {"score": self.score, "dependent_pairs": len(self.pairs), "pairs": self.looked_at, "lost": lost}
 
+    def drawn(self, schema: Schema, options: Options) -> JsonDict:
+        """The same, for a report."""
+        return {} if self.reason else {"dependence": self.to_json()}
+
 
 def dependence_kept(
     real: AnyTable,
@@ -158,20 +161,14 @@ def _counted(
             progress(start, len(pairs), "pairs")
         batch = pairs[start : start + BATCH]
         for pair, *both in zip(batch, *(count_cliques(t, batch) for t in tables), strict=True):
-            one, two = (_records(c, t).reshape(t.domain.shape(pair)) for c, t in zip(both, tables, strict=True))
+            one, two = (in_records(c, t).reshape(t.domain.shape(pair)) for c, t in zip(both, tables, strict=True))
             yield one, two
-
-
-def _records(counts: NDArray[np.number], table: AnyTable) -> Floats:
-    return np.asarray(counts, np.float64) * (2.0**-WEIGHT_BITS if table.weighted else 1.0)
 
 
 def _change(real: AnyTable, synthetic: CodedTable, schema: Schema | None, pair: Clique) -> Change | None:
     if schema is None or real.domain.cells(pair) > EXAMPLE_CELLS:
         return None
-    shape = real.domain.shape(pair)
-    one, two = (_records(count_cliques(t, [pair])[0], t).reshape(shape) for t in (real, synthetic))
-    return change((schema[pair[0]], schema[pair[1]]), one, two)
+    return change((schema[pair[0]], schema[pair[1]]), cells_in_records(real, pair), cells_in_records(synthetic, pair))
 
 
 def pair_dependence(real: Floats, synthetic: Floats, alike: float = 1.0) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import known_columns
 from mechanisms.public.members import loaded
-from mechanisms.public.settings import BoundedSettings, declared
+from mechanisms.public.settings import BoundedSettings, column, declared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,6 +161,13 @@ class Options:
     whole: CountedTable | None = None
     seed: int = 0
 
+    def of_values(self, real: CodedTable, synthetic: CodedTable) -> tuple[CodedTable, CodedTable, Options]:
+        """The tables and the holdout as values, where these are known: rows are equal where their values are."""
+        if self.values is None:
+            return real, synthetic, self
+        tables = self.values.tables
+        return tables["real"], tables["synthetic"], dataclasses.replace(self, holdout=tables.get("holdout"))
+
     def own(self, kind: type[Own]) -> Own:
         """The settings that a class declares."""
         names = [f.name for f in dataclasses.fields(kind) if f.name in self.settings]
@@ -194,12 +201,21 @@ class Inputs:
 
     def of_values(self) -> Inputs:
         """The same over values in place of the schema's codes, where the metric wants them and they are known."""
-        values = self.options.values
-        if values is None or not self.metric.on_values:
+        if self.options.values is None or not self.metric.on_values:
             return self
-        tables = values.tables
-        options = dataclasses.replace(self.options, holdout=tables.get("holdout"))
-        return Inputs(self.metric, tables["real"], tables["synthetic"], None, options)
+        real, synthetic, options = self.options.of_values(self.real, self.synthetic)
+        return Inputs(self.metric, real, synthetic, None, options)
+
+    @property
+    def label(self) -> Callable[[str, int], str]:
+        """Column and code → what the code is called: in the schema, or as its value is written; else the code."""
+        values, schema = self.options.values, self.schema
+        if schema is not None:
+            from mechanisms.public.schema.code_labels import code_names
+
+            names = {name: code_names(schema[name]) for name in self.real.domain.names}
+            return lambda name, code: names[name][code]
+        return (lambda _, code: str(code)) if values is None else (lambda name, code: values[name].label(code))
 
     @property
     def numbers(self) -> Mapping[str, NDArray[np.float64]]:
@@ -224,6 +240,33 @@ class Inputs:
         if self.metric.name in self.options.ready:
             return self.options.ready[self.metric.name]
         return self.metric.prepared(self.options, self.schema)
+
+
+@dataclass(frozen=True)
+class TimeAndPlace(MetricSettings):
+    """When and where, of a temporal map.
+
+    Attributes:
+        time, segment: columns.
+    """
+
+    time: str | None = column("the column of the time segments")
+    segment: str | None = column("the column of the map segments")
+
+
+@dataclass(frozen=True)
+class MapColumns(TimeAndPlace):
+    """When, where and what.
+
+    Attributes:
+        kind: a column.
+    """
+
+    kind: str | None = column("the column of the record types")
+
+
+#: What every metric of a temporal map needs.
+MAP = ("time", "segment", "kind")
 
 
 def _function(given: Callable[..., Any] | str) -> Callable[..., Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evaluation.map_columns import MapColumns
-from evaluation.metric import ROW_FACTS, Metric, Options
+from evaluation.metric import ROW_FACTS, MapColumns, Metric, Options
 from mechanisms.public.errors import UserError, did_you_mean, one_of
 from mechanisms.public.members import Members
 from mechanisms.public.settings import Setting, declared
@@ -67,16 +66,6 @@ def check_metric(metric: Metric) -> None:
     for need in set(metric.needs) - ROW_FACTS.keys() - {s.name for s in own}:
         fix = f"one of its settings, or {', '.join(ROW_FACTS)}"
         raise UserError(f"metric {metric.name!r} needs {need!r}, which it does not declare", where="metrics", fix=fix)
-
-
-def register(metric: Metric) -> None:
-    """Add a metric.
-
-    Raises:
-        UserError: as of `check_metric`.
-    """
-    check_metric(metric)
-    METRICS[metric.name] = metric
 
 
 def find(name: str) -> Metric:

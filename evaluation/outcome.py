@@ -114,7 +114,7 @@ def compute(
             return Outcome(metric, None, reason=reason)
         score, result = metric.computed(inputs)
         if score is None:
-            return Outcome(metric, None, result, _reason(result))
+            return Outcome(metric, None, result, str(result.to_json().get("reason") or "undefined for these tables"))
         measured: dict[str, Reference | Ladder] = {}
         if references and metric.referable:
             measured = measured_references(inputs, repeats=repeats)
@@ -157,11 +157,9 @@ def lacking(inputs: Inputs) -> str:
         return "; ".join(f"needs {need}: {why.get(need, metric.words(need))}" for need in absent)
     if absent_library := absent_extra(metric.library):
         return f"not computed: {absent_library}"
-    if metric.empty:
+    if metric.empty or (inputs.real.rows and inputs.synthetic.rows):
         return ""
-    if not inputs.real.rows or not inputs.synthetic.rows:
-        return f"the {'synthetic' if inputs.real.rows else 'real'} table has no records"
-    return ""
+    return f"the {'synthetic' if inputs.real.rows else 'real'} table has no records"
 
 
 def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Reference | Ladder]:
@@ -180,11 +178,6 @@ def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Refere
         "independent": independent(score, inputs.real, rows, seed=seed),
         "ladder": ladder(score, inputs.real, goal=metric.goal, seed=seed),
     }
-
-
-def _reason(result: Any) -> str:
-    stated = result.to_json().get("reason") if hasattr(result, "to_json") else None
-    return str(stated or "undefined for these tables")
 
 
 def _said(error: Exception) -> str:

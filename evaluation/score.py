@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from evaluation.counts import remembered
-from evaluation.metric import Options
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.mgd.deep_dive import DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
@@ -152,14 +151,6 @@ def _words(name: str, outcome: Outcome) -> tuple[str, ...]:
     return (name, figure(outcome.score), interval, read.label, read.words)
 
 
-def _of_values(real: CodedTable, synthetic: CodedTable, options: Options) -> tuple[CodedTable, CodedTable, Options]:
-    """The tables and the holdout as values, where these are known: rows are equal where their values are."""
-    if options.values is None:
-        return real, synthetic, options
-    tables = options.values.tables
-    return tables["real"], tables["synthetic"], replace(options, holdout=tables.get("holdout"))
-
-
 def _entry(name: str, outcome: Outcome) -> JsonDict:
     if name in ON_TOP:
         return replace(outcome, result=None).to_json() | {"details": {"see": name}}
@@ -189,7 +180,7 @@ def score_tables(
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")
-    privacy = judge(*_of_values(real, synthetic, options))
+    privacy = judge(*options.of_values(real, synthetic))
     for name in dict.fromkeys(spec.metrics):
         if progress is not None:
             progress(0, 0, name)

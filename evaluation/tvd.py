@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 
 from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.metric import Inputs
@@ -71,20 +70,9 @@ class Tvd:
         family = self.families.get("2-way") or self.families.get("1-way")
         return None if family is None else float(family["mean"])
 
-    def frame(self) -> pd.DataFrame:
-        """One row per marginal, the worst first: marginal, k, tvd."""
-        rows = [(" × ".join(c), len(c), v) for c, v in self.marginals]
-        frame = pd.DataFrame(rows, columns=["marginal", "k", "tvd"])
-        return frame.sort_values("tvd", ascending=False, kind="stable", ignore_index=True)
-
     def to_json(self) -> JsonDict:
         """JSON values: the families, or the reason."""
         return {"reason": self.reason} if self.reason else self.families
-
-
-def tvd(real: CodedTable, synthetic: CodedTable, *, progress: Progress | None = None) -> JsonDict:
-    """Mean and largest TVD per family of marginals; a reason instead where a table has no records."""
-    return distances(real, synthetic, progress=progress).to_json()
 
 
 def distances(

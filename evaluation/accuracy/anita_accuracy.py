@@ -54,16 +54,6 @@ class NWay:
         """The k tables with the largest TVD."""
         return self.frame.sort_values("tvd", ascending=False, kind="stable").head(k).reset_index(drop=True)
 
-    def matrix(self, column: str = "tvd") -> pd.DataFrame:
-        """Two-way distances as a symmetric matrix of the attributes; undrawn pairs and the diagonal are NaN."""
-        if self.n != 2:
-            raise ValueError("only two-way tables make a matrix")
-        names = list(dict.fromkeys(name for pair in self.frame["attributes"] for name in pair))
-        matrix = pd.DataFrame(np.nan, index=names, columns=names)
-        for (a, b), value in zip(self.frame["attributes"], self.frame[column], strict=True):
-            matrix.loc[a, b] = matrix.loc[b, a] = value
-        return matrix
-
     def to_json(self) -> JsonDict:
         """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
         out: JsonDict = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}

@@ -37,7 +37,8 @@ def bucket_tables(
 
 def bucketed(real: AnyTable, others: Sequence[AnyTable], *, m: int, apart: bool = False) -> list[AnyTable]:
     """As `bucket_tables`, for rows that may lie elsewhere: these stay there, and their counts are summed."""
-    _check(m)
+    if m < 2:
+        raise UserError(f"got {m}", where="buckets", fix="at least 2 buckets")
     tables = [real, *others]
     counts = [count_cliques(_unweighted(t), [(n,) for n in t.domain.names]) for t in tables]
     mappings, attributes = [], []
@@ -153,8 +154,3 @@ def apart_edges(counts: NDArray[np.number], m: int) -> NDArray[np.int64]:
         inner = quantile_edges(np.arange(a, b), counts[a:b], 1 + int(spare * n / rest))
         edges |= {int(e) for e in inner}
     return np.array(sorted(edges - {0, k}), np.int64)
-
-
-def _check(m: int) -> None:
-    if m < 2:
-        raise UserError(f"got {m}", where="buckets", fix="at least 2 buckets")

@@ -42,7 +42,8 @@ class Sides:
     def counts(self) -> dict[str, int]:
         """Rows that know or are attacked, and units."""
         rows = {"training": self.training.rows, "holdout": self.holdout.rows, "synthetic": self.synthetic.rows}
-        return rows | {"training_units": _count(self.units[0]), "holdout_units": _count(self.units[1])}
+        training, holdout = (np.unique(unit).size for unit in self.units)
+        return rows | {"training_units": training, "holdout_units": holdout}
 
 
 def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> Sides:
@@ -67,10 +68,6 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     cut = [t.at(rows) for t, rows in zip(tables, chosen, strict=True)]
     synthetic = some_rows(inputs.synthetic, own.attack_rows, rng)
     return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), units_known)
-
-
-def _count(unit: NDArray[np.int64]) -> int:
-    return int(np.unique(unit).size)
 
 
 def _whole_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Rate, Risk, Sides, rate, risk, sides_of
+from evaluation.attacks.attack_tables import Rate, Risk, rate, risk, sides_of
 from evaluation.core_metrics import InferenceSettings
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
@@ -70,20 +69,19 @@ class Inference:
         return {"score": self.score, "column": self.worst, "columns": columns, "rows": self.rows}
 
 
-def attribute_inference(sides: Sides, attacks: int, secrets: Sequence[str], rng: np.random.Generator) -> Inference:
-    """The risk that a secret value is inferred from the nearest synthetic row by all other columns.
+def attribute_inference(inputs: Inputs) -> Inference:
+    """The metric of this name: the risk that a secret is inferred from the nearest synthetic row by all other columns.
 
     A guess of a value on a line is right within 5 % of its ranks, of any other value where it is equal. What can be
     learned about anybody (the control) is what statistics are for, and no risk.
     Goal: 0. Edge cases: of rows as near the first of a random order is taken.
-
-    Args:
-        secrets: columns; none for all.
     """
+    own, rng = inputs.own(InferenceSettings), np.random.default_rng(inputs.options.seed)
+    sides = sides_of(inputs, own, rng)
     names = sides.synthetic.domain.names
-    targets = sides.targets(attacks, rng)
+    targets = sides.targets(own.attacks, rng)
     shuffled = sides.synthetic.at(rng.permutation(sides.synthetic.rows))
-    inferred = [n for n in names if not secrets or n in secrets] if len(names) > 1 else []
+    inferred = [n for n in names if not own.secrets or n in own.secrets] if len(names) > 1 else []
     risks, blind = {}, {}
     for name in inferred:
         others = tuple(n for n in names if n != name)
@@ -113,9 +111,3 @@ def _right(targets: CodedTable, guesses: CodedTable, name: str, synthetic: Coded
     close = np.abs(spots[: truth.size] - spots[truth.size : 2 * truth.size]) <= CLOSE * APART
     on_line = np.maximum(truth, guess) < attribute.ordered
     return np.asarray(np.where(on_line, close, truth == guess), bool)
-
-
-def inference_of(inputs: Inputs) -> Inference:
-    """The metric `attribute_inference`."""
-    own, rng = inputs.own(InferenceSettings), np.random.default_rng(inputs.options.seed)
-    return attribute_inference(sides_of(inputs, own, rng), own.attacks, own.secrets, rng)

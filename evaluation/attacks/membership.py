@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.core_metrics import AttackSettings
-from evaluation.learning.features import auc_with_error, features
+from evaluation.learning.features import auc_with_error, boosted_trees, features
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
@@ -124,7 +124,8 @@ def membership(
     A unit's score is the mean over its rows.
     Goal: ½. Edge cases: with fewer than ten units on a side there is no score.
     """
-    population_rows, others = _halves(sides.units[1], rng)
+    first = _of_units(sides.units[1], np.unique(sides.units[1]).size // 2, rng)
+    population_rows, others = np.flatnonzero(first), np.flatnonzero(~first)
     ids = (sides.units[0], sides.units[1][others])
     counts = [np.unique(u).size for u in (*ids, sides.units[1][population_rows])]
     units = dict(zip(("members", "others", "known"), counts, strict=True))
@@ -200,23 +201,12 @@ def _log_density(apart: NDArray[np.int32], width: float) -> Floats:
 def _by_classifier(
     targets: tuple[CodedTable, CodedTable], synthetic: CodedTable, population: CodedTable, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
-    from threadpoolctl import threadpool_limits
-
     rows = min(synthetic.rows, population.rows)
     sides = [t.at(rng.choice(t.rows, rows, replace=False)) for t in (synthetic, population)]
     x = np.concatenate([features(t) for t in sides])
-    model = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=int(rng.integers(2**31)))
-    with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
-        model.fit(x, np.repeat([1, 0], rows))
-        first, second = (np.asarray(model.decision_function(features(t)), float) for t in targets)
+    y, asked, seed = np.repeat([1, 0], rows), [features(t) for t in targets], int(rng.integers(2**31))
+    first, second = boosted_trees(x, y, asked, seed, "decision_function", max_iter=50)
     return first, second
-
-
-def _halves(unit: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of two random halves of the units."""
-    first = _of_units(unit, np.unique(unit).size // 2, rng)
-    return np.flatnonzero(first), np.flatnonzero(~first)
 
 
 def _of_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -16,7 +16,6 @@ from evaluation.readings.reading import Ends, Z, mean_ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.schema.code_labels import code_names
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +96,7 @@ def outlier_coverage(
         own = np.array([[c[r.codes].sum() for r in regions] for c in counts], float)
         p, q = own[0] / real.rows, own[1] / synthetic.rows
         for region, here, there in zip(regions, p, q, strict=True):
-            called = _called(region, attribute.name, named)
+            called = " to ".join(dict.fromkeys(named(attribute.name, code) for code in (region.first, region.last)))
             rows.append((attribute.name, called, float(here), float(there), float(min(there / here, 1))))
         parts.append(_ends(own, (real.rows, synthetic.rows), rng))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -107,11 +106,6 @@ def outlier_coverage(
 def places(attribute: Attribute) -> Floats:
     """The numbers of codes of which no values are known: their places in the order."""
     return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
-
-
-def _called(region: Region, column: str, named: Callable[[str, int], str]) -> str:
-    ends = dict.fromkeys((named(column, region.first), named(column, region.last)))
-    return " to ".join(ends)
 
 
 def _ends(counts: Floats, sizes: tuple[int, int], rng: np.random.Generator) -> Ends:
@@ -140,14 +134,8 @@ def _covered(real: NDArray[Any], synthetic: NDArray[Any], sizes: tuple[int, int]
 
 def coverage_of(inputs: Inputs) -> OutlierCoverage:
     """The metric `outlier_coverage`."""
-
-    def named(column: str, code: int) -> str:
-        if inputs.schema is not None:
-            return str([*code_names(inputs.schema[column])][code])
-        return str(code) if inputs.options.values is None else inputs.options.values[column].label(code)
-
     numbers = inputs.numbers or {a.name: places(a) for a in inputs.real.domain.attributes if a.ordered > 1}
-    return outlier_coverage(inputs.real, inputs.synthetic, numbers, named, seed=inputs.options.seed)
+    return outlier_coverage(inputs.real, inputs.synthetic, numbers, inputs.label, seed=inputs.options.seed)
 
 
 Counts = NDArray[np.int64]

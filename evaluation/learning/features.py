@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,21 +61,46 @@ def some_rows(table: CodedTable, most: int, rng: np.random.Generator) -> CodedTa
     return table.at(np.sort(rng.choice(table.rows, most, replace=False)))
 
 
+def boosted_trees(
+    x: NDArray[np.float32],
+    y: NDArray[np.generic],
+    asked: Sequence[NDArray[np.float32]],
+    seed: int,
+    told: Literal["predict", "predict_proba", "decision_function"],
+    **settings: Any,
+) -> list[Floats]:
+    """What gradient-boosted trees that learned y from x tell of each table of asked rows.
+
+    Args:
+        told: numbers, of a regression; else of a classification the share of each class, or the odds of the second.
+        settings: of scikit-learn's trees.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # slow to import
+    from threadpoolctl import threadpool_limits
+
+    kind = HistGradientBoostingRegressor if told == "predict" else HistGradientBoostingClassifier
+    trees = kind(early_stopping=False, random_state=seed, **settings)
+    # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.
+    with threadpool_limits(1, user_api="openmp"):
+        trees.fit(x, y)
+        return [np.asarray(getattr(trees, told)(rows), np.float64) for rows in asked]
+
+
 def auc_with_error(ours: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[float, float]:
     """How often a score of ours is above one of the others' (ties count half), and its standard error.
 
     Source: DeLong et al. 1988, from placements.
     """
     m, n = ours.size, others.size
-    ranks = _ranks(np.concatenate([ours, others]))
-    above = (ranks[:m] - _ranks(ours)) / n
-    below = 1 - (ranks[m:] - _ranks(others)) / m
+    among_all = ranks(np.concatenate([ours, others]))
+    above = (among_all[:m] - ranks(ours)) / n
+    below = 1 - (among_all[m:] - ranks(others)) / m
     variance = above.var(ddof=1) / m + below.var(ddof=1) / n
     # All placements alike: as with a share of 0 or 1, three units in all might have been otherwise.
     return float(above.mean()), math.sqrt(max(variance, 1 / (4 * min(m, n) ** 2)))
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The rank of each value from 1 on; of equal ones their mean."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])

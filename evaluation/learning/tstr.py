@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,17 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.core_metrics import TstrSettings
-from evaluation.learning.features import auc_with_error, features, numbers_in, one_hot, some_rows, unordered
+from evaluation.learning.features import (
+    auc_with_error,
+    boosted_trees,
+    features,
+    numbers_in,
+    one_hot,
+    some_rows,
+    unordered,
+)
 from evaluation.metric import Inputs
+from evaluation.outcome import plain
 from evaluation.products import inner, times
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
@@ -69,7 +77,7 @@ class Tstr:
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first."""
-        rows = [{k: _plain(v) for k, v in row.items()} for row in self.frame.to_dict(orient="records")]
+        rows = plain(self.frame.to_dict(orient="records"))
         reasons = dict.fromkeys([self.reason, *(f"{r['target']}: {r['reason']}" for r in rows if r["reason"])])
         text = "; ".join(r for r in reasons if r)
         return {"score": self.score, **({"reason": text} if text else {}), "rows": self.rows, "targets": rows}
@@ -185,11 +193,6 @@ def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, Cod
     return table.at(order[:cut]), table.at(order[cut:])
 
 
-def _plain(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def tstr_of(inputs: Inputs) -> Tstr:
     """The metric `tstr`."""
     options, own = inputs.options, inputs.own(TstrSettings)
@@ -224,6 +227,11 @@ class Learner:
         """Some rows."""
         return Learner(self.linear[rows], self.trees[rows], self.categories)
 
+    @property
+    def of_trees(self) -> JsonDict:
+        """The settings of trees."""
+        return {"max_iter": 50, "max_depth": 6, "categorical_features": self.categories}
+
 
 def class_shares(model: str, learned: Learner, labels: Labels, asked: Learner, size: int, seed: int) -> Floats:
     """(asked rows, size) what a model that learned labels gives each class: larger is likelier."""
@@ -235,16 +243,8 @@ def class_shares(model: str, learned: Learner, labels: Labels, asked: Learner, s
         indicators = (labels[:, None] == classes[None, :]).astype(np.float64)
         shares[:, classes] = _ridge(learned.linear, indicators, asked.linear)
     else:
-        from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
-        from threadpoolctl import threadpool_limits
-
-        trees = HistGradientBoostingClassifier(
-            max_iter=50, max_depth=6, categorical_features=learned.categories, early_stopping=False, random_state=seed
-        )
-        # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.
-        with threadpool_limits(1, user_api="openmp"):
-            trees.fit(learned.trees, labels)
-            shares[:, trees.classes_] = trees.predict_proba(asked.trees)
+        (known,) = boosted_trees(learned.trees, labels, [asked.trees], seed, "predict_proba", **learned.of_trees)
+        shares[:, classes] = known
     return shares
 
 
@@ -254,14 +254,7 @@ def predicted_numbers(model: str, learned: Learner, numbers: Floats, asked: Lear
         return np.full(len(asked.trees), numbers[0])
     if model == "linear":
         return np.asarray(_ridge(learned.linear, numbers[:, None], asked.linear)[:, 0])
-    from sklearn.ensemble import HistGradientBoostingRegressor  # slow to import
-    from threadpoolctl import threadpool_limits
-
-    trees = HistGradientBoostingRegressor(
-        max_iter=50, max_depth=6, categorical_features=learned.categories, early_stopping=False, random_state=seed
-    )
-    with threadpool_limits(1, user_api="openmp"):
-        return np.asarray(trees.fit(learned.trees, numbers).predict(asked.trees), np.float64)
+    return boosted_trees(learned.trees, numbers, [asked.trees], seed, "predict", **learned.of_trees)[0]
 
 
 def _ridge(x: Features, y: Floats, asked: Features) -> Floats:

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.core_metrics import AucSettings
-from evaluation.learning.features import auc_with_error, features, some_rows, unordered
+from evaluation.learning.features import auc_with_error, boosted_trees, features, some_rows, unordered
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
@@ -122,32 +121,15 @@ def _told_apart(ours: CodedTable, others: CodedTable, rng: np.random.Generator) 
     y = np.repeat([1, 0], [ours.rows, others.rows])
     # Each fold holds as many of either table.
     fold = np.concatenate([rng.permutation(np.arange(t.rows) % FOLDS) for t in (ours, others)])
-    categories = unordered(ours)
+    settings: JsonDict = {"max_iter": 60, "max_leaf_nodes": 16, "categorical_features": unordered(ours)}
     parts = []
     for held in range(FOLDS):
-        odds = _odds(x[fold != held], y[fold != held], x[fold == held], categories, int(rng.integers(2**31)))
-        asked = y[fold == held]
+        learned, asked = (x[fold != held], y[fold != held]), y[fold == held]
+        seed = int(rng.integers(2**31))
+        (odds,) = boosted_trees(*learned, [x[fold == held]], seed, "decision_function", **settings)
         parts.append(auc_with_error(odds[asked == 1], odds[asked == 0]))
     error = math.sqrt(math.fsum(e * e for _, e in parts)) / FOLDS
     return ToldApart(math.fsum(a for a, _ in parts) / FOLDS, error, ours.rows)
-
-
-def _odds(
-    x: NDArray[np.float32],
-    y: NDArray[np.int64],
-    asked: NDArray[np.float32],
-    categories: NDArray[np.bool_],
-    seed: int,
-) -> NDArray[np.float64]:
-    from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
-    from threadpoolctl import threadpool_limits
-
-    model = HistGradientBoostingClassifier(
-        max_iter=60, max_leaf_nodes=16, categorical_features=categories, early_stopping=False, random_state=seed
-    )
-    with threadpool_limits(1, user_api="openmp"):  # waiting threads spin
-        model.fit(x, y)
-        return np.asarray(model.decision_function(asked), np.float64)
 
 
 def two_sample_auc_of(inputs: Inputs) -> TwoSampleAuc:

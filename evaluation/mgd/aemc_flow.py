@@ -100,13 +100,10 @@ def _scaled(
     bits = TOTAL_BITS - math.log2(max(total * alpha, 1.0))
     costs = _Costs.of(graph.costs, alpha, graph.nodes * len(p), bits - math.log2(exact) if exact else bits / 2)
     counts = _Counts.of(p, q, delta, exact, min(MASS_BITS, TOTAL_BITS - math.log2(costs.alpha)) - math.log2(total))
-    error = counts.error * alpha + float(p.sum()) * (graph.hops * costs.error + _merged(axes))
+    # What taking a matrix for a metric may change per record.
+    merged = TRIANGLE_SLACK * sum(a.length for a in axes if a.kind == "matrix" and a.is_metric)
+    error = counts.error * alpha + float(p.sum()) * (graph.hops * costs.error + merged)
     return counts, costs, error + costs.alpha_error * float(p.sum() + q.sum())
-
-
-def _merged(axes: Sequence[Axis]) -> float:
-    """What taking a matrix for a metric may change per record."""
-    return TRIANGLE_SLACK * sum(a.length for a in axes if a.kind == "matrix" and a.is_metric)
 
 
 def _exact_units(p: NDArray[np.float64], q: NDArray[np.float64], delta: float) -> int:

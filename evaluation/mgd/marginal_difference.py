@@ -173,15 +173,16 @@ def mgd(
     reasons = sorted({m.aemc.reason for m in scored if m.aemc.value is None})
     if reasons or not scored:
         return MGDResult(None, tuple(scored), alpha, note, "; ".join(reasons) or "no marginals")
-    score = _weighted([m.target.weight for m in scored], [m.aemc.value for m in scored])
-    over_delta = {d: _weighted([m.target.weight for m in scored], [m.over[d].value for m in scored]) for d in over}
+    score = _weighted(scored, [m.aemc for m in scored])
+    over_delta = {d: _weighted(scored, [m.over[d] for m in scored]) for d in over}
     read = None if ends is None else ends.ends(score)
     return MGDResult(score, tuple(scored), alpha, note, over_delta=over_delta, ends=read)
 
 
-def _weighted(weights: Sequence[float], values: Sequence[float | None]) -> float:
+def _weighted(marginals: Sequence[MarginalScore], costs: Sequence[Aemc]) -> float:
     """Equation 3."""
-    return math.fsum(w * (v or 0.0) for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
+    weights = [m.target.weight for m in marginals]
+    return math.fsum(w * (c.value or 0.0) for w, c in zip(weights, costs, strict=True)) / math.fsum(weights)
 
 
 def _low(counts: NDArray[np.number], size: int, delta: float) -> tuple[float, float]:

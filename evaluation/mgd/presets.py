@@ -35,99 +35,61 @@ WHOLE = Fraction(1)
 MOST_LISTED, TRIES = 2_000_000, 20
 
 
-@dataclass(frozen=True)
-class PresetSpec:
-    """Settings of a preset.
-
-    Attributes:
-        name: kway (all k-way marginals or a seeded sample), thirds (the paper's 1/9, 1/9, 1/3 over three attributes),
-            located (k-way marginals with a temporal or spatial attribute), pie (one marginal, all weights ∞), density
-            (random 3-way marginals, all weights ∞ and Δ = 0: L1 distances), or pums (3-way marginals, and one that
-            counts as much as all of them together).
-        attributes: thirds: the three; located: the temporal and spatial ones; pie: those of the marginal; pums: those
-            of the heavy marginal, income last.
-        k: kway, located: the orders.
-        max_marginals: at most so many marginals of each order, else a seeded sample; density: how many are drawn.
-        delta: tolerance Δ, in records; density has none.
-        seed: of the sample.
-    """
-
-    name: str = "kway"
-    attributes: tuple[str, ...] = ()
-    k: tuple[int, ...] = (1, 2, 3)
-    max_marginals: int = 300
-    delta: float = 2.0
-    seed: int = 0
-
-
-def preset_targets(schema: Schema, spec: PresetSpec) -> Targets:
-    """The target marginals of a preset.
-
-    Raises:
-        UserError: no such preset; attributes that it needs are missing or unknown.
-    """
-    if spec.name not in PRESETS:
-        fix = did_you_mean(spec.name, PRESETS) or f"one of {', '.join(PRESETS)}"
-        raise UserError(f"no preset {spec.name!r}", where="evaluation.preset", fix=fix)
-    known_columns(spec.attributes, schema.domain.names, where="evaluation.attributes")
-    return PRESETS[spec.name](schema, spec)
-
-
-def _kway(schema: Schema, spec: PresetSpec) -> Targets:
+def _kway(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """All k-way marginals, or a seeded sample of each order."""
-    return _sampled(schema, spec, _Wanted(), "marginals")
+    return _sampled(schema, own, seed, _Wanted(), "marginals")
 
 
-def _located(schema: Schema, spec: PresetSpec) -> Targets:
+def _located(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Section 3.1: marginals with at least one temporal or spatial attribute."""
-    _needs(spec, 1, "the temporal and spatial columns")
-    description = f"marginals with {' or '.join(spec.attributes)}"
-    return _sampled(schema, spec, _Wanted(anchors=frozenset(spec.attributes)), description)
+    _needs(own, 1, "the temporal and spatial columns")
+    description = f"marginals with {' or '.join(own.attributes)}"
+    return _sampled(schema, own, seed, _Wanted(anchors=frozenset(own.attributes)), description)
 
 
-def _thirds(schema: Schema, spec: PresetSpec) -> Targets:
+def _thirds(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Section 3.2: 1/9 for each one- and two-way marginal of three attributes, 1/3 for the three-way one."""
-    _needs(spec, 3, "three columns, such as month, neighbourhood and incident type", exactly=True)
+    _needs(own, 3, "three columns, such as month, neighbourhood and incident type", exactly=True)
     marginals = [
-        target(schema, c, delta=spec.delta, weight=1 / 3 if len(c) == 3 else 1 / 9)
-        for c in subsets(schema.domain.canonical(spec.attributes), (1, 2, 3))
+        target(schema, c, delta=own.delta, weight=1 / 3 if len(c) == 3 else 1 / 9)
+        for c in subsets(schema.domain.canonical(own.attributes), (1, 2, 3))
     ]
-    return Targets(tuple(marginals), ("weights 1/9, 1/9 and 1/3 over " + " × ".join(spec.attributes),))
+    return Targets(tuple(marginals), ("weights 1/9, 1/9 and 1/3 over " + " × ".join(own.attributes),))
 
 
-def _pie(schema: Schema, spec: PresetSpec) -> Targets:
+def _pie(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Section 3.2: one marginal, all weights ∞: the sense of the pie chart."""
-    _needs(spec, 1, "the columns of the marginal")
-    one = target(schema, spec.attributes, weights={}, delta=spec.delta)
-    return Targets((one,), ("one marginal, no mass moves: " + " × ".join(spec.attributes),))
+    _needs(own, 1, "the columns of the marginal")
+    one = target(schema, own.attributes, weights={}, delta=own.delta)
+    return Targets((one,), ("one marginal, no mass moves: " + " × ".join(own.attributes),))
 
 
-def _density(schema: Schema, spec: PresetSpec) -> Targets:
+def _density(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Sections 1.2 and 3.3: the density estimation of the 2018 challenge, on the counts as they are.
 
     The marginals are those that the metric `density` draws from the same seed; one drawn twice weighs twice. Between
     tables of as many records the score is the mean L1 distance of that metric.
     """
-    drawn = Counter(draw_schemas(schema.domain.names, schemas=spec.max_marginals, seed=spec.seed))
+    drawn = Counter(draw_schemas(schema.domain.names, schemas=own.max_marginals, seed=seed))
     marginals = [target(schema, c, weights={}, delta=0.0, weight=float(n)) for c, n in drawn.items()]
-    note = f"{spec.max_marginals} random 3-way marginals (seed {spec.seed}), no mass moves, Δ = 0: L1 distances"
+    note = f"{own.max_marginals} random 3-way marginals (seed {seed}), no mass moves, Δ = 0: L1 distances"
     return Targets(tuple(marginals), (note,))
 
 
-def _pums(schema: Schema, spec: PresetSpec) -> Targets:
+def _pums(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Section 3.3: many 3-way marginals, and CITY × SEX × INCWAGE, which weighs as much as all of them together."""
-    _needs(spec, 3, "three columns: city, sex and income (ordinal)", exactly=True)
-    income = spec.attributes[-1]
+    _needs(own, 3, "three columns: city, sex and income (ordinal)", exactly=True)
+    income = own.attributes[-1]
     if not schema.domain[income].ordered:
         fix = "declare the column as integer, or as ordinal, in the schema"
         raise UserError(f"{income!r} is not ordinal", where="evaluation.attributes", fix=fix)
-    rest = _sampled(schema, replace(spec, k=(3,)), _Wanted(without=frozenset(spec.attributes)), "marginals")
-    heavy = target(schema, spec.attributes, delta=spec.delta, weight=float(max(len(rest.marginals), 1)))
-    description = f"{' × '.join(spec.attributes)} weighs as much as all others together"
+    rest = _sampled(schema, replace(own, k=[3]), seed, _Wanted(without=frozenset(own.attributes)), "marginals")
+    heavy = target(schema, own.attributes, delta=own.delta, weight=float(max(len(rest.marginals), 1)))
+    description = f"{' × '.join(own.attributes)} weighs as much as all others together"
     return Targets((heavy, *rest.marginals), (*rest.note, description))
 
 
-PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
+PRESETS: dict[str, Callable[[Schema, MgdSettings, int], Targets]] = {
     "kway": _kway,
     "thirds": _thirds,
     "located": _located,
@@ -137,11 +99,11 @@ PRESETS: dict[str, Callable[[Schema, PresetSpec], Targets]] = {
 }
 
 
-def _needs(spec: PresetSpec, count: int, columns: str, *, exactly: bool = False) -> None:
-    needed = len(set(spec.attributes))
-    if needed < count or (exactly and len(spec.attributes) != count):
+def _needs(own: MgdSettings, count: int, columns: str, *, exactly: bool = False) -> None:
+    needed = len(set(own.attributes))
+    if needed < count or (exactly and len(own.attributes) != count):
         raise UserError(
-            f"preset {spec.name!r} got {len(spec.attributes)} columns",
+            f"preset {own.preset!r} got {len(own.attributes)} columns",
             where="evaluation.attributes",
             fix=f"evaluation.attributes=[…]: {columns}",
         )
@@ -187,36 +149,36 @@ class _Wanted:
                 yield place, clique
 
 
-def _sampled(schema: Schema, spec: PresetSpec, eligible: _Wanted, description: str) -> Targets:
+def _sampled(schema: Schema, own: MgdSettings, seed: int, eligible: _Wanted, description: str) -> Targets:
     """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`.
 
     A marginal whose flow is predicted to take long, or that comes when the others of its order have taken all the work,
     is taken with its ordinal attributes in groups of neighbours; where that takes long too, it is left out.
     """
-    rng = np.random.default_rng(spec.seed)
+    rng = np.random.default_rng(seed)
     axes_of = AxesOf(schema)
     marginals: list[TargetMarginal] = []
     notes = []
-    for k in spec.k:
+    for k in own.k:
         every = eligible.count(len(schema.domain), k)
         if not every:
             continue
         sample: dict[int, TargetMarginal] = {}
         left, work = 0, 0
-        for place, clique in eligible.drawn(schema.domain.names, k, spec.max_marginals, rng):
-            if len(sample) == spec.max_marginals:
+        for place, clique in eligible.drawn(schema.domain.names, k, own.max_marginals, rng):
+            if len(sample) == own.max_marginals:
                 break
             levels, needed = _affordable(schema, axes_of, clique, ALL_WORK - work)
             if levels is None:
                 left += 1
             else:
-                one = target(schema, clique, delta=spec.delta)
+                one = target(schema, clique, delta=own.delta)
                 sample[place], work = replace(one, levels=levels), work + needed
         chosen = [sample[i] for i in sorted(sample)]
         grouped_ones = sum(GROUPS in one.levels for one in chosen)
         coarse = f", {grouped_ones} with columns in groups of neighbours for their cost" if grouped_ones else ""
         large = f", {left} left out for the size of their flow" if left else ""
-        notes.append(f"{k}-way: {len(chosen)} of {every} {description} (seed {spec.seed}){coarse}{large}")
+        notes.append(f"{k}-way: {len(chosen)} of {every} {description} (seed {seed}){coarse}{large}")
         marginals += chosen
     return Targets(tuple(marginals), tuple(notes))
 
@@ -257,8 +219,11 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
     if min(own.k) > (columns := len(schema.domain)):
         fix = f"orders of at most {columns}, as many as the table has columns"
         raise UserError(f"got {own.k}", where="evaluation.k", fix=fix)
-    spec = PresetSpec(own.preset, tuple(own.attributes), tuple(own.k), own.max_marginals, own.delta, seed)
-    return preset_targets(schema, spec)
+    if own.preset not in PRESETS:
+        fix = did_you_mean(own.preset, PRESETS) or f"one of {', '.join(PRESETS)}"
+        raise UserError(f"no preset {own.preset!r}", where="evaluation.preset", fix=fix)
+    known_columns(own.attributes, schema.domain.names, where="evaluation.attributes")
+    return PRESETS[own.preset](schema, own, seed)
 
 
 def _from_file(path: str) -> object:

@@ -106,12 +106,13 @@ def target(
     return TargetMarginal(names, levels, chosen_weights, float(delta), float(weight))
 
 
-def read_targets(schema: Schema, given: object, *, delta: float, where: str = "evaluation.targets") -> Targets:
+def read_targets(schema: Schema, given: object, *, delta: float) -> Targets:
     """Target marginals from a list of mappings with `attributes`, and optionally `weights`, `delta` and `weight`.
 
     Raises:
         UserError: anything that `target` refuses, or an unknown field; names the entry.
     """
+    where = "evaluation.targets"
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
         fix = "a list such as [{attributes: [age, sex], weights: {age: 1}, delta: 2, weight: 0.5}]"
         raise UserError(f"got {given!r}", where=where, fix=fix)
@@ -189,8 +190,8 @@ def _is_number(value: object) -> bool:
 SCHEMAS, WAYS = 300, 3
 
 
-def draw_schemas(names: Sequence[str], *, schemas: int = SCHEMAS, ways: int = WAYS, seed: int = 0) -> list[Clique]:
-    """`schemas` independent draws of `ways` different columns; all columns where there are fewer."""
+def draw_schemas(names: Sequence[str], *, schemas: int = SCHEMAS, seed: int = 0) -> list[Clique]:
+    """`schemas` independent draws of WAYS different columns; all columns where there are fewer."""
     rng = np.random.default_rng(seed)
-    ways = min(ways, len(names))
+    ways = min(WAYS, len(names))
     return [tuple(names[i] for i in np.sort(rng.choice(len(names), ways, replace=False))) for _ in range(schemas)]

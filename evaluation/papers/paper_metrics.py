@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from evaluation.core_metrics import AnitaSettings, FixedSettings
-from evaluation.map_columns import MAP, MapColumns, TimeAndPlace
-from evaluation.metric import Metric, MetricSettings
+from evaluation.metric import MAP, MapColumns, Metric, MetricSettings, TimeAndPlace
 from mechanisms.public.settings import column, columns, setting
 
 
@@ -125,7 +124,10 @@ RANGE_2018 = MATCH_3(
     run="evaluation.papers.challenges.range_2018:range_score_of",
 )
 
-RANGE_QUERY = Metric(
+#: The entry of a metric of a temporal map.
+ON_MAP = partial(Metric, settings=MapColumns, needs=MAP)
+
+RANGE_QUERY = ON_MAP(
     name="range_query",
     title="Range queries on the map: mean relative error",
     says="answers to range queries on the map are off by {score:.1%} on average",
@@ -136,18 +138,16 @@ RANGE_QUERY = Metric(
     source="Li et al. 2021a, Appendix B",
     run="evaluation.papers.challenges.range_query:range_query_of",
     score="error",
-    settings=MapColumns,
-    needs=MAP,
     quick=True,
 )
 
-SPRINT2 = Metric(
+#: The entry of a score of 1,000 points.
+POINTS = partial(Metric, goal="high", high=1000, perfect=1000)
+
+SPRINT2 = POINTS(
     name="sprint2",
     title="Sprint 2: k-marginal per place and time",
     says="{score:.0f} of 1,000 points for the marginals of places and times",
-    goal="high",
-    high=1000,
-    perfect=1000,
     reference="1 %, 10 %, 50 % of the contest's ACS rows: 572-590, 831-839, 940-944; its ladder",
     source="NIST challenge 2020-21, sprint 2",
     run="evaluation.papers.challenges.kmarginal:sprint2_of",
@@ -155,13 +155,10 @@ SPRINT2 = Metric(
     needs=("time", "segment"),
 )
 
-SPRINT3 = Metric(
+SPRINT3 = POINTS(
     name="sprint3",
     title="Sprint 3: k-marginal, flows and kinds of subjects",
     says="{score:.0f} of 1,000 points for marginals, flows between places and kinds of subjects",
-    goal="high",
-    high=1000,
-    perfect=1000,
     reference="1 %, 10 %, 50 % of the contest's trips: 472-547, 703-721, 887-889",
     source="NIST challenge 2020-21, sprint 3",
     run="evaluation.papers.challenges.sprint3:sprint3_of",
@@ -170,13 +167,10 @@ SPRINT3 = Metric(
     referable=False,
 )
 
-SDNIST = Metric(
+SDNIST = POINTS(
     name="sdnist_kmarginal",
     title="SDNist: k-marginal of all pairs of columns, in each area",
     says="{score:.0f} of 1,000 points for all pairs of columns",
-    goal="high",
-    high=1000,
-    perfect=1000,
     reference="10, 40 and 90 % of the real rows, in the details; independent columns",
     source="NIST, SDNist 2.3; Collaborative Research Cycle",
     run="evaluation.papers.challenges.sdnist:sdnist_of",
@@ -199,7 +193,7 @@ SEQUENCES = Metric(
     on_values=True,
 )
 
-PIE_CHART = Metric(
+PIE_CHART = ON_MAP(
     name="pie_chart",
     title="Sprint 1: pie chart score per place and time",
     says="a place and time keeps {score:.1%} of the points for its shares",
@@ -209,12 +203,10 @@ PIE_CHART = Metric(
     source="NIST challenge 2020-21, sprint 1; Li et al. 2021a, Appendix B",
     run="evaluation.papers.challenges.pie_chart:pie_chart_of",
     score="mean",
-    settings=MapColumns,
-    needs=MAP,
     quick=True,
 )
 
-INVERSE_PIE = Metric(
+INVERSE_PIE = ON_MAP(
     name="inverse_pie",
     title="Inverse pie chart score",
     says="a place and time loses {score:.1%} of the points for its shares",
@@ -224,8 +216,6 @@ INVERSE_PIE = Metric(
     source="Li et al. 2021a, Appendix B; NIST challenge 2020-21, sprint 1",
     run=PIE_CHART.run,
     score="inverse",
-    settings=MapColumns,
-    needs=MAP,
 )
 
 GINI = MATCH_3(
@@ -238,7 +228,7 @@ GINI = MATCH_3(
     on_values=True,
 )
 
-NCRIPT = Metric(
+NCRIPT = ON_MAP(
     name="ncript",
     title="N-CRiPT: mean loss of a place and time",
     says="a place and time lose {score:.1%} on average",
@@ -248,7 +238,6 @@ NCRIPT = Metric(
     source="N-CRiPT 2021, 2.2 to 2.4",
     run="evaluation.papers.ncript.combined_loss:ncript_of",
     settings=NcriptSettings,
-    needs=MAP,
     prepare="evaluation.papers.ncript.combined_loss:prepared",
 )
 

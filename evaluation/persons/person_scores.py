@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.core_metrics import PersonsSettings
+from evaluation.coverage.outlier_coverage import places
 from evaluation.metric import Inputs, Options
 from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
 from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
@@ -19,7 +20,6 @@ from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 
 #: Buckets of a column where its values are compared, and columns, at most.
@@ -158,7 +158,7 @@ def persons_of(inputs: Inputs) -> PersonScores:
         )
         for table, buckets, owner, order in tables
     )
-    return scored_persons(real, synthetic, most=own.most_records, seed=options.seed, label=_labels(inputs))
+    return scored_persons(real, synthetic, most=own.most_records, seed=options.seed, label=inputs.label)
 
 
 def _columns(
@@ -182,8 +182,7 @@ def _numbers(inputs: Inputs) -> Mapping[str, Floats]:
     """The number of each code of columns of numbers; of a schema's codes in order, their place."""
     if inputs.options.values is not None and inputs.schema is None:
         return inputs.numbers
-    ordered = {a.name: (a.size, a.ordered) for a in inputs.real.domain.attributes if a.ordered}
-    return {n: np.where(np.arange(size) < k, np.arange(size), np.nan) for n, (size, k) in ordered.items()}
+    return {a.name: places(a) for a in inputs.real.domain.attributes if a.ordered}
 
 
 def _gaps(inputs: Inputs) -> Mapping[str, int | None]:
@@ -192,17 +191,6 @@ def _gaps(inputs: Inputs) -> Mapping[str, int | None]:
         return {c.name: c.missing_code for c in inputs.schema.columns}
     columns = () if inputs.options.values is None else inputs.options.values.columns
     return {c.name: len(c.values) + len(c.specials) - 1 for c in columns if c.specials[-1:] == ("missing",)}
-
-
-def _labels(inputs: Inputs) -> Callable[[str, int], str]:
-    """Column and code → the value, as people write it."""
-    values, schema = inputs.options.values, inputs.schema
-    if schema is not None:
-        names = {name: code_names(schema[name]) for name in inputs.real.domain.names}
-        return lambda name, code: names[name][code]
-    if values is not None:
-        return lambda name, code: values[name].label(code)
-    return lambda name, code: str(code)
 
 
 @dataclass(frozen=True)
@@ -279,9 +267,7 @@ def drawn_shares(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Jso
     return {"labels": labels, "real": shares[0], "synthetic": shares[1]}
 
 
-def whole_persons(
-    rows: PersonRows, label: Callable[[str, int], str], *, count: int = PEOPLE, seed: int = 0
-) -> JsonDict:
+def whole_persons(rows: PersonRows, label: Callable[[str, int], str], *, seed: int = 0) -> JsonDict:
     """Some whole persons of a synthetic table, from those with few records to those with many.
 
     Persons are sorted by their number of records, at random where it is the same, and taken at equal steps.
@@ -293,7 +279,7 @@ def whole_persons(
     persons = len(own.starts)
     mixed = np.random.default_rng(seed).permutation(persons)
     by_size = mixed[np.argsort(own.sizes[mixed], kind="stable")]
-    taken = by_size[[int((i + 0.5) * persons / count) for i in range(count)]] if persons > count else by_size
+    taken = by_size[[int((i + 0.5) * persons / PEOPLE) for i in range(PEOPLE)]] if persons > PEOPLE else by_size
     columns = own.rows.columns[:SHOWN_COLUMNS]
     shown = []
     for person in taken.tolist():

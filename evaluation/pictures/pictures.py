@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.dependence import Dependence
 from evaluation.learning.features import some_rows
 from evaluation.metric import Options
 from evaluation.outcome import plain
@@ -55,6 +54,8 @@ def pictures(
     """
     real, synthetic = tables
     whole, distances = options.whole or real, _distances(card)
+    strong = card.correlations.get("cramers_v", {"names": [], "real": []})
+    chosen = chosen_pairs(distances, strong["names"], strong["real"], options.pairs)
     own: JsonDict = {}
     for outcome in card.outcomes.values():
         if hasattr(outcome.result, "drawn"):
@@ -63,10 +64,9 @@ def pictures(
     parts = {
         "columns": [_distribution(c, whole, synthetic) for c in schema.columns],
         "pairs": _matrix(distances, schema.domain.names),
-        "dependence": _dependence(card),
         "map": map_of_places(given, real, synthetic, schema, options, places),
         "axes": _axes(real, synthetic, options),
-        "pair_maps": _pair_maps(card, distances, whole, synthetic, schema, options.pairs),
+        "pair_maps": pair_maps(chosen, whole, synthetic, schema),
         "densities": None if numbers is None else densities(*numbers),
         "valid": None if options.values is None else valid_columns(options.values),
         "rules": broken_rules(declared.rules, declared.domain, real, synthetic),
@@ -112,32 +112,11 @@ def _matrix(distances: Sequence[tuple[tuple[str, ...], float]], names: Sequence[
     return {"names": list(names), "tvd": matrix}
 
 
-def _dependence(card: Scorecard) -> JsonDict | None:
-    outcome = card.outcomes.get("dependence")
-    if outcome is None or not isinstance(outcome.result, Dependence) or outcome.result.reason:
-        return None
-    return outcome.result.to_json()
-
-
 def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> JsonDict | None:
-    tables: Mapping[str, CodedTable | None]
+    real, synthetic, options = options.of_values(real, synthetic)
     tables = {"real": real, "synthetic": synthetic, "holdout": options.holdout}
-    if options.values is not None:
-        tables = options.values.tables
-    same = {n: t for n, t in tables.items() if t is not None and t.domain == tables["real"].domain}  # type: ignore[union-attr]
+    same = {n: t for n, t in tables.items() if t is not None and t.domain == real.domain}
     return principal_axes(same, seed=options.seed)
-
-
-def _pair_maps(
-    card: Scorecard,
-    distances: Sequence[tuple[tuple[str, ...], float]],
-    real: AnyTable,
-    synthetic: CodedTable,
-    schema: Schema,
-    asked: Sequence[tuple[str, str]],
-) -> list[JsonDict]:
-    strong = card.correlations.get("cramers_v", {"names": [], "real": []})
-    return pair_maps(chosen_pairs(distances, strong["names"], strong["real"], asked), real, synthetic, schema)
 
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from evaluation.counts import row_shares
 from evaluation.cube import map_cubes
-from evaluation.map_columns import MapColumns
-from evaluation.metric import Options
+from evaluation.metric import MapColumns, Options
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import count_cliques

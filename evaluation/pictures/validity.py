@@ -12,7 +12,6 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.rules.transforms import Step
 
@@ -71,20 +70,13 @@ def rows_in_zeros(rules: Rules, domain: Domain, table: CodedTable) -> list[tuple
         domain: as of `broken_rules`.
     """
     ordered = {frozenset((a, b)) for g in rules.ordered for a in g.columns for b in g.columns if a != b}
-    return [
-        (
-            " ≤ ".join(clique) if frozenset(clique) in ordered else f"impossible: {' × '.join(clique)}",
-            _in_cells(table, domain, (clique, cells)),
-        )
-        for clique, cells in rules.zeros
-    ]
-
-
-def _in_cells(table: CodedTable, domain: Domain, zeros: Zeros) -> float:
-    clique, cells = zeros
-    counts = count_cliques(table, [clique])[0].reshape(table.domain.shape(clique))
-    declared = counts[tuple(slice(0, domain[n].size) for n in clique)]
-    return float(declared.ravel()[cells].sum() / table.rows)
+    broken = []
+    for clique, cells in rules.zeros:
+        counts = count_cliques(table, [clique])[0].reshape(table.domain.shape(clique))
+        declared = counts[tuple(slice(0, domain[n].size) for n in clique)].ravel()
+        name = " ≤ ".join(clique) if frozenset(clique) in ordered else f"impossible: {' × '.join(clique)}"
+        broken.append((name, float(declared[cells].sum() / table.rows)))
+    return broken
 
 
 def _contradicted(table: CodedTable, domain: Domain, step: Step) -> float | None:

@@ -31,9 +31,8 @@ class Multipliers:
     def __init__(self, real: CodedTable, synthetic: CodedTable, sizes: tuple[int, int]) -> None:
         rng = np.random.default_rng(0)
         self.tables = tuple(sampled(t, rng) for t in (real, synthetic))
-        self.rows = tuple(t[1] for t in self.tables)
         self._sizes = sizes
-        self._weights = [rng.standard_normal((DRAWS, r.size)) for r in self.rows]
+        self._weights = [rng.standard_normal((DRAWS, t.rows)) for t, _ in self.tables]
 
     def of_score(self, influences: Sequence[Floats]) -> Floats:
         """(draws, statistics) by how much synthetic less real statistics move; influences are (rows, statistics)."""
@@ -45,9 +44,8 @@ class Multipliers:
         return self._sum(0, influence, 1 / self._sizes[0] + 1 / self._sizes[1])
 
     def _sum(self, side: int, influence: Floats, share: float) -> Floats:
-        rows = self.rows[side].size
         centred = influence - influence.mean(axis=0)
-        return np.asarray(times(self._weights[side], centred) * math.sqrt(share / rows))
+        return np.asarray(times(self._weights[side], centred) * math.sqrt(share / len(centred)))
 
 
 def correlation_ends(

@@ -203,9 +203,11 @@ def bucketed(values: Values, name: str) -> tuple[Schema, dict[str, CodedTable]]:
     columns, mappings = [], []
     for i, column in enumerate(values.columns):
         counts = np.bincount(values.tables["real"].columns[i], minlength=column.attribute.size)[: len(column.values)]
-        declared, mapping = _on_line(column, counts) if column.on_a_line else _listed(column, counts)
-        columns.append(declared)
-        mappings.append(mapping.astype(code_dtype(declared.size)))
+        names, mapping = ["no value"], np.zeros(0, np.int64)
+        if len(column.values):
+            names, mapping = _on_line(column, counts) if column.on_a_line else _listed(column, counts)
+        columns.append(_declared(column, names))
+        mappings.append(_specials(column, mapping, len(names)).astype(code_dtype(columns[-1].size)))
     schema = Schema(name, tuple(columns))
     coded = {
         t: CodedTable(schema.domain, tuple(m[c] for m, c in zip(mappings, table.columns, strict=True)))
@@ -214,28 +216,24 @@ def bucketed(values: Values, name: str) -> tuple[Schema, dict[str, CodedTable]]:
     return schema, coded
 
 
-def _on_line(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[Column, NDArray[np.int64]]:
+def _on_line(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of buckets, and the bucket of each value."""
     k = len(column.values)
-    if k == 0:
-        return _declared(column, ["no value"], ordinal=False), _specials(column, np.zeros(0, np.int64), 1)
     starts = np.arange(1, k) if k <= BUCKETS else apart_edges(counts, BUCKETS)
     ends = list(zip([0, *starts.tolist()], [*(starts - 1).tolist(), k - 1], strict=True))
     names = [column.label(a) if a == b else f"{column.label(a)} to {column.label(b)}" for a, b in ends]
-    mapping = np.searchsorted(starts, np.arange(k), side="right")
-    return _declared(column, names, ordinal=True), _specials(column, mapping, len(names))
+    return names, np.searchsorted(starts, np.arange(k), side="right")
 
 
-def _listed(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[Column, NDArray[np.int64]]:
+def _listed(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of the most frequent values and of the rest, and the place of each value among them."""
     k = len(column.values)
-    if k == 0:
-        return _declared(column, ["no value"], ordinal=False), _specials(column, np.zeros(0, np.int64), 1)
     often = np.arange(k)
     if k > CATEGORIES:
         often = np.sort(np.argsort(-counts, kind="stable")[: CATEGORIES - 1])
     mapping = np.full(k, len(often))
     mapping[often] = np.arange(len(often))
-    names = [column.label(int(i)) for i in often] + ([OTHERS] if k > CATEGORIES else [])
-    return _declared(column, names, ordinal=False), _specials(column, mapping, len(names))
+    return [column.label(int(i)) for i in often] + ([OTHERS] if k > CATEGORIES else []), mapping
 
 
 def _specials(column: ValueColumn, mapping: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -244,13 +242,13 @@ def _specials(column: ValueColumn, mapping: NDArray[np.int64], size: int) -> NDA
     return whole if len(whole) == column.attribute.size else np.zeros(column.attribute.size, np.int64)
 
 
-def _declared(column: ValueColumn, names: list[str], *, ordinal: bool) -> Column:
+def _declared(column: ValueColumn, names: list[str]) -> Column:
     odd = [s for s in column.specials if s != "missing"]
     return Column(
         column.name,
         "categorical",
         values=_unlike(names, odd),
-        ordinal=ordinal and len(names) > 1,
+        ordinal=column.on_a_line and len(names) > 1,
         other=odd[0] if odd else None,
         missing="missing" in column.specials,
     )

@@ -61,11 +61,6 @@ class Verdict:
     drift: Drift = NO_DRIFT
 
     @property
-    def line(self) -> str:
-        """The first line of the scores."""
-        return f"privacy: {self.headline}"
-
-    @property
     def headline(self) -> str:
         """The verdict and its reason."""
         if self.result == "failed":
@@ -83,12 +78,12 @@ class Verdict:
     @property
     def lines(self) -> list[str]:
         """What the console says first."""
-        near = self.nearer
+        near, first = self.nearer, f"privacy: {self.headline}"
         if near is None:
-            return [self.line]
+            return [first]
         share = f"{near.share:.1%} ({near.low:.1%} to {near.high:.1%}) of the synthetic rows"
         against = f"{near.expected:.1%} by chance, up to {near.allowed:.1%} in a release of ε = {TOLERATED:g}"
-        return [self.line, f"privacy: {share} are nearest to a training row, {against}"]
+        return [first, f"privacy: {share} are nearest to a training row, {against}"]
 
     def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from evaluation.metrics import column_roles, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema
@@ -45,7 +46,6 @@ from pipeline.experiments.challenge_settings import (
     variants_of,
     write_coded,
 )
-from pipeline.experiments.experiment_settings import stored
 from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
@@ -54,7 +54,7 @@ from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder
-from pipeline.scores.table_sources import declared_dialect, open_with
+from pipeline.scores.table_sources import open_with
 from pipeline.settings import build
 from pipeline.settings.config import Config, schema_path
 from pipeline.settings.experiment_list import ExperimentConfig
@@ -145,15 +145,15 @@ def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedReleas
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, one ε, one run, no large pairs, no floors."""
     settings, synthesis = settings_of_challenge(config), config.synthesis
-    settings = replace(settings, epsilons=settings.epsilons[-SMOKE_EPSILONS:], floors=False)
-    settings = replace(settings, variants=settings.variants[-SMOKE_EPSILONS:], samples=settings.samples[-1:])
-    settings = replace(settings, anonymous=anonymous_of(settings)[-1:])
-    settings = replace(settings, rows=min(settings.rows, SMOKE_ROWS), repeats=1)
+    lists: JsonDict = {name: getattr(settings, name)[-SMOKE_EPSILONS:] for name in ("epsilons", "variants", "samples")}
+    lists["anonymous"] = anonymous_of(settings)[-1:]
+    settings = replace(settings, **lists, rows=min(settings.rows, SMOKE_ROWS), repeats=1, floors=False)
     synthesis = replace(synthesis, rows=synthesis.rows or SMOKE_ROWS)
     selection = config.selection
     if selection.kind in ("mst", "indif"):  # the choice among all pairs is what takes long
         selection = with_max_cells(selection, lambda cells: min(cells, SMOKE_CELLS))
-    return replace(config, experiment=stored(config.experiment, settings), synthesis=synthesis, selection=selection)
+    experiment = replace(config.experiment, options=asdict(settings))
+    return replace(config, experiment=experiment, synthesis=synthesis, selection=selection)
 
 
 def _schema(config: Config) -> Schema:
@@ -225,7 +225,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     released = _release_config(config, world.path, home, variant)
     done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
-    table, aside = world, None
+    aside = None
     if released.evaluation.holdout is not None:
         aside = _aside(released, world, done.folder, folder)
         world = world.without(aside)
@@ -238,8 +238,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     score = partial(scores_of_table, config, released, world)
     settings = settings_of_challenge(config)
     if not settings.methods:
-        source_dialect = declared_dialect(released.data, world.schema.dialect)
-        both = (open_with(table.path, source_dialect, released.limits, folder.temporary), source)
+        both = world.source(released, folder.temporary), source
         values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
         return score(replace(options, values=values), facts, coded)
     seed, rows = released.synthesis.seed, config.synthesis.rows
@@ -250,8 +249,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
-    dialect = declared_dialect(released.data, world.schema.dialect)
-    source = open_with(world.path, dialect, released.limits, folder.temporary)
+    source = world.source(released, folder.temporary)
     share = float(released.evaluation.holdout or 0)
     return aside_rows(source, build_unit(released.privacy, released.data), Aside(key, share), workdir=folder.temporary)
 

@@ -85,14 +85,12 @@ def _floor(metric: Metric, world: World, synthetic: CodedTable, options: Options
     """What fresh real records would score, measured once; None where the metric needs more than the tables."""
     if not metric.referable:
         return None
-
-    on_values = options.values is not None and metric.on_values
-    real, schema = (options.values.tables["real"], None) if on_values and options.values else (world.real, world.schema)
+    inputs = Inputs(metric, world.real, synthetic, world.schema, options).of_values()
 
     def score(a: CodedTable, b: CodedTable) -> float | None:
-        return metric.computed(Inputs(metric, a, b, schema, options))[0]
+        return metric.computed(replace(inputs, real=a, synthetic=b))[0]
 
-    return floor(score, real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
+    return floor(score, inputs.real, synthetic.rows, repeats=1, seed=0, unit=world.subjects).value
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +109,10 @@ class World:
     real: CodedTable
     holdout: CodedTable | None
     subjects: np.ndarray | None
+
+    def source(self, config: Config, workdir: Path) -> Source:
+        """The file, read as the settings of a run on it say."""
+        return open_with(self.path, declared_dialect(config.data, self.schema.dialect), config.limits, workdir)
 
     def without(self, aside: NDArray[np.bool_]) -> World:
         """The truth of a release that set these rows aside."""
@@ -160,10 +162,7 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     path = Path(folder.temporary) / f"{KIND}-{k}-{run}.parquet"
     anonymous = generalized(remaining.real, k, rng)
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
-    both = (
-        open_with(world.path, declared_dialect(config.data, world.schema.dialect), config.limits, folder.temporary),
-        open_with(path, PLAIN, config.limits, folder.temporary),
-    )
+    both = world.source(config, folder.temporary), open_with(path, PLAIN, config.limits, folder.temporary)
     values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
     options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
     options = replace(options, holdout=remaining.holdout, values=values)

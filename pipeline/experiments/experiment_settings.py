@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
@@ -94,11 +94,6 @@ def settings_of(config: ExperimentConfig, cls: type[S]) -> S:
 def map_settings(config: ExperimentConfig) -> MapSettings:
     """The settings of an experiment on temporal maps; raises as of `settings_of`."""
     return settings_of(config, MapSettings)
-
-
-def stored(config: ExperimentConfig, settings: Any) -> ExperimentConfig:
-    """The same experiment with other settings."""
-    return replace(config, options=asdict(settings))
 
 
 @dataclass(frozen=True)

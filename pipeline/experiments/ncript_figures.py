@@ -150,7 +150,9 @@ def _figure1(inside: Path) -> None:
         axes = figure.add_subplot(1, 3, i + 1)
         axes.bar([f"E{j + 1}" for j in range(5)], [c / 1000 for c in counts], color="#0072b2")
         axes.set_ylim(0, 1.02)
-        distance, penalty = (float(x) for x in (jsd(truth, np.array(counts)), _penalty(truth, np.array(counts))))
+        noisy = np.array(counts)
+        penalty = float(heavy_hitters(truth, noisy, level=EXAMPLE_K, delta=EXAMPLE_DELTA, h=EXAMPLE_H))
+        distance = float(jsd(truth, noisy))
         says = EXAMPLE_SAYS.get(name, (None, None))
         rows.append([name, *(c / 1000 for c in counts), distance, says[0], penalty, says[1]])
         words = (
@@ -160,10 +162,6 @@ def _figure1(inside: Path) -> None:
     heads = ("histogram", *(f"E{j + 1}" for j in range(5)), "jsd", "source_jsd", "hh", "source_hh")
     write_rows(inside / "figure1.csv", heads, rows)
     save(figure, inside, "figure1")
-
-
-def _penalty(truth: NDArray[np.integer], counts: NDArray[np.integer]) -> Any:
-    return heavy_hitters(truth, counts, level=EXAMPLE_K, delta=EXAMPLE_DELTA, h=EXAMPLE_H)
 
 
 def _figure2(maps: Mapping[float, Json], table: Table2, inside: Path, title: str) -> None:

@@ -69,7 +69,8 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
         UserError: an unknown set, or an impossible setting.
     """
     own = settings_of(config.experiment, CrcSettings)
-    check_words(own.submission)
+    for word in own.submission.keys() - set(SAYS):
+        raise UserError(f"no such word {word!r}", where="experiment.submission", fix=f"one of {', '.join(SAYS)}")
     if config.release.format != "csv":
         problem = f"got {config.release.format}, but the submission is made of released CSV files"
         raise UserError(problem, where="release.format", fix="release.format=csv")
@@ -178,16 +179,6 @@ class Entry:
     epsilon: float
     run: int
     home: Path
-
-
-def check_words(words: Mapping[str, str]) -> None:
-    """`experiment.submission` says nothing else.
-
-    Raises:
-        UserError: a word of an unknown name.
-    """
-    for name in words.keys() - set(SAYS):
-        raise UserError(f"no such word {name!r}", where="experiment.submission", fix=f"one of {', '.join(SAYS)}")
 
 
 def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: bool) -> JsonDict:

@@ -190,17 +190,14 @@ def lines(
         for a, low, high in line.errors:
             add(group, "path", class_="error", d=f"M{across.at(a):.1f} {up.at(low):.1f}V{up.at(high):.1f}")
         if line.joined and line.points:
-            add(group, "polyline", class_="line", points=_path(line.points, across, up))
+            path = " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in line.points)
+            add(group, "polyline", class_="line", points=path)
         if line.marked or not line.joined:
             for a, b in line.points:
                 add(group, "circle", class_="mark", cx=across.at(a), cy=up.at(b), r=2.6)
         for (a, b), note in zip(line.points, line.notes, strict=False):
             add(root, "text", note, class_="s note", x=across.at(a) + 4, y=up.at(b) - 4)
     return Drawing(root)
-
-
-def _path(points: Sequence[Point], across: Scale, up: Scale) -> str:
-    return " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in points)
 
 
 def _axes(root: Element, x: ChartAxis, y: ChartAxis, across: Scale, up: Scale, height: int) -> None:

@@ -153,11 +153,6 @@ def files_table(files: Json | None) -> Table | None:
     return Table(("table", "file", "rows", "columns"), rows)
 
 
-def subtitle(files: Json | None, subject: str) -> str:
-    """When the scores were computed, over which schema."""
-    return subject if not files else f"{subject}, scored {files['scored']}; schema: {files['schema']}"
-
-
 def not_computed(metrics: Json) -> str:
     """One line: the metrics without a score, by what they lack; empty where all have one."""
     by_reason: dict[str, list[str]] = {}

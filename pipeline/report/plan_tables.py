@@ -58,6 +58,8 @@ def planned(config: Config) -> JsonDict:
 def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> JsonDict:
     """Every planned charge, the total, and the predicted memory, as JSON values; sizes in cells, noise in records."""
     config, unit, spec = specs.config, specs.unit, specs.synthesizer
+    own, rows = config.privacy, config.plan.rows
+    whole = replace(plan.budget, epsilon=own.epsilon, delta=own.delta)  # of all tries
     return {
         "schema": schema.name,
         "unit": unit.column or "one record",
@@ -66,11 +68,11 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         **_selection(config, plan),
         "selected": method_of(plan.method).in_words,
         "compared": [p.to_json() for p in plan.compared],
-        "rows": config.plan.rows,
+        "rows": rows,
         "candidates": _candidates(config, schema, plan),
-        "numbers": mean_errors(schema, plan, config.plan.rows),
-        "expected": None if config.plan.rows is None else expectations(config, schema, plan, config.plan.rows),
-        "theory": _theory(config, plan),
+        "numbers": mean_errors(schema, plan, rows),
+        "expected": None if rows is None else expectations(config, schema, plan, rows),
+        "theory": None if rows is None else theory(plan, whole, rows),
         "left_out": [list(c) for c in workload.left_out],
         "left_out_above": specs.selection.limit(specs.facts(schema)),
         "never_asked": [list(c) for c in never_asked(schema)],
@@ -78,7 +80,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "model_cells": planned_model_cells(spec, schema, plan),
         "grown_model_cells": grown_model_cells(spec, schema, plan),
         "warnings": [
-            *budget_warnings(config.privacy.epsilon, config.privacy.delta),
+            *budget_warnings(own.epsilon, own.delta),
             *unit_warnings(unit),
             *id_warnings(schema, unit),
             *replaced_choice(specs, schema),
@@ -88,14 +90,6 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
         "shared_budget": planned_json(planned_release(specs, schema, plan, Path("planned"))),
     }
-
-
-def _theory(config: Config, plan: Plan) -> JsonDict | None:
-    """What the theory says about `plan.rows`; None where it is not given."""
-    own, rows = config.privacy, config.plan.rows
-    if rows is None:
-        return None
-    return theory(plan, replace(plan.budget, epsilon=own.epsilon, delta=own.delta), rows)
 
 
 def _selection(config: Config, plan: Plan) -> JsonDict:

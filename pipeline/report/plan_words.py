@@ -214,7 +214,8 @@ def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[JsonDict]:
     column's unit (days or seconds of dates) where they do not; `assumed` says what is assumed of the values. Bins are
     measured once more with what marginals of several columns leave, which is not counted in.
     """
-    noise = _slots(plan) if plan.method else {}
+    alone = [m for m in plan.measurements if plan.method and len(m.clique) == 1]
+    noise = {m.clique[0]: m.event.stddev for m in alone}
     errors: list[JsonDict] = []
     for name in schema.shaped:
         cells = schema.fine.get(name, schema.domain[name])
@@ -234,11 +235,6 @@ def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[JsonDict]:
             }
         )
     return errors
-
-
-def _slots(plan: Plan) -> dict[str, float]:
-    """Column → the standard deviation of an answer, of slots for one column."""
-    return {m.clique[0]: m.event.stddev for m in plan.measurements if len(m.clique) == 1}
 
 
 def said_errors(errors: list[JsonDict]) -> list[str]:

@@ -13,7 +13,7 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release
-from pipeline.report.header_cards import files_table, header_cards, in_short, not_computed, subtitle
+from pipeline.report.header_cards import files_table, header_cards, in_short, not_computed
 from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page, Section, number
 from pipeline.report.release_sections import (
@@ -159,7 +159,7 @@ def _whole(
     notes = [*(line for line in [in_short(scores, drawn)] if line), *notes]
     page = Page(
         title,
-        subtitle(files, subject),
+        subject + (f", scored {files['scored']}; schema: {files['schema']}" if files else ""),
         [replace(s, folded=s.name in FOLDED) for s in (*_sections(scores, drawn, run.first), *run.last)],
         header_cards(scores),
         facts,

@@ -124,6 +124,7 @@ def _score_row(m: Json) -> tuple[Cell, ...]:
     perfect = f"{'0' if m['perfect'] == 0 else number(m['perfect'])} is perfect"
     words = reading.get("words") or perfect
     interval, label = reading.get("interval"), reading.get("label") or ""
+    share = reading.get("share")
     floor = (m.get("floor") or {}).get("value")
     return (
         Words(m["title"], words),
@@ -132,15 +133,9 @@ def _score_row(m: Json) -> tuple[Cell, ...]:
         floor,
         m.get("as_good_as", ""),
         Words(label, style=LABELS.get(label, "")) if label else "",
-        reading_gauge(reading),
+        None if share is None else Gauge(min(max(1 - share, 0.0), 1.0)),  # empty is the poor one, full the honest one
         m["source"],
     )
-
-
-def reading_gauge(reading: Json) -> Gauge | None:
-    """Where a score lies between its own references: empty is the poor one, full the honest one; None if unknown."""
-    share = reading.get("share")
-    return None if share is None else Gauge(min(max(1 - share, 0.0), 1.0))
 
 
 def _sampled(sample: Json | None) -> str:
@@ -181,9 +176,9 @@ def _dive(dive: Json) -> JsonDict:
         (f"{s['attribute']} = {s['value']}", *(round(s[k]) for k in COUNTS[:2]), s["cost"], f"{s['share']:.0%}")
         for s in slices
     ]
-    aside = {*COUNTS, "cost", "share"}
+    aside = {*COUNTS, "cost", "share"}  # the others are the cell's name
     cells = [
-        (_cell_name(b, aside), *(round(b[k]) for k in COUNTS), f"{b['share']:.1%}")
+        (", ".join(str(v) for k, v in b.items() if k not in aside), *(round(b[k]) for k in COUNTS), f"{b['share']:.1%}")
         for b in frames.get("bins", ())[:CELLS]
     ]
     return {
@@ -193,10 +188,6 @@ def _dive(dive: Json) -> JsonDict:
         "worst_values": Table(("value", "real", "synthetic", "cost", "share"), values),
         "cells": Table(("cell", *(name.replace("_", " ") for name in COUNTS), "share"), cells),
     }
-
-
-def _cell_name(cell: Json, aside: set[str]) -> str:
-    return ", ".join(str(v) for k, v in cell.items() if k not in aside)
 
 
 def sdnist_section(metric: Json) -> Section:

@@ -47,9 +47,7 @@ def metric_rows(card: Json) -> list[JsonDict]:
 
 
 def _row(name: str, goal: str, metric: Json) -> JsonDict:
-    floor = metric.get("floor")
-    if isinstance(floor, dict):
-        floor = next((floor[k] for k in ("mean", "value", "score") if k in floor), None)
+    floor = (metric.get("floor") or {}).get("value")
     return {"metric": name, "goal": goal, "score": metric.get("score"), "floor": floor}
 
 

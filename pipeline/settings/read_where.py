@@ -7,7 +7,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evaluation.map_columns import MAP
+from evaluation.metric import MAP
 from evaluation.metrics import METRICS, declared_settings, users
 from mechanisms.public.discovery.scouting import questions_of
 from mechanisms.public.errors import UserError

@@ -8,7 +8,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.papers.challenges.sprint3 import PLACE, SEED, TIME, TO, UNIT, Roles, Sprint3, sprint3_parts
+from evaluation.papers.challenges.sprint3 import (
+    PLACE,
+    SEED,
+    TIME,
+    TO,
+    UNIT,
+    Roles,
+    Sprint3,
+    conjunction_counts,
+    sprint3_parts,
+)
+from mechanisms.public.errors import UserError
 from tests.evaluation.sprint2_frames import SprintScore, by_epsilon, mean_score, pool_frames
 
 FEATURES = ("company_id", TO, "payment_type", "fare", "tips", "trip_total", "trip_seconds", "trip_miles")
@@ -57,4 +68,8 @@ def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SE
     the other one's column differently and drops its counts to 0: so do we.
     """
     pooled = pool_frames(binned(real), binned(synthetic), [PLACE, TIME, UNIT, *FEATURES])
-    return sprint3_parts(pooled, Roles(unit=UNIT), FEATURES, seed=seed, strict=strict)
+    seen = conjunction_counts(pooled, Roles(unit=UNIT))[0].shape[1]
+    if strict and len(real) and len(synthetic) and seen != 99:
+        fix = "a truth that shows all 21 shifts and all 78 areas"
+        raise UserError(f"{seen} shifts and areas in the true table, not 99", where="sprint 3", fix=fix)
+    return sprint3_parts(pooled, Roles(unit=UNIT), FEATURES, seed=seed)

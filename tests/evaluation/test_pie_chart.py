@@ -108,8 +108,6 @@ def test_two_tables_are_scored_per_place_and_month():
             expected += sprint1_row(rows[0], rows[1])
     assert got.score == pytest.approx(expected)
     assert got.segments.size == 12
-    both = pie_chart(real, made, spatial=["place", "note"], temporal="month", category="type")
-    assert both.segments.size == 24
 
 
 def test_weights_count():

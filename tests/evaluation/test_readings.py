@@ -10,7 +10,8 @@ from evaluation.learning.two_sample_auc import two_sample_auc
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.marginal_difference import MGDResult, mgd
-from evaluation.mgd.presets import PresetSpec, preset_targets
+from evaluation.mgd.mgd_metric import MgdSettings
+from evaluation.mgd.presets import chosen_targets
 from evaluation.outcome import compute
 from evaluation.readings.reading import Ends, mean_ends, reading
 from evaluation.tvd import distances
@@ -86,7 +87,7 @@ def test_mgd_is_read_against_counts_that_are_drawn_anew():
         return CodedTable(schema.domain, table.columns)
 
     def cost(real: CodedTable, synthetic: CodedTable) -> MGDResult:
-        targets = preset_targets(schema, PresetSpec("kway", (), (1, 2, 3), 300, 2.0, 0))
+        targets = chosen_targets(MgdSettings(), schema, 0)
         return mgd(as_numbers(real), as_numbers(synthetic), schema, targets)
 
     honest = [cost(crowd(5000, rng), crowd(5000, rng)) for _ in range(12)]
@@ -107,7 +108,7 @@ def test_mgd_of_few_rows_tells_independent_columns_from_an_honest_table():
     """Marginals move together far less than wholly: a spread that says so calls all that few rows tell good."""
     columns = {f"c{i}": {"kind": "integer", "min": 0, "max": 5, "missing": False} for i in range(6)}
     schema = parse_schema({"columns": columns}, where="six.yaml")
-    targets = preset_targets(schema, PresetSpec("kway", (), (1, 2, 3), 300, 2.0, 0))
+    targets = chosen_targets(MgdSettings(), schema, 0)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         real, other = crowd(500, rng), crowd(500, rng)

@@ -53,7 +53,6 @@ def test_correlation_difference_sees_lost_dependence_and_keeps_constant_columns(
     result = correlation_difference(real, flat)
     assert result.constant == ((), DOMAIN.names)
     assert len(result.frame) == 6 and result.score > 0.2
-    assert result.matrix().loc["x", "y"] == result.matrix().loc["y", "x"]
     json.dumps(result.to_json(), allow_nan=False)
     empty = CodedTable(DOMAIN, tuple(c[:0] for c in real.columns))
     assert "reason" in correlation_difference(real, empty).to_json()

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from evaluation.map_columns import TimeAndPlace
-from evaluation.metric import Inputs, Metric, MetricSettings, Options
-from evaluation.metrics import METRICS, declared_settings, find, register
+from evaluation.metric import Inputs, Metric, MetricSettings, Options, TimeAndPlace
+from evaluation.metrics import METRICS, check_metric, declared_settings, find
 from evaluation.outcome import compute
 from evaluation.papers.ncript.combined_loss import PreparedRows
 from evaluation.papers.ncript.ncript_rows import NcriptSpec
@@ -202,7 +201,8 @@ def with_shades(monkeypatch):
     """A metric from outside, with a role and settings of its own; nothing else knows of it."""
     monkeypatch.setitem(METRICS, "shades", SHADES)  # put away at the end
     del METRICS["shades"]
-    register(SHADES)
+    check_metric(SHADES)
+    METRICS[SHADES.name] = SHADES
 
 
 def spec_of(*overrides, roles=None):
@@ -245,11 +245,11 @@ def test_a_metric_that_clashes_is_refused(with_shades):
 
     before = dict(declared_settings())
     with pytest.raises(UserError, match="there is a metric 'shades' already"):
-        register(SHADES)
+        check_metric(SHADES)
     with pytest.raises(UserError, match=r"evaluation\.buckets: metric 'paint' declares it otherwise"):
-        register(replace(SHADES, name="paint", settings=Other, needs=()))
+        check_metric(replace(SHADES, name="paint", settings=Other, needs=()))
     with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
-        register(replace(SHADES, name="paint", needs=("kind",)))
+        check_metric(replace(SHADES, name="paint", needs=("kind",)))
     assert declared_settings() == before
 
 

@@ -12,10 +12,11 @@ from evaluation.metrics import ScoreSpec
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import axes_at
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, PresetSpec, predicted_work, preset_targets
+from evaluation.mgd.mgd_metric import MgdSettings
+from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, predicted_work
 from evaluation.mgd.targets import GROUPS, Targets
 from evaluation.score import score_tables
-from evaluation.tvd import tvd, tvd_cliques
+from evaluation.tvd import distances, tvd_cliques
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
@@ -42,8 +43,8 @@ def schema_of(domain: Domain) -> Schema:
     return Schema("town", tuple(map(column, domain.attributes)))
 
 
-def targets_of(domain: Domain, **settings) -> Targets:
-    return preset_targets(schema_of(domain), PresetSpec(**settings))
+def targets_of(domain: Domain, *, seed: int = 0, **settings) -> Targets:
+    return chosen_targets(MgdSettings(**settings), schema_of(domain), seed)
 
 
 def score(real: CodedTable, synthetic: CodedTable) -> dict:
@@ -70,7 +71,7 @@ def test_tvd_is_half_the_l1_distance_of_the_normalised_marginals():
     real, synthetic = people(300, 1), people(500, 2)
     p = np.bincount(real.column("sex"), minlength=2) / 300
     q = np.bincount(synthetic.column("sex"), minlength=2) / 500
-    one = tvd(real, synthetic)["1-way"]
+    one = distances(real, synthetic).to_json()["1-way"]
     assert one["marginals"] == 4
     assert one["max"] >= 0.5 * np.abs(p - q).sum()
 

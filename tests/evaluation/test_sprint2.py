@@ -148,7 +148,7 @@ def test_coded_tables_score_like_their_codes():
     frames = [pd.DataFrame({n: ends[n][t.column(n)] for n in domain.names}) for t in tables]
     assert sprint2_coded(*tables).score == pytest.approx(sprint2_table(*frames).score, abs=1e-9)
     assert BY == ("PUMA", "YEAR")
-    whole = sprint2_coded(*tables, by=(), k=3)
+    whole = sprint2_coded(*tables, by=())
     assert len(whole.groups) == 1
     half = CodedTable(domain, tables[0].columns, np.full(300, 2**19, np.uint32))
     assert sprint2_coded(tables[0], half).score == 1000

@@ -9,7 +9,8 @@ import yaml
 
 from evaluation.mgd.levels import at_levels, axes_at, cell_labels, clique_at
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.presets import PresetSpec, preset_targets
+from evaluation.mgd.mgd_metric import MgdSettings
+from evaluation.mgd.presets import chosen_targets
 from evaluation.mgd.targets import Targets, read_targets, target
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
@@ -99,26 +100,26 @@ def test_semantic_distances_follow_the_level(town):
 
 
 def test_thirds_weigh_a_ninth_a_ninth_and_a_third(town):
-    chosen = preset_targets(town, PresetSpec("thirds", ("month", "city", "sex")))
+    chosen = chosen_targets(MgdSettings("thirds", ("month", "city", "sex")), town, 0)
     weights = [t.weight for t in chosen.marginals]
     assert weights == pytest.approx([1 / 9] * 6 + [1 / 3])
     assert sum(weights) == pytest.approx(1)
 
 
 def test_located_marginals_hold_a_temporal_or_spatial_attribute(town):
-    chosen = preset_targets(town, PresetSpec("located", ("month", "city")))
+    chosen = chosen_targets(MgdSettings("located", ("month", "city")), town, 0)
     assert all({"month", "city"} & set(t.attributes) for t in chosen.marginals)
     assert len(chosen.marginals) == 2 + 5 + 4
 
 
 def test_pie_moves_no_mass_and_is_one_marginal(town):
-    (one,) = preset_targets(town, PresetSpec("pie", ("month", "city", "sex"))).marginals
+    (one,) = chosen_targets(MgdSettings("pie", ("month", "city", "sex")), town, 0).marginals
     assert one.weights == (None, None, None)
     assert one.delta == 2
 
 
 def test_pums_weighs_the_income_marginal_as_much_as_all_others(town):
-    chosen = preset_targets(town, PresetSpec("pums", ("city", "sex", "income")))
+    chosen = chosen_targets(MgdSettings("pums", ("city", "sex", "income")), town, 0)
     heavy, *rest = chosen.marginals
     assert heavy.attributes == ("city", "sex", "income")
     assert heavy.weight == sum(t.weight for t in rest) == 3
@@ -128,14 +129,14 @@ def test_pums_weighs_the_income_marginal_as_much_as_all_others(town):
 def test_marginals_of_a_wide_table_are_drawn_without_listing_them_all(anchors):
     column = {"kind": "categorical", "values": ["no", "yes"], "missing": False}
     wide = parse_schema({"columns": {f"c{i}": column for i in range(1000)}}, where="wide")
-    spec = PresetSpec("located" if anchors else "kway", anchors, k=(3,), max_marginals=3)
-    chosen = preset_targets(wide, spec)
+    spec = MgdSettings("located" if anchors else "kway", anchors, k=(3,), max_marginals=3)
+    chosen = chosen_targets(spec, wide, 0)
     drawn = [t.attributes for t in chosen.marginals]
     assert len(set(drawn)) == 3 and all(len(set(t)) == 3 for t in drawn)
     assert all(not anchors or set(anchors) & set(t) for t in drawn)
     possible = math.comb(1000, 3) - (math.comb(998, 3) if anchors else 0)
     assert f"3 of {possible} marginals" in chosen.note[0]
-    assert preset_targets(wide, spec) == chosen
+    assert chosen_targets(spec, wide, 0) == chosen
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_marginals_of_a_wide_table_are_drawn_without_listing_them_all(anchors):
 )
 def test_a_preset_that_cannot_be_says_why(town, spec, message):
     with pytest.raises(UserError, match=message):
-        preset_targets(town, PresetSpec(*spec))
+        chosen_targets(MgdSettings(*spec), town, 0)
 
 
 def test_mgd_is_the_weighted_mean_of_its_marginals(town):

@@ -128,15 +128,15 @@ def test_one_per_cent_of_copies_is_flagged_in_19_of_20_draws():
         training, synthetic, holdout = thirds(1500, seed)
         found = verdict(training, copied(training, synthetic, 0.01, seed), holdout)
         assert found.repeats.value < 0.01
-        flagged += found.line.startswith("privacy: failed (copies of training rows)")
+        flagged += found.lines[0].startswith("privacy: failed (copies of training rows)")
     assert flagged >= 19
 
 
 def test_few_copies_pass_and_are_said():
     training, synthetic, holdout = thirds(5000, 2)
     found = verdict(training, copied(training, synthetic, 0.004, 2), holdout)
-    assert found.result == "passed" and "more often than the holdout's" in found.line
-    assert "more often" not in verdict(training, synthetic, holdout).line
+    assert found.result == "passed" and "more often than the holdout's" in found.lines[0]
+    assert "more often" not in verdict(training, synthetic, holdout).lines[0]
 
 
 def test_exchangeable_tables_pass():

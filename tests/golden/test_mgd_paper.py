@@ -15,7 +15,7 @@ from evaluation.mgd.aemc_graph import graph_of
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.mgd_metric import MgdSettings
-from evaluation.mgd.presets import PresetSpec, chosen_targets, preset_targets
+from evaluation.mgd.presets import chosen_targets
 from evaluation.mgd.targets import Targets, target
 from evaluation.papers.challenges.density import density
 from mechanisms.public.coded_table import CodedTable, code_dtype
@@ -76,7 +76,7 @@ def test_3_3_the_preset_puts_random_samples_in_the_order_of_the_three_scores():
 def test_1_2_unnormalised_distances_count_records_that_are_missing():
     real = people(700, 1)
     fewer = replace(real, columns=tuple(c[:350] for c in real.columns))
-    targets = preset_targets(SCHEMA, PresetSpec("density", max_marginals=20))
+    targets = chosen_targets(MgdSettings("density", max_marginals=20), SCHEMA, 0)
     assert mgd(real, fewer, SCHEMA, targets).score == pytest.approx(0.5), "half of the records must be added"
 
 
@@ -126,11 +126,11 @@ def test_4_4_many_empty_cells_beside_full_ones_are_no_warning():
 def test_5_1_the_score_over_delta():
     """Each value is the score at that tolerance; it falls as Δ grows, and is 0 once Δ is the largest difference."""
     real, made = people(400, 1), people(400, 2)
-    kway = PresetSpec(max_marginals=4)
-    targets = preset_targets(SCHEMA, kway)
+    kway = MgdSettings(max_marginals=4)
+    targets = chosen_targets(kway, SCHEMA, 0)
     result = mgd(real, made, SCHEMA, targets, deltas=[0, 1, 5, 400])
     for delta, score in result.over_delta.items():
-        alone = preset_targets(SCHEMA, replace(kway, delta=delta))
+        alone = chosen_targets(replace(kway, delta=delta), SCHEMA, 0)
         assert score == pytest.approx(mgd(real, made, SCHEMA, alone).score, rel=1e-12)
     scores = [s for _, s in sorted(result.over_delta.items())]
     assert scores == sorted(scores, reverse=True) and scores[0] > scores[1] and scores[-1] == 0

@@ -363,7 +363,7 @@ def test_the_best_method_follows_the_goal_of_the_metric():
 
 def test_scores_of_either_form_become_rows():
     card = {"mgd": {"score": 0.1}, "tvd": {"rows": 3, "2-way": {"mean": 0.2}}}
-    card |= {"metrics": {"density": {"score": 9.0, "goal": "high", "floor": {"mean": 10.0}}, "gini": {"score": None}}}
+    card |= {"metrics": {"density": {"score": 9.0, "goal": "high", "floor": {"value": 10.0}}, "gini": {"score": None}}}
     rows = {r["metric"]: r for r in metric_rows(card)}
     assert rows.keys() == {"MGD", "2-way TVD", "density"}
     assert rows["density"] == {"metric": "density", "goal": "high", "score": 9.0, "floor": 10.0}

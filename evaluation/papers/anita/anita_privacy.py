@@ -193,7 +193,7 @@ def closer(
     *,
     kind: Kind,
     rng: np.random.Generator,
-    nearest_records: Nearest | None = None,
+    nearest_records: Nearest,
 ) -> Closer:
     """The share of synthetic records nearer to training than to the holdout, both cut to the same size.
 
@@ -202,11 +202,7 @@ def closer(
     """
     size = min(training.rows, holdout.rows)
     seen, unseen = some_rows(training, size, rng), some_rows(holdout, size, rng)
-    to_seen = (
-        nearest_records
-        if nearest_records is not None and seen.rows == training.rows
-        else nearest(synthetic, seen, kind=kind)
-    )
+    to_seen = nearest_records if seen.rows == training.rows else nearest(synthetic, seen, kind=kind)
     share, variance, parts = _share(to_seen, nearest(synthetic, unseen, kind=kind))
     if holdout.rows < SPLIT_ROWS:
         return Closer(*parts, estimate(share, variance), None)

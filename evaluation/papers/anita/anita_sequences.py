@@ -19,6 +19,9 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
+#: Columns of each table whose accuracy is averaged.
+ORDERS = (1, 2, 3)
+
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
@@ -29,25 +32,21 @@ class Sequences:
         subject: the subject's number, per event.
         order: what the events of a subject are sorted by, per event; None for the order of the rows.
         fixed: columns of `events` that are attributes of the subject and enter once.
-        subjects: further attributes: one row per subject; `subject` then numbers its rows.
     """
 
     events: CodedTable
     subject: NDArray[np.integer]
     order: NDArray[Any] | None = None
     fixed: Sequence[str] = ()
-    subjects: CodedTable | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.subject), self.events.rows} | ({len(self.order)} if self.order is not None else set())
         if len(lengths) > 1:
             raise UserError(f"lengths {sorted(lengths)}", where="sequences", fix="one subject and place per event")
-        if self.subjects is not None and len(self.subject) and int(self.subject.max()) >= self.subjects.rows:
-            raise UserError("a subject without a row", where="sequences", fix="a row per subject")
 
 
 def flat_pairs(sequences: Sequences, *, seed: int = 0) -> tuple[CodedTable, int]:
-    """One row per subject with at least two events: two subsequent ones drawn at random, and the subject's attributes.
+    """One row per subject with at least two events: two subsequent ones drawn at random, its `fixed` columns once.
 
     The second event's columns are named "… (next)". Events of one moment keep the order of the rows; those without a
     subject (NOBODY) have no pair.
@@ -58,7 +57,7 @@ def flat_pairs(sequences: Sequences, *, seed: int = 0) -> tuple[CodedTable, int]
     subject = np.asarray(sequences.subject)
     order = np.lexsort((subject,) if sequences.order is None else (sequences.order, subject))
     order = order[np.count_nonzero(subject == NOBODY) :]  # the first ones
-    ids, starts, counts = np.unique(subject[order], return_index=True, return_counts=True)
+    _, starts, counts = np.unique(subject[order], return_index=True, return_counts=True)
     long = counts >= 2
     rng = np.random.default_rng(seed)
     first = starts[long] + rng.integers(0, np.maximum(counts[long] - 1, 1))
@@ -71,9 +70,6 @@ def flat_pairs(sequences: Sequences, *, seed: int = 0) -> tuple[CodedTable, int]
         if a.name not in sequences.fixed:
             attributes.append(Attribute(f"{a.name} (next)", a.size, a.ordered))
             columns.append(np.asarray(column[after]))
-    if sequences.subjects is not None:
-        attributes += sequences.subjects.domain.attributes
-        columns += [np.asarray(c[ids[long]]) for c in sequences.subjects.columns]
     return CodedTable(Domain(tuple(attributes)), tuple(columns)), int((~long).sum())
 
 
@@ -120,16 +116,14 @@ class SequentialAccuracy:
         }
 
 
-def sequential_accuracy(
-    real: Sequences, synthetic: Sequences, *, orders: Sequence[int] = (1, 2, 3), m: int = 10, seed: int = 0
-) -> SequentialAccuracy:
+def sequential_accuracy(real: Sequences, synthetic: Sequences, *, m: int = 10, seed: int = 0) -> SequentialAccuracy:
     """n-way accuracy of two random subsequent events per subject joined with the subject's attributes.
 
     Goal: what follows what, and for whom. Range: [0, 1]; 1 is perfect. Reference: the floor of each part.
     Edge cases: a subject with one event has no pair; it is counted, not scored. No pairs at all: no score.
     """
     tables, single = zip(*(flat_pairs(s, seed=seed) for s in (real, synthetic)), strict=True)
-    parts = tuple(n_way(tables[0], tables[1], n, m=m, seed=seed) for n in orders if n <= len(tables[0].domain))
+    parts = tuple(n_way(tables[0], tables[1], n, m=m, seed=seed) for n in ORDERS if n <= len(tables[0].domain))
     return SequentialAccuracy(parts, (tables[0].rows, tables[1].rows), (single[0], single[1]))
 
 

@@ -9,9 +9,8 @@ import pandas as pd
 
 from evaluation.accuracy.anita_accuracy import table_distances
 from evaluation.metric import Inputs
-from evaluation.mgd.targets import SCHEMAS, WAYS, draw_schemas
+from evaluation.mgd.targets import draw_schemas
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
 
@@ -46,21 +45,17 @@ class Density:
         }
 
 
-def density(
-    real: CodedTable, synthetic: CodedTable, *, schemas: int = SCHEMAS, ways: int = WAYS, seed: int = 0
-) -> Density:
+def density(real: CodedTable, synthetic: CodedTable, *, seed: int = 0) -> Density:
     """The density-estimation score of two tables of codes: their discretization stands for the challenge's 100 bins.
 
     Goal: any three attributes together are distributed as in the truth. Range: [0, 1,000,000]; the latter is perfect.
     Edge cases: a schema drawn twice counts twice; a table without records has no score; fewer than three columns make
     marginals of all of them.
     """
-    if schemas < 1 or ways < 1:
-        raise UserError(f"got {schemas} schemas of {ways}", where="density", fix="at least one of each")
     empty = pd.DataFrame({"attributes": [], "l1d": []})
     if real.rows == 0 or synthetic.rows == 0:
         return Density(None, empty, seed, "a table without records has no distribution")
-    drawn = [real.domain.canonical(s) for s in draw_schemas(real.domain.names, schemas=schemas, ways=ways, seed=seed)]
+    drawn = [real.domain.canonical(s) for s in draw_schemas(real.domain.names, seed=seed)]
     each = table_distances(real, synthetic, list(dict.fromkeys(drawn)))
     errors = dict(zip(each["attributes"], each["l1d"], strict=True))
     frame = pd.DataFrame({"attributes": drawn, "l1d": [errors[s] for s in drawn]})

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
+from evaluation.papers.challenges.kmarginal import by_number
 from evaluation.papers.paper_metrics import GiniSettings
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -63,8 +63,6 @@ def gini_score(
     group: str = "CITY",
     sex: str = "SEX",
     income: str = "INCWAGE",
-    first: object = None,
-    not_available: float | None = NOT_AVAILABLE,
     usual: bool = False,
 ) -> GiniScore:
     """Gini index of the income and rank of the pay gap in every group, as the challenge's scorer computes them.
@@ -74,11 +72,10 @@ def gini_score(
     Goal: incomes are spread, and the groups ordered, as in the truth. Range: [0, 1,000,000]; the latter is perfect.
     Edge cases, as there: a group that the synthetic table lacks scores 0 in both halves; one that it invents takes a
     rank; without any income the Gini index is 1; a sex without records has mean 0; equal gaps are ranked in the order
-    in which their groups appear. A single group has rank difference 0.
+    in which their groups appear. A single group has rank difference 0. Absent incomes are left out, and those from
+    NOT_AVAILABLE on; the mean income of the least value of `sex` in the truth comes first in the gap.
 
     Args:
-        first: the value of `sex` whose mean income comes first in the gap; None for the least value of the truth.
-        not_available: incomes of at least so much are left out; None for none. Absent incomes always are.
         usual: the usual Gini index, not the challenge's.
     """
     for name, frame in (("real", real), ("synthetic", synthetic)):
@@ -86,9 +83,8 @@ def gini_score(
             if column not in frame.columns:
                 fix = "name the columns for group, sex and income"
                 raise UserError(f"no column {column!r}", where=f"the {name} table", fix=fix)
-    if first is None and len(real):
-        first = sorted(real[sex].dropna().unique(), key=_order)[0]
-    sides = [_by_group(f, group, sex, income, first, not_available, usual) for f in (real, synthetic)]
+    first = min(real[sex].dropna().unique(), key=by_number, default=None)
+    sides = [_by_group(f, group, sex, income, first, usual) for f in (real, synthetic)]
     joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
     if joined.empty:
         return GiniScore(None, None, None, joined, "the true table has no group")
@@ -99,16 +95,12 @@ def gini_score(
     return GiniScore(sum(halves), halves[0], halves[1], joined.rename_axis(group).reset_index())
 
 
-def _by_group(
-    frame: pd.DataFrame, group: str, sex: str, income: str, first: object, not_available: float | None, usual: bool
-) -> pd.DataFrame:
+def _by_group(frame: pd.DataFrame, group: str, sex: str, income: str, first: object, usual: bool) -> pd.DataFrame:
     """Gini index, gap and rank of each group, in the order in which they appear."""
     rows = []
     for label, part in frame.groupby(group, sort=False, dropna=False):
         wages = part[income].to_numpy(float)
-        has_wage = ~np.isnan(wages)
-        if not_available is not None:
-            has_wage &= wages < not_available
+        has_wage = wages < NOT_AVAILABLE  # nor is what is absent, NaN
         one = (part[sex] == first).to_numpy(bool)
         gap = _mean(wages[has_wage & one]) - _mean(wages[has_wage & ~one])
         rows.append((label, gini_index(wages[has_wage], usual=usual), gap))
@@ -133,10 +125,6 @@ def gini_index(incomes: NDArray[np.number], *, usual: bool = False) -> float:
 
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if values.size else 0.0
-
-
-def _order(value: Any) -> tuple[int, Any]:
-    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
 
 
 def gini_of(inputs: Inputs) -> GiniScore:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.counts import DENSE_CELLS
 from evaluation.metric import Inputs
+from evaluation.outcome import plain
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.jit import compiled
 from mechanisms.public.json_values import JsonDict
@@ -40,9 +41,9 @@ class Pooled:
     labels: dict[str, Sequence[Any]]
 
 
-def pool_tables(real: CodedTable, synthetic: CodedTable, columns: Sequence[str] | None = None) -> Pooled:
+def pool_tables(real: CodedTable, synthetic: CodedTable) -> Pooled:
     """Codes of two tables over the same domain."""
-    names = tuple(columns or real.domain.names)
+    names = real.domain.names
     codes = {n: np.concatenate([real.column(n), synthetic.column(n)]).astype(np.int64) for n in names}
     sizes = {n: real.domain[n].size for n in names}
     weights = [np.ones(t.rows) if t.weights is None else t.weights * 2.0**-WEIGHT_BITS for t in (real, synthetic)]
@@ -75,10 +76,7 @@ class KMarginal:
             "groups": len(self.groups),
             "penalised": int(self.groups["penalised"].sum()),
             "marginals": len(self.draws),
-            "worst": [
-                {str(k): _plain(v) for k, v in row.items()}
-                for row in worst.drop(columns="penalised").to_dict(orient="records")
-            ],
+            "worst": plain(worst.drop(columns="penalised").to_dict(orient="records")),
         }
 
 
@@ -115,7 +113,8 @@ def k_marginal(
     for draw in draws:
         same = tuple(sorted(draw))
         if same not in shares:
-            shares[same] = _distances(pooled, same, order, starts, side, weights)
+            key = flat_key(pooled, same)[order]
+            shares[same] = _l1(key, side, weights, starts, np.zeros((int(key.max(initial=0)) + 1, 2)))
         total += shares[same]
     penalised = np.abs(records[:, 0] - records[:, 1]) >= cutoff
     distance = np.where(penalised, 2.0, total / max(len(draws), 1))
@@ -154,18 +153,6 @@ def flat_key(pooled: Pooled, names: Sequence[str]) -> Codes:
     return key if cells <= DENSE_CELLS else np.unique(key, return_inverse=True)[1].astype(np.int64)
 
 
-def _distances(
-    pooled: Pooled,
-    names: tuple[str, ...],
-    order: Codes,
-    starts: Codes,
-    side: Codes,
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    key = flat_key(pooled, names)[order]
-    return _l1(key, side, weights, starts, np.zeros((int(key.max(initial=0)) + 1, 2)))
-
-
 @compiled
 def _l1(
     key: Codes, side: Codes, weights: NDArray[np.float64], starts: Codes, cells: NDArray[np.float64]
@@ -187,26 +174,19 @@ def _l1(
     return result
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def by_number(value: Any) -> tuple[int, Any]:
+    """What labels are sorted by: numbers by their size, before all others by their text."""
+    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
 
 
 BY = ("PUMA", "YEAR")
-SEED, DRAWS, CUTOFF = 123456, 50, 250
+#: Columns of each marginal, the draw of these, and by how many records a place and time may be off.
+WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
 #: What a submission carries besides the schema.
 NOT_SCORED = ("epsilon", "sim_individual_id")
 
 
-def sprint2_coded(
-    real: CodedTable,
-    synthetic: CodedTable,
-    *,
-    by: Sequence[str] = BY,
-    k: int = 2,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    cutoff: float = CUTOFF,
-) -> KMarginal:
+def sprint2_coded(real: CodedTable, synthetic: CodedTable, *, by: Sequence[str] = BY) -> KMarginal:
     """The official score, of any two tables of codes: their discretization stands for the scorer's bins.
 
     Goal: every two-way mix right in every PUMA and year. Range: [0, 1000]; 1000 is perfect. Reference: 1 %, 10 % and
@@ -216,8 +196,8 @@ def sprint2_coded(
         by: the columns that make a place and time; none for the table as a whole.
     """
     features = [n for n in real.domain.names if n not in (*by, *NOT_SCORED)]
-    drawn = draw_marginals(features, k=k, draws=draws, seed=seed)
-    return k_marginal(pool_tables(real, synthetic), by, drawn, cutoff=cutoff)
+    drawn = draw_marginals(features, k=WAYS, draws=DRAWS, seed=SEED)
+    return k_marginal(pool_tables(real, synthetic), by, drawn, cutoff=CUTOFF)
 
 
 def sprint2_of(inputs: Inputs) -> KMarginal:

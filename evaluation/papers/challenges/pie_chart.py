@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,6 @@ from evaluation.counts import cells_in_records
 from evaluation.metric import Inputs
 from evaluation.papers.ncript.ncript_rows import thresholded
 from mechanisms.public.coded_table import CodedTable, check_same_domain
-from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
@@ -66,40 +64,31 @@ def pie_chart(
     real: CodedTable,
     synthetic: CodedTable,
     *,
-    spatial: str | Sequence[str],
-    temporal: str | Sequence[str],
+    spatial: str,
+    temporal: str,
     category: str,
 ) -> PieChart:
     """The pie chart score of two tables over one domain; a segment is a place in a span of time.
 
     Args:
         real, synthetic: tables over the same domain; weights count as they are.
-        spatial, temporal: the attributes (one name, or several) whose combinations are the map's segments.
+        spatial, temporal: the attributes whose combinations are the map's segments.
         category: the attribute whose values are the slices of a pie.
 
     Raises:
         UserError: an unknown attribute, one that is named twice, or a map with more than MAX_CELLS cells.
     """
     check_same_domain(real, synthetic)
-    clique = segment_clique(real.domain, spatial, temporal, category)
-    shape = (-1, real.domain[category].size)
-    truth, submitted = (cells_in_records(table, clique).reshape(shape) for table in (real, synthetic))
-    return pie_chart_counts(truth, submitted)
-
-
-def segment_clique(
-    domain: Domain, spatial: str | Sequence[str], temporal: str | Sequence[str], category: str
-) -> tuple[str, ...]:
-    """The attributes of the map's histogram, the category last."""
-    names = [[n] if isinstance(n, str) else list(n) for n in (spatial, temporal)]
-    clique = (*names[0], *names[1], category)
-    if not names[0] + names[1] or len(set(clique)) < len(clique):
+    clique = (spatial, temporal, category)
+    if len(set(clique)) < len(clique):
         raise UserError(f"got {list(clique)}", where="pie chart", fix="different attributes for place, time, category")
-    cells = domain.cells(clique)
+    cells = real.domain.cells(clique)
     if cells > MAX_CELLS:
         fix = f"coarser attributes; at most {MAX_CELLS:,}"
         raise UserError(f"{' × '.join(clique)} has {cells:,} cells", where="pie chart", fix=fix)
-    return clique
+    shape = (-1, real.domain[category].size)
+    truth, submitted = (cells_in_records(table, clique).reshape(shape) for table in (real, synthetic))
+    return pie_chart_counts(truth, submitted)
 
 
 def pie_chart_counts(truth: NDArray[Any], submitted: NDArray[Any]) -> PieChart:

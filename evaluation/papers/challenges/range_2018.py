@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -56,7 +55,7 @@ class RangeScore:
         }
 
 
-def range_score(real: CodedTable, synthetic: CodedTable, *, queries: int = QUERIES, seed: int = 0) -> RangeScore:
+def range_score(real: CodedTable, synthetic: CodedTable, *, seed: int = 0) -> RangeScore:
     """The challenge's range-query score of two tables of codes.
 
     Each column is in a query with chance 0.33 (a query without any is drawn again). An ordinal column gets a random
@@ -65,18 +64,16 @@ def range_score(real: CodedTable, synthetic: CodedTable, *, queries: int = QUERI
     Goal: shares of any group of records, right by their ratio. Range: [0, 1,000,000]; the latter is perfect. Reference:
     its floor. Edge cases: an answer of no record counts as 10⁻⁶; a table without records has no score.
     """
-    if queries < 1:
-        raise UserError(f"got {queries}", where="range queries", fix="at least one query")
     if real.rows == 0 or synthetic.rows == 0 or not len(real.domain):
         return RangeScore(None, pd.DataFrame(), seed, "a table without records has no shares")
     rng = np.random.default_rng(seed)
     rows = []
-    for _ in range(queries):
+    for _ in range(QUERIES):
         query, share = _answerable(real, rng)
         rows.append((tuple(query), share, answer(synthetic, query)))
     frame = pd.DataFrame(rows, columns=["columns", "real", "synthetic"])
     logs = np.log(np.maximum(frame["synthetic"], LEAST) / frame["real"])
-    score = 1e6 * max(0.0, 1 - math.sqrt(math.fsum(logs**2) / queries) / math.log(1e3))
+    score = 1e6 * max(0.0, 1 - math.sqrt(math.fsum(logs**2) / QUERIES) / math.log(1e3))
     return RangeScore(score, frame, seed)
 
 

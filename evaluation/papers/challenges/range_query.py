@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.map_columns import MAP
-from evaluation.metric import Inputs
+from evaluation.counts import in_records
+from evaluation.metric import MAP, Inputs
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_sparse
-from mechanisms.public.units import WEIGHT_BITS
 
 #: Queries that hold no true record are drawn again, at most so often for each query that is asked for.
 MAX_DRAWS = 50
@@ -30,13 +29,12 @@ class RangeQueries:
     Attributes:
         attributes: the attributes that every query restricts.
         chosen: per attribute, codes × queries: whether the query holds the value.
-        seed, share: how they were drawn.
+        seed: of the draw.
     """
 
     attributes: tuple[Attribute, ...]
     chosen: tuple[NDArray[np.bool_], ...]
     seed: int
-    share: float
 
     @property
     def clique(self) -> Clique:
@@ -48,7 +46,7 @@ class RangeQueries:
 
     def only(self, places: NDArray[np.int64]) -> RangeQueries:
         """Some of the queries."""
-        return RangeQueries(self.attributes, tuple(c[:, places] for c in self.chosen), self.seed, self.share)
+        return RangeQueries(self.attributes, tuple(c[:, places] for c in self.chosen), self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +100,8 @@ def draw_queries(
     if not chosen or len({a.name for a in chosen}) < len(chosen):
         raise UserError(f"got {list(attributes)}", where="range queries", fix="at least one attribute, each once")
     streams = np.random.default_rng(seed).spawn(len(chosen))
-    return RangeQueries(
-        chosen, tuple(_values(a, count, share, r) for a, r in zip(chosen, streams, strict=True)), seed, share
-    )
+    values = (_values(a, count, share, r) for a, r in zip(chosen, streams, strict=True))
+    return RangeQueries(chosen, tuple(values), seed)
 
 
 def _values(attribute: Attribute, count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -172,7 +169,7 @@ def occupied(table: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDAr
     """The occupied cells of one marginal: attributes × cells of codes, and their records."""
     numbers, counts = count_sparse(table, clique)
     codes = np.stack(np.unravel_index(numbers, table.domain.shape(clique))).astype(np.int64)
-    return codes, np.asarray(counts * (1.0 if table.weights is None else 2.0**-WEIGHT_BITS), np.float64)
+    return codes, in_records(counts, table)
 
 
 def range_answers(queries: RangeQueries, codes: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
@@ -163,14 +164,8 @@ def _numbers(table: CodedTable, attribute: Attribute, values: Values | None) -> 
         return numbers_in(every, attribute.name, numbers)
     if values is None or attribute.name not in EDGES:
         return None
-    return np.array([_number(values[attribute.name].label(code)) for code in range(attribute.size)])
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    texts = [values[attribute.name].label(code) for code in range(attribute.size)]
+    return np.asarray(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce"), np.float64)
 
 
 def _edges(name: str, real: Floats) -> Floats | None:

@@ -6,17 +6,15 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
-from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, flat_key, k_marginal, pool_tables
+from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, by_number, flat_key, k_marginal, pool_tables
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.json_values import JsonDict
 
@@ -65,16 +63,17 @@ class Roles:
     to: str = TO
     unit: str = ""
 
+    @property
+    def as_published(self) -> bool:
+        """Whether counts of numbers that are both a shift and an area are dropped, as the original does."""
+        return (self.place, self.time) == (PLACE, TIME)
+
 
 def sprint3_coded(
     real: CodedTable,
     synthetic: CodedTable,
     roles: Roles,
     units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-    *,
-    seed: int = SEED,
-    cutoff: float = CUTOFF,
-    as_published: bool = True,
 ) -> Sprint3:
     """The official score, of any two tables of codes: their discretization stands for the scorer's bins.
 
@@ -86,7 +85,6 @@ def sprint3_coded(
     Args:
         units: a number per real and per synthetic row for the subject, NOBODY for none; without them there is no
             conjunction and no total. Their order is that of the original's ids: centres are drawn in it.
-        as_published: drop counts of numbers that are both a shift and an area as the original does.
     """
     pooled = pool_tables(real, synthetic)
     features = [n for n in real.domain.names if n not in (roles.place, roles.time)]
@@ -95,22 +93,13 @@ def sprint3_coded(
         numbers, values = pd.factorize(ids, sort=True)
         pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
         pooled.labels[""] = list(values)
-    return sprint3_parts(pooled, roles, features, seed=seed, strict=False, cutoff=cutoff, as_published=as_published)
+    return sprint3_parts(pooled, roles, features, seed=SEED)
 
 
-def sprint3_parts(
-    pooled: Pooled,
-    names: Roles,
-    features: Sequence[str],
-    *,
-    seed: int,
-    strict: bool,
-    cutoff: float = CUTOFF,
-    as_published: bool = True,
-) -> Sprint3:
+def sprint3_parts(pooled: Pooled, names: Roles, features: Sequence[str], *, seed: int) -> Sprint3:
     """The three parts and their mean."""
     pairs = tuple(itertools.combinations(features, 2))
-    marginal = k_marginal(pooled, (names.place, names.time), pairs, cutoff=cutoff)
+    marginal = k_marginal(pooled, (names.place, names.time), pairs, cutoff=CUTOFF)
     k = None if marginal.score is None else marginal.score / 1000
     if pooled.truth in (0, len(pooled.weights)):
         if pooled.truth == 0:
@@ -119,8 +108,7 @@ def sprint3_parts(
     spatial = 1 - _l1(pooled, (names.place, names.to)) / 2
     if names.unit not in pooled.columns:
         return Sprint3(None, k, spatial, None, marginal, NO_UNIT)
-    columns = (names.place, names.time, names.unit)
-    both = conjunction_counts(pooled, *columns, strict=strict, as_published=as_published)
+    both = conjunction_counts(pooled, names)
     if not len(both[0]):
         return Sprint3(None, k, spatial, None, marginal, "no true row has a subject")
     h = higher_order_conjunction(*both, seed=seed)
@@ -136,16 +124,10 @@ def _l1(pooled: Pooled, names: tuple[str, ...]) -> float:
     return float(np.abs(q / q.sum() - p / p.sum()).sum())
 
 
-def conjunction_counts(
-    pooled: Pooled, place: str, time: str, unit: str, *, strict: bool = True, as_published: bool = True
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def conjunction_counts(pooled: Pooled, names: Roles) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Trips per shift and per area of each taxi, true and synthetic, in the columns of the truth (sorted)."""
     halves = (slice(pooled.truth), slice(pooled.truth, None))
-    sides = [_profile(pooled, half, place, time, unit, as_published) for half in halves]
-    (truth, counts), (other, synthetic) = sides
-    if strict and len(truth) != 99:
-        fix = "a truth that shows all 21 shifts and all 78 areas"
-        raise UserError(f"{len(truth)} shifts and areas in the true table, not 99", where="sprint 3", fix=fix)
+    (truth, counts), (other, synthetic) = (_profile(pooled, half, names) for half in halves)
     place_of = {label: i for i, label in enumerate(other)}
     aligned = np.zeros((len(synthetic), len(truth)), np.int32)
     for i, label in enumerate(truth):
@@ -154,21 +136,20 @@ def conjunction_counts(
     return counts, aligned
 
 
-def _profile(
-    pooled: Pooled, part: slice, place: str, time: str, unit: str, as_published: bool
-) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
+def _profile(pooled: Pooled, part: slice, names: Roles) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
-    nobody = [code for code, label in enumerate(pooled.labels[unit]) if _absent(label)]
+    place, time, unit = names.place, names.time, names.unit
+    nobody = [i for i, label in enumerate(pooled.labels[unit]) if pd.isna(label) or label in (NOBODY, "")]
     with_subject = ~np.isin(pooled.columns[unit][part], nobody)
     ids, rows = np.unique(pooled.columns[unit][part][with_subject], return_inverse=True)
-    by_label = sorted(range(len(ids)), key=lambda i: _sort_key(pooled.labels[unit][int(ids[i])]))
+    by_label = sorted(range(len(ids)), key=lambda i: by_number(pooled.labels[unit][int(ids[i])]))
     rank = np.empty(len(ids), np.int64)
     rank[by_label] = np.arange(len(ids))
     taxis = rank[rows]
     labels: list[tuple[str, object]] = []
     present = {n: _present(pooled, n, pooled.columns[n][part][with_subject]) for n in (time, place)}
     times, places = ({v for _, v in present[n]} for n in (time, place))
-    shared = times & places if as_published else times | places
+    shared = times & places if names.as_published else times | places
     table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
     for name, suffix in ((time, ""), (place, "p")):
         width = len(present[name])
@@ -181,23 +162,12 @@ def _profile(
     return labels, table
 
 
-def _absent(label: Any) -> bool:
-    """Whether a row with this label has no subject."""
-    return bool(pd.isna(label) or label == NOBODY or label == "")
-
-
 def _present(pooled: Pooled, name: str, column: NDArray[np.int64]) -> list[tuple[int, object]]:
     codes = np.unique(column)
-    return sorted(((int(c), pooled.labels[name][int(c)]) for c in codes), key=lambda x: _sort_key(x[1]))
+    return sorted(((int(c), pooled.labels[name][int(c)]) for c in codes), key=lambda x: by_number(x[1]))
 
 
-def _sort_key(value: Any) -> tuple[int, Any]:
-    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
-
-
-def higher_order_conjunction(
-    real: NDArray[np.int32], synthetic: NDArray[np.int32], *, seed: int = SEED, draws: int = DRAWS
-) -> float:
+def higher_order_conjunction(real: NDArray[np.int32], synthetic: NDArray[np.int32], *, seed: int = SEED) -> float:
     """1 − the mean difference of the shares of subjects near a random true one; 1 is perfect.
 
     Args:
@@ -206,12 +176,12 @@ def higher_order_conjunction(
     """
     rng = np.random.RandomState(seed or SEED)
     (low, high), apart = WIDTHS, []
-    for _ in range(draws):
+    for _ in range(DRAWS):
         centre = real[rng.randint(0, len(real))]
         widths = np.asarray(rng.randint(low, high, size=real.shape[1]))
         near = [_near(np.ascontiguousarray(t), centre, widths) / len(t) for t in (real, synthetic)]
         apart.append(abs(near[0] - near[1]))
-    return 1 - math.fsum(apart) / draws
+    return 1 - math.fsum(apart) / DRAWS
 
 
 @compiled
@@ -232,5 +202,4 @@ def sprint3_of(inputs: Inputs) -> Sprint3:
     """The metric `sprint3`."""
     roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
     units = None if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
-    published = (roles.place, roles.time) == (PLACE, TIME)
-    return sprint3_coded(inputs.real, inputs.synthetic, roles, units, as_published=published)
+    return sprint3_coded(inputs.real, inputs.synthetic, roles, units)

@@ -232,7 +232,7 @@ def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> P
             f"{o.cpu_seconds:.1f}",
             o.data,
             str(len(done.get(o.name, []))),
-            str(_published(done.get(o.name, []))),
+            str(sum(n["published"] is not None for n in done.get(o.name, []))),
         ]
         for o in outcomes
     ]
@@ -246,7 +246,3 @@ def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> P
     lined = ({"experiment": name} | number for name, numbers in done.items() for number in numbers)
     write_rows(folder.internal / "summary.csv", COLUMNS, ([row[c] for c in COLUMNS] for row in lined))
     return page
-
-
-def _published(numbers: Sequence[JsonDict]) -> int:
-    return sum(n["published"] is not None for n in numbers)

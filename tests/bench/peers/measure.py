@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.tvd import tvd
+from evaluation.tvd import distances
 from tests.bench.peers.catalogue import Contestant
 from tests.bench.peers.document import Measured
 from tests.bench.peers.tables import Table, coded
@@ -77,7 +77,7 @@ def _judged(ended: Measured, contestant: Contestant, table: Table, made: Path, a
     if contestant.task == "scoring":
         return replace(ended, values=_scores(made) if contestant.ours else answer["values"])
     real, synthetic = coded(table.path, table.domain), coded(made, table.domain)
-    families = tvd(real, synthetic)
+    families = distances(real, synthetic).to_json()
     return replace(ended, rows=synthetic.rows, values={k: float(v["mean"]) for k, v in families.items()})
 
 
