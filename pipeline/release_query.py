@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ MEASURED, INSIDE, COARSELY = "measured", "inside a measured marginal", "measured
 
 #: By which cells a range was counted, where that is no bin: `attrs["cells"]`.
 FINE_CELL = "fine cell"
+#: How an hour is named; it can be read as its first instant.
+HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}")
 
 
 def query(
@@ -311,6 +314,8 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
     if not column.on_a_line or column.texts:
         return None
     items = _items(value)
+    if column.kind == "datetime" and all(HOUR.fullmatch(str(item)) and str(item) in _codes(column) for item in items):
+        return None  # names of hours, each a value, though they can be read as instants
     ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]
     if not ends or any(e is None for e in ends):
         return None

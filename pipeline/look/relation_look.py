@@ -26,7 +26,7 @@ NO_RULE = "and a release will not hold to it without the rule"
 def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
     """Dates and their weekdays or hours, and columns that ascend, in nearly all rows; no rule of the schema says so."""
     rules = schema.rules
-    apart = {*(rules.unit.constant if rules.unit else ()), *(step.target for step in rules.computed)}
+    apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
     fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
     hints = [
@@ -36,7 +36,7 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
     ]
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     with source.connect() as engine:
-        calendar = guess_calendar(source, engine, fields, ASCENDING)
+        calendar = guess_calendar(source, engine, {n: f for n, f in fields.items() if n not in constants}, ASCENDING)
     return hints + [
         f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
         f"calendar: {{{time}: {{{part}: {name}}}}}"

@@ -16,11 +16,12 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_measurements
+from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import Release, load, query
 from pipeline.inference.decided import decided
 from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.release_query import answer as query_answer
-from pipeline.release_query import estimate_count, estimate_marginal
+from pipeline.release_query import code_weights, estimate_count, estimate_marginal
 from pipeline.report.answer_noise import signal_to_noise
 from pipeline.statement.verify import verify
 from synthesis.marginal_tables import marginal_tables
@@ -59,6 +60,16 @@ def test_other_queries_tell_what_their_answers_add_up_to_and_no_more():
     with pytest.raises(UserError, match="no measured marginal tells b") as refused:
         estimate_marginal(known, ("b",))
     assert "b over coarser values" in str(refused.value)
+
+
+def test_the_name_of_an_hour_is_that_hour_and_no_instant():
+    hours = {"kind": "datetime", "min": "2024-01-01 00:00", "max": "2024-01-01 23:59", "bins": "hour"}
+    schema = parse_schema({"columns": {"time": hours}, "confirmed_public": True}, where="t")
+    nine = schema["time"].labels.index("2024-01-01 09")
+    assert code_weights(schema, "time", "2024-01-01 09").nonzero()[0].tolist() == [nine]
+    assert code_weights(schema, "time", ["2024-01-01 09", "2024-01-01 11"]).sum() == 2
+    between = code_weights(schema, "time", ["2024-01-01 09:00", "2024-01-01 11:59:59"])
+    assert between.sum() == pytest.approx(3, abs=0.01)
 
 
 def test_what_was_not_measured_is_refused_with_what_was_and_how_to_measure_it():

@@ -53,6 +53,14 @@ def test_a_code_of_gaps_makes_no_constant_vary(tmp_path: Path) -> None:
     assert "missing: ['9999']" in text and "constant: [sex, born]" in text and "empty in others" not in text
 
 
+def test_one_value_in_two_forms_makes_no_constant_vary(tmp_path: Path) -> None:
+    text = HEAD
+    for i, k in ((i, k) for i in range(60) for k in range(3)):
+        land, day = ("SYRIA ", f"2{i % 8}.05.1970") if k == i % 7 else ("Syria", f"1970-05-2{i % 8}")
+        text += f"{i},{land},{day},{k},2000,d,1,x\n"
+    assert "constant: [sex, born]" in drafted(tmp_path, text)
+
+
 def test_no_proposed_rule_names_a_constant(tmp_path: Path) -> None:
     names = {0: ("n", "North"), 1: ("s", "South"), 2: ("w", "West")}
     lines = [f"p{i},{names[i % 3][0]},{names[i % 3][1]},{year}" for i in range(300) for year in (2020, 2021)]

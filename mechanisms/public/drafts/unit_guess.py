@@ -11,7 +11,7 @@ from mechanisms.public.schema.fields import Fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import ID_NAME
 
 #: Whole numbers between these may be years.
@@ -134,9 +134,10 @@ def _varying(
         texts = [source.text(source.names.index(n)) for n in block]
         gaps = ([] if isinstance(own := drafted[n].get("missing"), bool | None) else own for n in block)
         told = list(map(filled, texts, gaps))
+        same = [_as_read(t, drafted[n]) for n, t in zip(block, texts, strict=True)]
         each = ", ".join(
-            f"min({t}) FILTER ({value}) <> max({t}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"
-            for i, (t, value) in enumerate(zip(texts, told, strict=True))
+            f"min({own}) FILTER ({value}) <> max({own}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"
+            for i, (t, value, own) in enumerate(zip(texts, told, same, strict=True))
         )
         rows = f"(SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL"
         sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"
@@ -146,6 +147,14 @@ def _varying(
         varying |= {n: differs / several for n, differs in zip(block, seen[::3], strict=True) if differs}
         in_part += [n for n, have, part in zip(block, seen[1::3], seen[2::3], strict=True) if part > IN_PART * have]
     return varying, in_part
+
+
+def _as_read(text: str, fields: Fields) -> str:
+    """The text as SQL by which one value has one form: dates in several forms as days, spellings without case."""
+    if formats := fields.get("formats"):
+        forms = ", ".join(map(literal, formats))
+        return f"coalesce(CAST(try_strptime(trim({text}), [{forms}]) AS VARCHAR), {text})"
+    return f"lower(trim({text}))" if "spellings" in fields else text
 
 
 def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str | None:

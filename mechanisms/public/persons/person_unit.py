@@ -142,4 +142,6 @@ def _records(given: object, where: str) -> FieldDict:
     if counted is not None and (isinstance(counted, bool) or not isinstance(counted, int) or not 1 <= counted <= most):
         fix = f"{COUNTED}: a whole number from 1 to {most:,}; or without it: all of them count"
         raise UserError(f"unit: records: {COUNTED}: got {counted!r}", where=where, fix=fix)
+    if FOUND in said and counted is None:
+        raise UserError(f"unit: records: {FOUND} without {COUNTED}", where=where, fix=f"without {FOUND}")
     return {"max": most} if counted in (None, most) else dict(said)

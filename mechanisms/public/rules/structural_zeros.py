@@ -24,6 +24,8 @@ from mechanisms.public.rules.transforms import (
 Zeros = tuple[Clique, NDArray[np.bool_]]
 #: Rows are mended one rule after the other so often, before those that still break one are replaced.
 PASSES = 20
+#: Combinations of constants that rules may speak of: links try each of them for each person.
+MOST_CONSTANTS = 20_000
 
 
 def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
@@ -57,6 +59,11 @@ def of_persons(
         shared = [z for z in linked if {*z[0]} & {*one[0]} & {*constants}]
         names = domain.canonical({n for clique, _ in (*shared, one) for n in clique})
         check_cells(domain.shape(names), f"rules that share a constant ({', '.join(names)})", where)
+        if (own_cells := domain.cells([n for n in names if n in constants])) > MOST_CONSTANTS:
+            fix = f"at most {MOST_CONSTANTS:,}, each of which is tried for each person: coarser or fewer constants"
+            raise UserError(
+                f"rules about {', '.join(names)}: {own_cells:,} combinations of constants", where=where, fix=fix
+            )
         codes = split_cells(np.arange(domain.cells(names)), names, domain.shape(names))
         linked = [z for z in linked if all(z is not s for s in shared)] + [
             (names, broken(codes, domain, (*shared, one)))

@@ -175,7 +175,8 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     for name, values in rows.values.items():
         place = schema.domain.index(name)
         drawn[place] = replace(drawn[place], values=values[start:stop])
-    for group in schema.rules.ordered:
+    # A group may undo another that shares a column: all of them again, at most as often as there are groups.
+    for group in schema.rules.ordered * max(len(schema.rules.ordered), 1):
         places = [schema.domain.index(n) for n in group.columns]
         absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
         constant = [schema.rules.unit is not None and n in schema.rules.unit.constant for n in group.columns]

@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.rules.ordered import about_constants
 from mechanisms.public.rules.structural_zeros import broken, joined, of_persons
+from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.decode import Owned, draw_table
 from synthesis.persons.linking import linked_persons
 from synthesis.persons.person_answers import answered
 from tests.conftest import few
@@ -88,3 +92,21 @@ def test_values_around_constants_ascend_and_those_of_one_record_change_places(se
         order = np.lexsort((values[moving], owners))
         order = order[~absent[moving][order]]
         assert (np.diff(made[moving][order])[np.diff(owners[order]) == 0] >= 0).all()
+
+
+@pytest.mark.parametrize("unit", [{}, {"unit": {"column": "id", "constant": ["a"], "records": {"max": 4}}}])
+def test_ordered_pairs_that_share_a_column_all_hold(unit):
+    column = {"kind": "integer", "min": 0, "max": 99, "missing": False, "bins": {"edges": [0, 50, 99]}}
+    own = {"columns": dict.fromkeys("abc", column), "ordered": [["a", "b"], ["b", "c"]], "confirmed_public": True}
+    schema = parse_schema(own | unit, where="t")
+    rng = np.random.default_rng(4)
+    rows = np.sort(rng.integers(0, 2, (400, 3)), axis=1).T
+    drawn = draw_table(Owned(CodedTable(schema.domain, tuple(rows)), np.arange(400)), schema, rng, 0, 400)
+    a, b, c = (each.values for each in drawn)
+    assert (a <= b).all() and (b <= c).all()
+
+
+def test_rules_that_would_try_too_many_constants_for_each_person_are_refused():
+    domain = Domain((Attribute("born", 200), Attribute("died", 200)))
+    with pytest.raises(UserError, match="40,000 combinations of constants"):
+        of_persons([(("born", "died"), np.eye(200, dtype=bool).ravel())], ("born", "died"), domain, "t")
