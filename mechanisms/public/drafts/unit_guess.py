@@ -8,6 +8,7 @@ from typing import Any
 from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.fields import Fields
+from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
 from mechanisms.public.tables.losses import percent
@@ -152,8 +153,9 @@ def _varying(
 def _as_read(text: str, fields: Fields) -> str:
     """The text as SQL by which one value has one form: dates in several forms as days, spellings without case."""
     if formats := fields.get("formats"):
-        forms = ", ".join(map(literal, formats))
-        return f"coalesce(CAST(try_strptime(trim({text}), [{forms}]) AS VARCHAR), {text})"
+        forms = ", ".join(literal(form) for form in formats if form != ISO)
+        moment = f"coalesce(try_strptime(trim({text}), [{forms}]), TRY_CAST({text} AS TIMESTAMP))"
+        return f"coalesce(CAST({moment} AS VARCHAR), {text})"
     return f"lower(trim({text}))" if "spellings" in fields else text
 
 
