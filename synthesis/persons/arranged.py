@@ -15,7 +15,7 @@ from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.rules.ordered import ascending
+from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -125,11 +125,14 @@ def _scaled(answers: Sequence[NoisyMarginal], rows: int, records: int) -> list[N
 
 def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator) -> dict[str, NDArray[np.generic]]:
     """Values of a column of the order; with those of every column that the schema orders with it."""
-    names = next((names for names in _orders(schema) if name in names), [name])
+    groups, names = [g for g in _orders(schema) if len(g) > 1], [name]
+    for _ in groups:  # until all that share a column, and so on
+        names = list(dict.fromkeys(n for g in ([name], *groups) if {*g} & {*names} for n in g))
     if len(names) < 2:
         return {name: draw_agreeing(coded, name, schema, rng).values}
-    drawn = [draw(np.asarray(coded.column(n)), schema[n], rng).values for n in names]
-    return dict(zip(names, ascending(drawn, [_special(coded, schema[n]) for n in names]), strict=True))
+    drawn = {n: draw(np.asarray(coded.column(n)), schema[n], rng).values for n in names}
+    absent = {n: _special(coded, schema[n]) for n in names}
+    return all_ascending([g for g in groups if g[0] in names], drawn, absent, (), np.arange(coded.rows))
 
 
 def _special(coded: CodedTable, column: Column) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,25 @@ def about_constants(
             limited = (np.maximum if other > place else np.minimum)(columns[other], turn)
             columns[other] = np.where(absent[place], columns[other], limited)
     return columns
+
+
+def all_ascending(
+    groups: Sequence[Sequence[str]],
+    values: Mapping[str, NDArray[Any]],
+    absent: Mapping[str, Flags],
+    constants: Collection[str],
+    owners: NDArray[Any],
+) -> dict[str, NDArray[Any]]:
+    """Values by column, changed so that each group of columns ascends, as of `about_constants`.
+
+    A group may undo another that shares a column: all of them come again, as often as there are groups.
+    """
+    changed = dict(values)
+    for names in [*groups] * len(groups):
+        own = [n in constants for n in names]
+        made = about_constants([changed[n] for n in names], [absent[n] for n in names], own, owners)
+        changed.update(zip(names, made, strict=True))
+    return changed
 
 
 def parse_ordered(

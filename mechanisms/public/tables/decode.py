@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.ordered import about_constants
+from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import within
 from mechanisms.public.schema.column import Column
@@ -175,15 +175,14 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     for name, values in rows.values.items():
         place = schema.domain.index(name)
         drawn[place] = replace(drawn[place], values=values[start:stop])
-    # A group may undo another that shares a column: all of them again, at most as often as there are groups.
-    for group in schema.rules.ordered * max(len(schema.rules.ordered), 1):
-        places = [schema.domain.index(n) for n in group.columns]
-        absent = [np.asarray(coded.column(n)[start:stop]) >= group.values for n in group.columns]
-        constant = [schema.rules.unit is not None and n in schema.rules.unit.constant for n in group.columns]
-        owners = np.arange(stop - start) if ids is None else ids[start:stop]
-        ordered = about_constants([drawn[i].values for i in places], absent, constant, owners)
-        for place, values in zip(places, ordered, strict=True):
-            drawn[place] = replace(drawn[place], values=values)
+    groups = [group.columns for group in schema.rules.ordered]
+    places = {n: schema.domain.index(n) for names in groups for n in names}
+    absent = {n: np.asarray(coded.column(n)[start:stop]) >= schema[n].value_codes for n in places}
+    constants = () if schema.rules.unit is None else schema.rules.unit.constant
+    owners = np.arange(stop - start) if ids is None else ids[start:stop]
+    ordered = all_ascending(groups, {n: drawn[i].values for n, i in places.items()}, absent, constants, owners)
+    for name, place in places.items():
+        drawn[place] = replace(drawn[place], values=ordered[name])
     drawn = with_computed(drawn, schema)
     if ids is None or schema.rules.unit_ids is None or stop - start < 2:
         return drawn

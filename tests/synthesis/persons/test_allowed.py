@@ -13,6 +13,7 @@ from mechanisms.public.rules.ordered import about_constants
 from mechanisms.public.rules.structural_zeros import broken, joined, of_persons
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import Owned, draw_table
+from synthesis.persons.arranged import _drawn
 from synthesis.persons.linking import linked_persons
 from synthesis.persons.person_answers import answered
 from tests.conftest import few
@@ -94,16 +95,34 @@ def test_values_around_constants_ascend_and_those_of_one_record_change_places(se
         assert (np.diff(made[moving][order])[np.diff(owners[order]) == 0] >= 0).all()
 
 
-@pytest.mark.parametrize("unit", [{}, {"unit": {"column": "id", "constant": ["a"], "records": {"max": 4}}}])
-def test_ordered_pairs_that_share_a_column_all_hold(unit):
+@pytest.mark.parametrize("constant", [(), ("a",), ("a", "d"), ("d",)])
+@pytest.mark.parametrize("ordered", [[["a", "b"], ["b", "c"], ["c", "d"]], [["c", "d"], ["a", "c"], ["b", "c"]]])
+def test_ordered_groups_that_share_columns_all_hold(constant, ordered):
     column = {"kind": "integer", "min": 0, "max": 99, "missing": False, "bins": {"edges": [0, 50, 99]}}
-    own = {"columns": dict.fromkeys("abc", column), "ordered": [["a", "b"], ["b", "c"]], "confirmed_public": True}
-    schema = parse_schema(own | unit, where="t")
-    rng = np.random.default_rng(4)
-    rows = np.sort(rng.integers(0, 2, (400, 3)), axis=1).T
-    drawn = draw_table(Owned(CodedTable(schema.domain, tuple(rows)), np.arange(400)), schema, rng, 0, 400)
-    a, b, c = (each.values for each in drawn)
-    assert (a <= b).all() and (b <= c).all()
+    own = {"columns": dict.fromkeys("abcd", column), "ordered": ordered, "confirmed_public": True}
+    unit = {"unit": {"column": "id", "constant": [*constant], "records": {"max": 4}}} if constant else {}
+    schema, rng = parse_schema(own | unit, where="t"), np.random.default_rng(4)
+    codes = np.sort(rng.integers(0, 2, (300, 4)), axis=1).T
+    ids = np.arange(300) // 3
+    rows = [c if n not in constant else np.repeat(c[::3], 3) for n, c in zip("abcd", codes, strict=True)]
+    kept = ~broken(dict(zip("abcd", rows, strict=True)), schema.domain, schema.rules.zeros)
+    table = CodedTable(schema.domain, tuple(c[kept] for c in rows))
+    drawn = draw_table(Owned(table, ids[kept]), schema, rng, 0, table.rows)
+    values = {n: each.values for n, each in zip("abcd", drawn, strict=True)}
+    assert table.rows > 50
+    assert all((values[low] <= values[high]).all() for low, high in ordered)
+    assert all((np.diff(values[n])[np.diff(ids[kept]) == 0] == 0).all() for n in constant)
+
+
+def test_the_order_of_a_person_is_drawn_with_all_columns_that_a_chain_of_rules_ties_to_it():
+    column = {"kind": "integer", "min": 0, "max": 99, "missing": False, "bins": {"edges": [0, 99]}}
+    unit = {"column": "id", "order": ["t"], "records": {"max": 4}}
+    own = {"columns": dict.fromkeys("atbc", column), "ordered": [["a", "t"], ["t", "c"]], "confirmed_public": True}
+    schema, rows = parse_schema(own | {"unit": unit}, where="t"), 200
+    table = CodedTable(schema.domain, (np.zeros(rows, np.int64),) * 4)
+    values = _drawn(table, schema, "t", np.random.default_rng(1))
+    assert {*values} == {"a", "t", "c"}
+    assert (values["a"] <= values["t"]).all() and (values["t"] <= values["c"]).all()
 
 
 def test_rules_that_would_try_too_many_constants_for_each_person_are_refused():
