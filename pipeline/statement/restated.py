@@ -219,7 +219,7 @@ def _wrong_criteria(release: Path, statement: Json) -> str:
 def _wrong_unit(schema: Schema, statement: Json) -> str:
     """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
     unit, stated = schema.rules.unit, statement["unit"]
-    if unit is not None and unit.counted is not None and not unit.found and FoundHere.stated(statement).cap is not None:
+    if unit is not None and not unit.found and FoundHere.stated(statement).cap is not None:
         return "schema.yaml does not say that C was discovered"
     if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.bound):
         return ""

@@ -204,3 +204,15 @@ def test_columns_of_the_block_may_be_open_but_for_an_order_that_nobody_knows() -
         assert asked[name].sensitivity(norm="l1", neighbouring=relation, max_records=20) == alone
     wide["ward"] = {"kind": "categorical", "values": "discover"}
     assert "the values of 'ward' have no order that is known" in refusal(wide, UNIT | {"order": "ward"})
+
+
+def test_a_discovered_c_is_marked_in_the_schema_also_where_it_is_the_largest_number_of_records():
+    given = {"columns": {"sex": {"kind": "categorical", "values": ["f", "m"], "missing": False}}}
+    given |= {"unit": {"column": "id", "records": {"max": 5}}, "confirmed_public": True}
+    rules = parse_schema(given, where="t").rules
+    assert rules.counting(5) is rules
+    found = rules.counting(5, found=True)
+    again = parse_schema(given | {"unit": found.declared["unit"]}, where="t").rules
+    assert again.unit == found.unit and again.unit.found and again.unit.bound == 5
+    with pytest.raises(UserError, match="discovered without counted"):
+        parse_schema(given | {"unit": {"column": "id", "records": {"max": 5, "discovered": True}}}, where="t")

@@ -144,4 +144,4 @@ def _records(given: object, where: str) -> FieldDict:
         raise UserError(f"unit: records: {COUNTED}: got {counted!r}", where=where, fix=fix)
     if FOUND in said and counted is None:
         raise UserError(f"unit: records: {FOUND} without {COUNTED}", where=where, fix=f"without {FOUND}")
-    return {"max": most} if counted in (None, most) else dict(said)
+    return {"max": most} if FOUND not in said and counted in (None, most) else dict(said)

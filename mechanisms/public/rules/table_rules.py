@@ -70,7 +70,7 @@ class Rules:
 
     def counting(self, records: int, *, found: bool = False) -> Rules:
         """The rules, of whose persons so many records count: at most as many as one has; found: by noisy counts."""
-        if self.unit is None or records == self.unit.bound:
+        if self.unit is None or (records == self.unit.bound and not found):
             return self
         said = {"max": self.unit.max_records, COUNTED: records} | ({FOUND: True} if found else {})
         unit = replace(self.unit, counted=records, found=found)
