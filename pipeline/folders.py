@@ -62,6 +62,8 @@ class RunFolder:
     log = Below("internal/run.log")
     #: What the schema does to the rows.
     look = Below("internal/check.txt")
+    #: All last lines, of which the console shows the first.
+    summary = Below("internal/summary.txt")
     scores = Below("internal/scores.json")
     #: What the report draws.
     figures = Below("internal/figures.json")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from mechanisms.public.files import write_whole
 from pipeline import experiment_run, stages
-from pipeline.console import tells
+from pipeline.console import at_most, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folder_lock import no_empty_folders
 from pipeline.measuring.acceptance import Withheld
-from pipeline.report.last_lines import run_facts, where_to_look
+from pipeline.report.last_lines import here, run_facts, where_to_look
 from pipeline.settings.compose import records_of
 from pipeline.settings.config import Config
 from pipeline.version import __version__
@@ -52,4 +53,6 @@ def _done(config: Config, root: Path, hydra_files: dict[str, str]) -> str:
     if in_json:
         return json.dumps(run_facts(done, scored=config.console == "always"), ensure_ascii=False, allow_nan=False)
     listed = not isinstance(config.evaluation.metrics, str)
-    return where_to_look(done, tells=tells(sys.stdout, config.console), listed=listed)
+    sentences, whole = where_to_look(done, tells=tells(sys.stdout, config.console), listed=listed), done.folder.summary
+    write_whole(whole, "".join(f"{line}\n" for lines in sentences for line in lines), mode=0o600)
+    return "\n".join(["", *at_most(sentences, f"{here(whole)} (NOT private)")])

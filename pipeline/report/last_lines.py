@@ -20,7 +20,7 @@ from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import beyond, said_losses
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.units import said_loss
-from pipeline.console import WIDTH, at_most, folded, labelled
+from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
 from pipeline.report.numbers_section import as_lines
 from pipeline.statement.format_2 import start_named
@@ -110,8 +110,8 @@ def _floor(outcome: Outcome) -> str:
     return label
 
 
-def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
-    """What was made, what it cost, and where it lies; how good it is where that may be told.
+def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> list[list[str]]:
+    """The lines of what was made, what it cost, and where it lies; how good it is where that may be told.
 
     Args:
         tells: whether the lines may hold what saw rows.
@@ -140,7 +140,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
     table = f"release/{done.table.name} ({done.rows:,} rows{whose}{aside}), {second}and release/statement.html"
     lost, many = _lost(done) if tells else [], beyond(done.losses, MANY_LOST)
     lines = textwrap.wrap(promise, WIDTH, max_lines=PROMISE, placeholder=" …", subsequent_indent="  ")
-    lines += [labelled("folder", _here(folder.root))]
+    lines += [labelled("folder", here(folder.root))]
     lines += [labelled("publish" if statement.private else "do NOT publish", table)]
     lines += [labelled("keep", f"internal/{folder.report.name} (NOT private)")] if done.scores else []
     parts = [
@@ -160,11 +160,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> str:
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),
     ]
-    sentences = [lines, *(folded(label, words) for label, each in parts for words in each)]
-    whole = folder.internal / "summary.txt"
-    whole.touch(mode=0o600)
-    whole.write_text("".join(f"{line}\n" for each in sentences for line in each), encoding="utf-8")
-    return "\n".join(["", *at_most(sentences, f"{_here(whole)} (NOT private)")])
+    return [lines, *(folded(label, words) for label, each in parts for words in each)]
 
 
 def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
@@ -230,8 +226,8 @@ def rehearsed(done: Run) -> str:
     covered, folder = coverage(done.measurements, done.schema), done.folder
     measured = f"{covered.columns - len(covered.unmeasured):,} of {covered.columns:,}"
     lines = ["", f"the path works: every column was read and written, {measured} were measured"]
-    lines += [labelled("made up", f"{_here(folder.root / REHEARSAL)} (nobody's rows)")]
-    lines += [labelled("look at", f"{_here(folder.release / 'statement.html')} (NOT PRIVATE: the noise is fixed)")]
+    lines += [labelled("made up", f"{here(folder.root / REHEARSAL)} (nobody's rows)")]
+    lines += [labelled("look at", f"{here(folder.release / 'statement.html')} (NOT PRIVATE: the noise is fixed)")]
     lines += [
         labelled(
             "next",
@@ -266,7 +262,7 @@ def _quality(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
     return [*shown, *(() if listed and not untried else [("memory", tried)])]
 
 
-def _here(path: Path) -> str:
+def here(path: Path) -> str:
     """A path as one names it from the current folder, where it lies inside."""
     own = path.absolute()
     return str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(path)
