@@ -74,10 +74,8 @@ def cleared(
     low, high = np.flatnonzero(support)[[0, -1]] + [0, 1] if support.any() else (0, support.size)
     start, stop = low, high
     if not wide(column):
-        start, stop = (
-            _farther(every, low, np.arange(low)[::-1]),
-            _farther(every, high, np.arange(high, support.size) + 1),
-        )
+        start = _farther(every, low, np.arange(low)[::-1])
+        stop = _farther(every, high, np.arange(high, support.size) + 1)
     support[start if start < low else 0 : low] = support[high : stop if high < stop else support.size] = True
     moved = [(start, low), (high, stop)] if (start, stop) != (low, high) else []
     return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, moved)
@@ -144,11 +142,11 @@ def _parts(
     halves = _halves(tuple(evidence.first.tolist()), evidence.cell_variance > 0)
     start, stop, end, inner = halves.start, halves.stop, halves.end, np.flatnonzero(halves.halved)
     sums, lengths = (np.concatenate([[0.0], np.cumsum(x)]) for x in (evidence.cells, widths))
-    own, wides, variance = sums[stop] - sums[start], lengths[stop] - lengths[start], evidence.variance(start, stop)
+    own, evenly, variance = sums[stop] - sums[start], lengths[stop] - lengths[start], evidence.variance(start, stop)
     # How far halves differ from an even spread, and the noise of that; 0 where one is known to be empty.
     share, noise, off = np.zeros(own.size), np.zeros(own.size), np.zeros(own.size)
     held = inner[(variance[inner + 1] > 0) & (variance[end[inner + 1]] > 0)]
-    share[held] = wides[held + 1] / wides[held]
+    share[held] = evenly[held + 1] / evenly[held]
     below, above = variance[held + 1], variance[end[held + 1]]
     noise[held] = np.sqrt((1 - share[held]) ** 2 * below + share[held] ** 2 * above)
     off[held] = own[held + 1] - share[held] * own[held]

@@ -256,7 +256,7 @@ def _in_digits(texts: Texts) -> list[str]:
         said = "nearly all numbers are days or times, and synthetic ones would often be none"
         return [f"{said}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
     days = _share(texts, DAYS) >= NEARLY_ALL
-    if days or ({len(t) for t in texts} == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
+    if days or (lengths == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
         asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"
         return [f"{asked}: write 2024-08-29 in the table; kind: date"]
     times = [match for t in texts if (match := TIMES.fullmatch(t))]
