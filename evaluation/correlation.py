@@ -20,7 +20,7 @@ from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute
+from mechanisms.public.domain import Attribute, Clique
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import STEP, count_cliques
 
@@ -29,6 +29,8 @@ Values = NDArray[np.float64]
 
 #: Buckets of each attribute for Cramér's V.
 BUCKETS = 20
+#: Columns: of more, r is summed pair by pair; all products of so many take longer than those of MOST_PAIRS.
+WIDE = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +92,9 @@ def correlation_difference(
     line = {a.name for a in domain.attributes if a.ordered >= 2}
     lines = [n for n in domain.names if n in line]
     centred = {n: _centred(real.domain[n], (numbers or {}).get(n), real.column(n)) for n in lines}
-    moments = [_pearson(t, centred) for t in (real, synthetic)]
     mixed = [p for p in pairs if not set(p) <= line]
+    on_lines = [p for p in pairs if set(p) <= line]
+    moments = [_pearson(t, centred, on_lines) for t in (real, synthetic)]
     cramer = [dict(zip(mixed, _cramers_v(t, mixed), strict=True)) for t in coarse]
     rows = []
     for a, b in pairs:
@@ -119,9 +122,11 @@ def _centred(attribute: Attribute, numbers: NDArray[np.float64] | None, codes: C
     return np.asarray(values / spread if spread > 0 else values)
 
 
-def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> dict[tuple[str, str], float]:
-    """r of every two ordinal columns over the records with a value in both; 0 where one does not vary there."""
+def _pearson(table: CodedTable, numbers: Mapping[str, Values], pairs: Sequence[Clique]) -> dict[Clique, float]:
+    """r of pairs of ordinal columns over the records with a value in both; 0 where one does not vary there."""
     names = list(numbers)
+    if len(names) > WIDE:
+        return {p: _pearson(table, {n: numbers[n] for n in p}, [p])[p] for p in pairs}
     if len(names) < 2:
         return {}
     n = sums = squares = products = np.zeros((len(names), len(names)))
@@ -137,8 +142,8 @@ def _pearson(table: CodedTable, numbers: Mapping[str, NDArray[np.float64]]) -> d
         n, sums = n + inner(has, has), sums + inner(x, has)
         squares, products = squares + inner(x * x, has), products + inner(x, x)
     r = _of_sums(n, sums, squares, products, 0.0)
-    at = itertools.combinations(range(len(names)), 2)
-    return {(names[i], names[j]): float(r[i, j]) for i, j in at}
+    at = {name: i for i, name in enumerate(names)}
+    return {(a, b): float(r[at[a], at[b]]) for a, b in pairs}
 
 
 def _of_sums(n: Any, sums: Values, squares: Values, products: Any, none: float) -> Values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -26,11 +27,13 @@ MOST_PAIRS = 20_000
 
 def pairs_looked_at(names: Sequence[str]) -> list[tuple[str, str]]:
     """All pairs of columns in their order; of more than MOST_PAIRS so many drawn with seed 0, in that order too."""
-    every = list(itertools.combinations(names, 2))
-    if len(every) <= MOST_PAIRS:
-        return every
-    drawn = np.random.default_rng(0).choice(len(every), MOST_PAIRS, replace=False)
-    return [every[i] for i in np.sort(drawn)]
+    count = math.comb(len(names), 2)
+    if count <= MOST_PAIRS:
+        return list(itertools.combinations(names, 2))
+    drawn = np.sort(np.random.default_rng(0).choice(count, MOST_PAIRS, replace=False))
+    before = np.cumsum([0, *range(len(names) - 1, 0, -1)])  # pairs whose first column stands further left
+    first = np.searchsorted(before, drawn, side="right") - 1
+    return [(names[i], names[i + 1 + d]) for i, d in zip(first, drawn - before[first], strict=True)]
 
 
 def remembered(table: CodedTable) -> CodedTable:

@@ -14,6 +14,6 @@ if __name__ == "__main__":
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     if problem := stranger([name for name in OURS if name != "pipeline"], Path(__file__).resolve().parent.parent):
         sys.exit(problem)
-    from pipeline.cli import main
+    from pipeline.cli import end_with
 
-    sys.exit(main(sys.argv[1:]))
+    end_with(sys.argv[1:])

@@ -1,5 +1,6 @@
 """Correlation difference, TSTR and the references: small cases with known answers."""
 
+import itertools
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from evaluation.accuracy.anita_accuracy import n_way
 from evaluation.correlation import COLUMNS, RECORDS, correlation_difference, correlation_maps, cramers_v
+from evaluation.counts import MOST_PAIRS, pairs_looked_at
 from evaluation.learning.tstr import tstr
 from evaluation.references import floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
@@ -42,6 +44,18 @@ def test_pearson_ignores_missing_and_cramers_v_is_the_textbook_one():
     assert cramers_v(np.array([[10, 0], [0, 10]])) == pytest.approx(1)
     assert cramers_v(np.array([[5, 5], [5, 5]])) == 0
     assert cramers_v(np.array([[5, 5], [0, 0]])) == 0
+
+
+def test_pairs_of_wide_tables_are_drawn_and_summed_one_by_one_as_those_of_others(monkeypatch):
+    names = [f"c{i}" for i in range(260)]
+    every = list(itertools.combinations(names, 2))
+    drawn = np.sort(np.random.default_rng(0).choice(len(every), MOST_PAIRS, replace=False))
+    assert pairs_looked_at(names) == [every[i] for i in drawn]
+    lines = Domain((*DOMAIN.attributes[:2], Attribute("z", 3, 3), Attribute("sex", 2)))
+    one, two = (CodedTable(lines, linked(500, seed).columns) for seed in (1, 2))
+    together = correlation_difference(one, two).frame
+    monkeypatch.setattr("evaluation.correlation.WIDE", 2)
+    pd.testing.assert_frame_equal(correlation_difference(one, two).frame, together)
 
 
 def test_correlation_difference_sees_lost_dependence_and_keeps_constant_columns():

@@ -2,6 +2,7 @@
 
 import json
 import math
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +202,4 @@ def test_ten_thousand_columns_are_scored():
     card = pipeline.score(real, made)
     assert card.outcomes["anita_1way"].score > 0.5
     no_nan(card.to_json())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3_000_000  # kB; all pairs of columns would take 19 GB
