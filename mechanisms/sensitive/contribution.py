@@ -284,21 +284,29 @@ def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
     return numbers_of_units([source], unit)[0]
 
 
+def unit_texts(source: Source, unit: PrivacyUnit) -> NDArray[np.object_]:
+    """A text per row of the table for its unit, None without an id. NOT private: for internal/ alone."""
+    return np.asarray(_forms(source, unit).to_numpy(), object)
+
+
+def _forms(source: Source, unit: PrivacyUnit) -> Any:
+    import pyarrow as pa
+
+    sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
+    forms = [unit_forms(b.column(0), source, unit).cast(pa.large_string()) for b in source.batches(sql)]
+    return pa.chunked_array(forms, pa.large_string())
+
+
 def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[NDArray[np.int64]]:
     """As `unit_numbers`, for tables of real rows one after the other: a unit has the same number in all of them."""
     import pyarrow as pa
 
-    parts, rows = [], []
-    for source in sources:
-        sql = f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}"
-        own = [unit_forms(b.column(0), source, unit).cast(pa.large_string()) for b in source.batches(sql)]
-        parts += own
-        rows.append(sum(map(len, own)))
-    codes = pa.chunked_array(parts, pa.large_string()).combine_chunks().dictionary_encode().indices
-    numbers = np.array(codes.cast(pa.int64()).fill_null(-1), np.int64)
+    forms = [_forms(source, unit) for source in sources]
+    codes = pa.chunked_array([c for f in forms for c in f.chunks], pa.large_string()).combine_chunks()
+    numbers = np.array(codes.dictionary_encode().indices.cast(pa.int64()).fill_null(-1), np.int64)
     absent = np.flatnonzero(numbers < 0)
     numbers[absent] = numbers.max(initial=-1) + 1 + np.arange(absent.size)
-    return np.split(numbers, np.cumsum(rows)[:-1])
+    return np.split(numbers, np.cumsum([*map(len, forms)])[:-1])
 
 
 def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.int64]:

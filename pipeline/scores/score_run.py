@@ -21,7 +21,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import unit_numbers
+from mechanisms.sensitive.contribution import unit_numbers, unit_texts
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.run_context import RunContext, State, present
@@ -111,7 +111,8 @@ def _add_subjects(
     elif tables.options.whole is not None:
         tables.lack("subject", "a sample of the real rows holds no whole subjects")
     else:
-        real = texts_in(source, column)
+        own = column == private.unit.column
+        real = unit_texts(source, private.unit) if own else texts_in(source, column)
         texts = {"real": real if private.aside is None else real[~private.aside]}
         tables.add_subjects({**texts, "synthetic": texts_in(released, column)}, {**roles, "subject": column})
 

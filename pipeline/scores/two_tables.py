@@ -21,6 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
+from mechanisms.sensitive.contribution import unit_texts
 from pipeline.frames.frame_files import Table
 from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
@@ -124,10 +125,12 @@ def _scored(
         subjects: the text of each row's subject, where a table has the column.
     """
     show.warn_privately(list(tables.notices))
+    release, stated = release_beside(Path(sources["synthetic"].path))
+    if release is not None and release.of.column is not None and roles.get("subject") == release.of.column:
+        subjects = {n: t if n == "synthetic" else unit_texts(sources[n], release.of) for n, t in subjects.items()}
     tables.add_subjects(subjects, roles)
     if tables.options.subject is not None:
         spec = with_subjects(spec, config.evaluation.metrics)
-    release, stated = release_beside(Path(sources["synthetic"].path))
     tables.notices = (stated, *tables.notices) if stated else tables.notices
     if release is not None:
         _add_release(tables, release, sources, roles)

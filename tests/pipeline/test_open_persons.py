@@ -222,6 +222,18 @@ def test_a_run_takes_rows_as_they_are_and_check_tells(clinic: Path, name: str, c
         assert made.patient.nunique() > 300
 
 
+def test_scores_count_rows_without_an_id_as_nobodys_and_spellings_of_an_id_as_one(clinic: Path) -> None:
+    frame = ODD["ids that are null"][0]
+    frame["patient"] = frame["patient"].where(N % 8 > 2, frame["patient"].str.upper())  # P0 is p0
+    frame.to_csv("stays.csv", index=False)
+    scored = ["evaluation.enabled=true", "evaluation.metrics=[persons]", "hydra.run.dir=out"]
+    assert command("run", *(s for s in ODD_RUN if not s.startswith("evaluation")), *scored) == 0
+    two = ["real=stays.csv", "synthetic=out/release/synthetic.csv", "metrics=[persons]", "output=two.json"]
+    assert command("score", *two) == 0
+    for scores in ("out/internal/scores.json", "two.json"):
+        assert json.loads(Path(scores).read_text())["metrics"]["persons"]["details"]["persons"]["real"] == 50, scores
+
+
 def test_ids_that_must_be_there_refuse_the_run_before_any_charge(clinic: Path, capsys) -> None:
     ODD["ids that are null"][0].to_csv("stays.csv", index=False)
     assert command("run", *ODD_RUN, "privacy.missing_unit=refuse", "hydra.run.dir=out") == 1
