@@ -20,6 +20,7 @@ from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, n
 from pipeline.settings import config as settings
 from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
 from pipeline.settings.inputs import (
+    REHEARSAL,
     check_inputs,
     check_lies,
     check_release,
@@ -92,13 +93,13 @@ def rehearse(arguments: Sequence[str]) -> Work:
     """A whole run on rows that are made from the schema alone."""
     if any(a.startswith("data.rows=") for a in arguments):
         raise UserError("a rehearsal makes its own rows", where="data.rows", fix="plan.rows=20000: how many to make")
-    defaults = {"data": "table", "data.name": "rehearsal", "evaluation.enabled": "false"}
+    defaults = {"data": "table", "data.name": REHEARSAL, "evaluation.enabled": "false"}
     given = {a.partition("=")[0] for a in arguments}
     own = [f"{name}={value}" for name, value in defaults.items() if name not in given]
     composed = compose_config("config", [*own, *arguments], own=True)
     config = settings.typed(without_hydra(composed), settings.Config)
     settings.schema_path(config.data.schema)
-    if config.data.path or config.data.units.path:
+    if config.data.path is not None or config.data.units.path is not None:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
         raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
     return later("pipeline.look.rehearse:rehearse_once", config, Path(composed.hydra.run.dir))

@@ -174,7 +174,7 @@ def listed(override: Override, most: int) -> list[str]:
 def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError:
     """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
     own = [o for o in overrides if o.startswith(f"{SEARCH}=")]
-    groups = own + [o for o in overrides if (CONF / o.lstrip("+~").partition("=")[0]).is_dir()]
+    groups = own + [o for o in overrides if (key := o.lstrip("+~").partition("=")[0]) and (CONF / key).is_dir()]
     with suppress(HydraException, OmegaConfBaseException):  # a group without that choice is found below
         keys = setting_names(compose(name, groups))
         for override in overrides:

@@ -16,8 +16,8 @@ from pipeline.settings.units_config import UnitsConfig
 if TYPE_CHECKING:
     from mechanisms.public.schema.table_schema import Schema  # slow to load
 
-#: Names of data=…: the one that makes its own rows, and a table of one's own.
-DEMO, OWN = "demo", "table"
+#: Names of data=…: the one that makes its own rows, a table of one's own; and of the rows of a rehearsal.
+DEMO, OWN, REHEARSAL = "demo", "table", "rehearsal"
 #: schema=… of `score`: kinds are read from the tables, also of a release.
 NO_SCHEMA = "none"
 
@@ -94,7 +94,7 @@ def check_roles(config: DataConfig, schema: Schema) -> None:
     Raises:
         UserError: names the role, and the nearest column.
     """
-    roles = {r: c for r, c in (config.roles or {}).items() if config.name == OWN and r != "subject"}
+    roles = {r: c for r, c in (config.roles or {}).items() if config.name in {OWN, REHEARSAL} and r != "subject"}
     wrong = [f"data.roles.{role}" for role, column in roles.items() if column not in schema.domain]
     known_columns(roles.values(), schema.domain.names, where=", ".join(wrong))
 
@@ -120,15 +120,15 @@ def check_tables(config: ScoreConfig) -> dict[str, Path | str]:
     Raises:
         UserError: names the setting or the file, and the way out.
     """
-    for name, path in (("real", config.real), ("synthetic", config.synthetic)):
-        if not path:
+    given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
+    for name, path in given.items():
+        if not path and (name, path) != ("holdout", None):
             raise UserError("no table given", where=name, fix=f"{name}=TABLE")
     if config.schema not in (None, NO_SCHEMA):
         schema_path(config.schema, "schema")
     if not isinstance(config.synthetic, str | Path):
         fix = "synthetic=TABLE, or several: 'synthetic=[a.csv,b.csv]'"
         raise UserError(f"got {config.synthetic!r}", where="synthetic", fix=fix)
-    given = {"real": config.real, "synthetic": config.synthetic, "holdout": config.holdout}
     tables = {n: p if is_address(p) else Path(p).expanduser() for n, p in given.items() if p}
     for name, table in tables.items():
         check_lies(table, name)

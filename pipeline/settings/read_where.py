@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from evaluation.metric import MAP
 from evaluation.metrics import METRICS, declared_settings, users
 from mechanisms.public.discovery.scouting import questions_of
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.fetched import at_database
@@ -159,10 +159,14 @@ def check_read(config: Any, schema: Schema | None = None) -> None:
         config: the settings of a command, with the tables that it reads.
         schema: what it declares; None: what depends on it is left aside.
     Raises:
-        UserError: names the setting, and where it is read.
+        UserError: names the setting, and where it is read; no such metric or format.
     """
     usual, brings = type(config)(), reduce(_part, ("experiment", "kind"), config) is not None
     off = not hasattr(config, "real") and reduce(_part, ("evaluation", "enabled"), config) is False
+    if off:
+        asked_metrics(config.evaluation.metrics)
+    if hasattr(config, "release"):
+        one_of(config.release.format, FORMATS, "release.format")
     own = declared_settings() if hasattr(config, "evaluation") else {}
     defaults = {f"evaluation.{name}": each.default for name, each in own.items()}
     for names, when, read in (*TABLE, *_of_metrics(own)):

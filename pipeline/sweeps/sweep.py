@@ -117,7 +117,7 @@ def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
     try:
         master: DictConfig = loader.load_configuration("config", list(overrides), RunMode.MULTIRUN)
         return master
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:  # the last is of =5
         own = [first_of_sweep(spelled(o)) for o in overrides if not o.lstrip("+~").startswith("hydra")]
         message = misspelt("config", own, error)
         if message.where != "settings":

@@ -91,9 +91,11 @@ def wrong_paths() -> Iterator[Mistake]:
 def damaged_tables() -> Iterator[Mistake]:
     """The table is damaged as a whole, or in its header."""
     headers = {kind: replaced(*texts) for kind, texts in wrong.HEADERS.items()}
-    yield from damaged("town.csv", ["run", "sweep", "check", "score"], but(["cut off"]) | headers)
-    taken = ["something else", "null", "Latin-1", "cut off"]
-    headers = {kind: headers[kind] for kind in ("a name twice", "another delimiter", "an open quote")}
+    yield from damaged("town.csv", ["run", "sweep", "check"], but(["cut off"]) | headers)
+    del headers["another delimiter"], headers["a name is absent"]  # `score` finds the one, and tells of the other
+    yield from damaged("town.csv", ["score"], but(["cut off", "UTF-16", "Latin-1"]) | headers)
+    taken = ["something else", "null", "Latin-1", "cut off", "UTF-16"]
+    headers = {kind: headers[kind] for kind in ("a name twice", "an open quote")}
     yield from damaged("town.csv", ["schema"], but(taken) | headers)
 
 

@@ -11,6 +11,7 @@ from tests.pipeline.test_discovery_runs import SETTINGS as OPEN_UNIT
 
 RUN = ["run", *TOWN, "hydra.run.dir=out"]
 PLAN = ["plan", *TOWN]
+REHEARSE = ["rehearse", "data.schema=town.yaml", "hydra.run.dir=out"]
 LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 UNIT = ["privacy.unit=person", "privacy.max_records=6"]
 DISCOVERED = [*RUN, "privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20"]
@@ -70,7 +71,13 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
             ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
             ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
-            (["rehearse", "data.schema=town.yaml", "data.rows=0", "hydra.run.dir=out"], "plan.rows=20000"),
+            ([*REHEARSE, "data.rows=0"], "plan.rows=20000"),
+            ([*REHEARSE, "data.path="], "data.path: a rehearsal opens no table"),
+            ([*REHEARSE, "data.roles={time: nobody}"], "data.roles.time: no column 'nobody'"),
+            ([*REHEARSE, "evaluation.metrics=nonsense"], "evaluation.metrics: got 'nonsense'"),
+            ([*PLAN, "release.format='a b'"], "release.format: got 'a b'"),
+            ([*MADE, "holdout="], "holdout: no table given"),
+            ([*SWEEP, "=5"], "key=value"),
         ],
     ),
     (

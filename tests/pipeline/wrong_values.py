@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.pipeline.conftest import TOWN
+from tests.pipeline.refused import REHEARSE
 
 RUN = ["run", *TOWN, "hydra.run.dir=out", "budget.ledger=town.json"]
 CHECK = ["check", "data.path=town.csv", "data.schema=town.yaml"]
 SYNTH, QUERY = ["synth", "from=R/release", "output=again"], ["query", "from=R/release"]
 SCORE = ["score", "real=town.csv", "synthetic=R/release/synthetic.csv", "schema=town.yaml", "output=scores.json"]
-REHEARSE = ["rehearse", "data.schema=town.yaml", "hydra.run.dir=out"]
 SWEEP = ["run", "-m", *TOWN, "hydra.sweep.dir=swept", "budget.ledger=town.json"]
 BASES = {
     "run": RUN,
