@@ -100,7 +100,6 @@ def n_way(
     m: int | None = 10,
     limit: int = MOST_TABLES,
     seed: int = 0,
-    columns: Sequence[str] | None = None,
 ) -> NWay:
     """Distances of n-way tables of the real and the synthetic records over at most m buckets per attribute.
 
@@ -111,18 +110,16 @@ def n_way(
     Args:
         m: buckets per attribute; None to compare the codes as they are.
         limit: at most so many tables, drawn with `seed` (section 2: a random subset beyond few attributes).
-        columns: those to compare; None for all.
     """
     if n < 1:
         raise UserError(f"got {n}", where="n", fix="at least 1 attribute")
-    names = tuple(real.domain.names if columns is None else columns)
-    possible = math.comb(len(names), n)
+    possible = math.comb(len(real.domain), n)
     empty = pd.DataFrame({name: [] for name in COLUMNS})
     if real.rows == 0 or synthetic.rows == 0:
         return NWay(n, empty, possible, "a table without records has no distribution")
     if m is not None:
         real, synthetic = bucket_tables(real, [synthetic], m=m)
-    sets = [real.domain.canonical(s) for s in draw_sets(names, n, limit=limit, seed=seed)]
+    sets = [real.domain.canonical(s) for s in draw_sets(real.domain.names, n, limit=limit, seed=seed)]
     ends = DistanceEnds(real, synthetic, sets, (real.rows, synthetic.rows), seed=seed) if sets else None
     frame = table_distances(real, synthetic, sets, ends)
     return NWay(n, frame, possible, ends=None if ends is None else _turned(ends.ends(_mean(frame["tvd"]))))

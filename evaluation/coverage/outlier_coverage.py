@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z, mean_ends
-from mechanisms.public.domain import Attribute
 from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
@@ -71,8 +70,7 @@ def coverage_of(inputs: Inputs) -> OutlierCoverage:
     sample of the same people covers. Edge cases: without rare regions there is a reason.
     Cost: a count of each column.
     """
-    real, synthetic, named = inputs.real, inputs.synthetic, inputs.label
-    numbers = inputs.numbers or {a.name: places(a) for a in real.domain.attributes if a.ordered > 1}
+    real, synthetic, named, numbers = inputs.real, inputs.synthetic, inputs.label, inputs.numbers
     rng = np.random.default_rng(inputs.options.seed)
     rows: list[tuple[object, ...]] = []
     parts = []
@@ -89,11 +87,6 @@ def coverage_of(inputs: Inputs) -> OutlierCoverage:
         parts.append(_ends(own, (real.rows, synthetic.rows), rng))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return OutlierCoverage(frame, mean_ends(parts)) if parts else OutlierCoverage(frame, reason=NO_RARE)
-
-
-def places(attribute: Attribute) -> Floats:
-    """The numbers of codes of which no values are known: their places in the order."""
-    return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
 
 
 def _ends(counts: Floats, sizes: tuple[int, int], rng: np.random.Generator) -> Ends:

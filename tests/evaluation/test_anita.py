@@ -12,7 +12,6 @@ from evaluation.accuracy.anita_accuracy import draw_sets, expected_tvd, n_way
 from evaluation.accuracy.anita_buckets import bucket_tables, quantile_edges
 from evaluation.papers.anita.anita_compare import compare
 from evaluation.papers.anita.anita_distances import TILE, matches, nearest
-from evaluation.papers.anita.anita_privacy import privacy
 from evaluation.papers.anita.anita_sequences import flat_pairs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
@@ -206,6 +205,10 @@ def test_matches_are_distances_of_zero_and_one():
     assert matches(villagers(5, 1, single), villagers(3, 2, single)).all_but_one == 0
 
 
+def privacy(training, synthetic, holdout=None, **settings):
+    return result_of("anita_privacy", training, synthetic, settings, holdout=holdout)
+
+
 def test_a_copy_of_training_is_caught_and_fresh_records_pass():
     real = villagers(1500, 0)
     training, holdout, fresh = (
@@ -256,7 +259,7 @@ def test_without_holdout_and_without_rows_there_is_no_verdict():
     alone = privacy(villagers(50, 1), villagers(50, 2))
     assert alone.passed is None and "no holdout" in alone.to_json()["dcr"]["reason"]
     json.dumps(alone.to_json(), allow_nan=False)
-    nothing = privacy(villagers(50, 1), villagers(0, 2), villagers(9, 3))
+    nothing = privacy(villagers(50, 1), villagers(9, 2), villagers(0, 3))
     assert nothing.passed is None and "without records" in nothing.to_json()["reason"]
 
 
@@ -271,11 +274,11 @@ def test_an_overlapping_holdout_is_warned_of():
 
 def test_columns_samples_and_buckets_are_said():
     tables = [villagers(300, i) for i in range(3)]
-    some = privacy(*tables, columns=["year", "sex"], max_rows=100)
+    some = privacy(*tables, distance_columns=["year", "sex"], max_rows=100)
     assert some.columns == ("sex", "year")
     assert some.rows == {"training": 100, "synthetic": 100, "holdout": 100}
     near = privacy(*tables, max_rows=100, distance_rows=40)
     assert near.rows == some.rows and near.measured == dict.fromkeys(near.rows, 40)
     assert near.dcr.synthetic.size == 40 and near.synthetic_matches.rows == 100
-    assert privacy(*tables, m=3).dcr.synthetic.max() <= 4
+    assert privacy(*tables, distance_buckets=3).dcr.synthetic.max() <= 4
     assert len(privacy(*tables).dcr.curve()) == 101

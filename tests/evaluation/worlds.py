@@ -20,12 +20,21 @@ from evaluation.mgd.geometry import Axis
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.table_schema import Schema
 
 
-def result_of(name: str, real: CodedTable, synthetic: CodedTable, settings: JsonDict | None = None, **options: Any):
+def result_of(
+    name: str,
+    real: CodedTable,
+    synthetic: CodedTable,
+    settings: JsonDict | None = None,
+    *,
+    schema: Schema | None = None,
+    **options: Any,
+) -> Any:
     """What a metric of this name makes of two tables of codes."""
     metric = METRICS[name]
-    return metric.computed(Inputs(metric, real, synthetic, None, Options(settings=settings or {}, **options)))[1]
+    return metric.computed(Inputs(metric, real, synthetic, schema, Options(settings=settings or {}, **options)))[1]
 
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)

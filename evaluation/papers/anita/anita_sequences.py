@@ -114,5 +114,6 @@ def sequences_of(inputs: Inputs) -> SequentialAccuracy:
     options, own, seed = inputs.options, inputs.own(SequencesSettings), inputs.options.seed
     sides = zip((inputs.real, inputs.synthetic), options.subject or (), options.order or (None, None), strict=True)
     tables, single = zip(*(flat_pairs(*side, own.fixed, seed=seed) for side in sides), strict=True)
-    parts = tuple(n_way(*tables, n, m=own.buckets, seed=seed) for n in ORDERS if n <= len(tables[0].domain))
+    orders = [n for n in ORDERS if n <= len(tables[0].domain)]
+    parts = tuple(n_way(tables[0], tables[1], n, m=own.buckets, seed=seed) for n in orders)
     return SequentialAccuracy(parts, (tables[0].rows, tables[1].rows), (single[0], single[1]))

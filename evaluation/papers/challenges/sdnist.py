@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
-from evaluation.learning.features import numbers_in
+from evaluation.learning.features import places
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import Codes, flat_key, pool_tables
 from evaluation.papers.paper_metrics import AreaSettings
@@ -138,7 +138,7 @@ def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> t
     """Both tables with numbers of many values in SDNist's bins."""
     attributes, pairs = [], []
     for attribute, *codes in zip(real.domain.attributes, real.columns, synthetic.columns, strict=True):
-        numbers = _numbers(real, attribute, values)
+        numbers = _numbers(attribute, values)
         edges = None if numbers is None else _edges(attribute.name, numbers[codes[0]])
         if numbers is None or edges is None:
             attributes.append(attribute)
@@ -152,12 +152,10 @@ def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> t
     return one, other
 
 
-def _numbers(table: CodedTable, attribute: Attribute, values: Values | None) -> Floats | None:
+def _numbers(attribute: Attribute, values: Values | None) -> Floats | None:
     """The number of each code; None for a column of other values. Texts are read for columns with fixed edges alone."""
     if attribute.ordered:
-        numbers = {} if values is None else values.numbers(table.domain)
-        every = CodedTable(Domain((attribute,)), (np.arange(attribute.size, dtype=code_dtype(attribute.size)),))
-        return numbers_in(every, attribute.name, numbers)
+        return places(attribute) if values is None else values[attribute.name].numbers
     if values is None or attribute.name not in EDGES:
         return None
     texts = [values[attribute.name].label(code) for code in range(attribute.size)]
