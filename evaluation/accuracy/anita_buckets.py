@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.counts import batches
-from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable, code_dtype
-from mechanisms.public.domain import Attribute, Clique, Domain
+from evaluation.counts import counted_over
+from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import MOST_CELLS, count_cliques
+from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
 
@@ -58,30 +58,8 @@ def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsig
     if isinstance(table, CodedTable):
         columns = tuple(mapping[column] for mapping, column in zip(mappings, table.columns, strict=True))
         return CodedTable(domain, columns, table.weights)
-
-    def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """Counts over buckets, summed from those over codes, which are asked for in batches that fit in memory."""
-        fine, sums = table.domain, []
-        for batch in batches(fine, cliques):
-            if fine.cells(batch[0]) > MOST_CELLS:
-                problem = f"{' × '.join(batch[0])} has too many cells"
-                raise UserError(problem, where="marginal", fix="fewer or coarser columns")
-            for clique, counts in zip(batch, count_cliques(table, batch), strict=True):
-                summed = counts.reshape(fine.shape(clique))
-                for axis, place in enumerate(fine.axes(clique)):
-                    summed = _summed(summed, axis, mappings[place], domain.attributes[place].size)
-                sums.append(summed.ravel())
-        return sums
-
-    return CountedTable(domain, table.rows, table.weighted, count)
-
-
-def _summed(counts: NDArray[np.int64], axis: int, mapping: NDArray[np.unsignedinteger], size: int) -> NDArray[np.int64]:
-    """Counts over the buckets of one axis, from those over its codes."""
-    codes = np.moveaxis(counts, axis, 0)
-    sums = np.zeros((size, *codes.shape[1:]), np.int64)
-    np.add.at(sums, np.minimum(mapping, size - 1), codes)  # codes that do not occur have no bucket, and no counts
-    return np.moveaxis(sums, 0, axis)
+    made_of = {n: (n, mapping) for n, mapping in zip(domain.names, mappings, strict=True)}
+    return counted_over(table, domain, made_of)
 
 
 def _mapping(
