@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import bucketed
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import cells_in_records, in_records, pairs_looked_at
 from evaluation.metric import Inputs, Options
 from evaluation.readings.pair_ends import DependenceEnds
@@ -116,7 +116,7 @@ def dependence_of(inputs: Inputs) -> Dependence:
     real, synthetic, options = inputs.all_rows, inputs.synthetic, inputs.options
     if len(real.domain) < 2:
         return Dependence((), reason="fewer than two columns")
-    tables = bucketed(real, [synthetic, *([] if real is inputs.real else [inputs.real])], m=BUCKETS)
+    tables = bucket_tables(real, [synthetic, *([] if real is inputs.real else [inputs.real])], m=BUCKETS)
     pairs, alike = pairs_looked_at(real.domain.names), _alike(options)
     counts = _counted(tables[:2], pairs, options.progress)
     rows, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None  # rows: for the interval alone

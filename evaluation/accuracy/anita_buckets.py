@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
+Table = TypeVar("Table", bound=AnyTable)
 
 
-def bucket_tables(
-    real: CodedTable, others: Sequence[CodedTable], *, m: int = 10, apart: bool = False
-) -> list[CodedTable]:
-    """The real and further tables over at most m buckets per attribute.
+def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: bool = False) -> list[Table]:
+    """The real and further tables over at most m buckets per attribute; rows that lie elsewhere stay there.
 
     Ordinal attributes: quantiles of the real values, [lo, hi), so that buckets hold about as many records each. Others:
     the m − 1 most frequent codes of the real table (the lower code where they tie) and one bucket for all others; an
@@ -32,11 +31,6 @@ def bucket_tables(
         apart: ordinal values that many records have are buckets alone, as of `apart_edges`: a measure of dependence
             sees nothing of a column that is nearly always 0 where its zeros share a bucket with all else.
     """
-    return cast("list[CodedTable]", bucketed(real, others, m=m, apart=apart))
-
-
-def bucketed(real: AnyTable, others: Sequence[AnyTable], *, m: int, apart: bool = False) -> list[AnyTable]:
-    """As `bucket_tables`, for rows that may lie elsewhere: these stay there, and their counts are summed."""
     if m < 2:
         raise UserError(f"got {m}", where="buckets", fix="at least 2 buckets")
     tables = [real, *others]
@@ -46,7 +40,7 @@ def bucketed(real: AnyTable, others: Sequence[AnyTable], *, m: int, apart: bool 
         mapping, size, ordered = _mapping(attribute, [c[i] for c in counts], m, apart)
         attributes.append(Attribute(attribute.name, size, ordered))
         mappings.append(mapping)
-    return [_mapped(table, Domain(tuple(attributes)), mappings) for table in tables]
+    return [cast(Table, _mapped(table, Domain(tuple(attributes)), mappings)) for table in tables]
 
 
 def _unweighted(table: AnyTable) -> AnyTable:
