@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +13,12 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
-from evaluation.learning.features import ranks
 from evaluation.metric import Inputs
 from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute, Clique
+from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import STEP, count_cliques
 
@@ -40,13 +38,11 @@ class Correlations:
     Attributes:
         frame: one row per pair: a, b, kind, real, synthetic, difference (absolute).
         constant: columns without two values in the real, in the synthetic table: their correlations are 0.
-        reason: why there are none.
         ends: what the score may be read against, and its interval.
     """
 
     frame: pd.DataFrame
     constant: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    reason: str = ""
     ends: Ends | None = None
 
     @property
@@ -57,7 +53,7 @@ class Correlations:
     def to_json(self) -> JsonDict:
         """JSON values; the mean difference first."""
         if self.score is None:
-            return {"score": None, "reason": self.reason or "fewer than two columns"}
+            return {"score": None, "reason": "fewer than two columns"}
         worst = self.frame.sort_values("difference", ascending=False, kind="stable").head(10)
         return {
             "score": self.score,
@@ -69,10 +65,8 @@ class Correlations:
         }
 
 
-def correlation_difference(
-    real: CodedTable, synthetic: CodedTable, numbers: Mapping[str, NDArray[np.float64]] | None = None
-) -> Correlations:
-    """Mean |correlation in the real table − in the synthetic one| over all pairs of columns.
+def correlation_of(inputs: Inputs) -> Correlations:
+    """The metric `correlation`: mean |correlation in the real table − in the synthetic one| over all pairs of columns.
 
     Two ordinal columns: Pearson's r of the values, over records with a value in both. Any other pair: Cramér's V over
     about 20 buckets an attribute, where a value that many records have is a bucket alone: a column that is nearly
@@ -80,18 +74,14 @@ def correlation_difference(
     Goal: the same dependences, none lost and none invented. Range: [0, 2]; 0 is perfect. Reference: its floor, and what
     independent columns score.
     Edge cases: a constant column (listed) has correlation 0 with every other; no pair is left out of the mean.
-
-    Args:
-        numbers: ordinal column → the number of each of its codes; the codes themselves where it has none.
     """
-    if real.rows == 0 or synthetic.rows == 0:
-        return Correlations(_frame([]), reason="a table without records has no correlations")
+    real, synthetic, numbers = inputs.real, inputs.synthetic, inputs.numbers
     domain = real.domain
     coarse = bucket_tables(real, [synthetic], m=BUCKETS, apart=True)
     pairs = pairs_looked_at(domain.names)
     line = {a.name for a in domain.attributes if a.ordered >= 2}
     lines = [n for n in domain.names if n in line]
-    centred = {n: _centred(real.domain[n], (numbers or {}).get(n), real.column(n)) for n in lines}
+    centred = {n: _centred(numbers[n], real.column(n)) for n in lines}
     mixed = [p for p in pairs if not set(p) <= line]
     on_lines = [p for p in pairs if set(p) <= line]
     moments = [_pearson(t, centred, on_lines) for t in (real, synthetic)]
@@ -103,18 +93,13 @@ def correlation_difference(
         rows.append((a, b, kind, one, two, abs(one - two)))
     constant = [tuple(n for n in domain.names if np.ptp(t.column(n)) == 0) for t in (real, synthetic)]
     ends = correlation_ends(real, synthetic, coarse, centred, [row[:5] for row in rows]) if rows else None
-    return Correlations(_frame(rows), (constant[0], constant[1]), ends=ends)
+    frame = pd.DataFrame(rows, columns=["a", "b", "kind", "real", "synthetic", "difference"])
+    return Correlations(frame, (constant[0], constant[1]), ends)
 
 
-def _frame(rows: list[tuple[str, str, str, float, float, float]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["a", "b", "kind", "real", "synthetic", "difference"])
-
-
-def _centred(attribute: Attribute, numbers: NDArray[np.float64] | None, codes: Codes) -> NDArray[np.float64]:
+def _centred(values: Values, codes: Codes) -> Values:
     """The number of each code less the column's mean, over its spread, so that squares stay exact; NaN for none."""
-    values = np.arange(attribute.size, dtype=np.float64) if numbers is None else np.array(numbers)
-    values[attribute.ordered :] = np.nan
-    counts = np.bincount(codes, minlength=attribute.size) * np.isfinite(values)
+    counts = np.bincount(codes, minlength=values.size) * np.isfinite(values)
     with np.errstate(invalid="ignore", over="ignore"):
         values = values / max(np.nanmax(np.abs(values), initial=0.0), 1e-300)  # no square overflows
         values = values - np.nansum(values * counts) / max(counts.sum(), 1)
@@ -141,17 +126,12 @@ def _pearson(table: CodedTable, numbers: Mapping[str, Values], pairs: Sequence[C
         x = np.where(has > 0, x, 0.0)
         n, sums = n + inner(has, has), sums + inner(x, has)
         squares, products = squares + inner(x * x, has), products + inner(x, x)
-    r = _of_sums(n, sums, squares, products, 0.0)
-    at = {name: i for i, name in enumerate(names)}
-    return {(a, b): float(r[at[a], at[b]]) for a, b in pairs}
-
-
-def _of_sums(n: Any, sums: Values, squares: Values, products: Any, none: float) -> Values:
-    """r of every two columns from their sums over the records with a value in both; `none` where one does not vary."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = squares - sums * sums / n
-        r = (products - sums * sums.T / n) / np.sqrt(spread * spread.T)
-    return np.where((spread > 1e-9) & (spread.T > 1e-9), np.clip(r, -1.0, 1.0), none)
+        r = np.clip((products - sums * sums.T / n) / np.sqrt(spread * spread.T), -1.0, 1.0)
+    r = np.where((spread > 1e-9) & (spread.T > 1e-9), r, 0.0)
+    at = {name: i for i, name in enumerate(names)}
+    return {(a, b): float(r[at[a], at[b]]) for a, b in pairs}
 
 
 def _cramers_v(table: CodedTable, pairs: list[tuple[str, str]]) -> list[float]:
@@ -171,11 +151,6 @@ def cramers_v(counts: NDArray[np.number]) -> float:
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     chi2 = float(((table - expected) ** 2 / expected).sum())
     return min(1.0, math.sqrt(chi2 / total / (min(table.shape) - 1)))
-
-
-def correlation_of(inputs: Inputs) -> Correlations:
-    """The metric `correlation`."""
-    return correlation_difference(inputs.real, inputs.synthetic, inputs.numbers)
 
 
 #: Records of each table whose values, and whose codes, are looked at, and columns, at most: figures of a picture, not
@@ -198,11 +173,11 @@ def correlation_maps(
         tables: the codes of both.
     """
     numbers = names[:COLUMNS]
-    pairs = [v[:, : len(numbers)] for v in values]
+    pairs = [pd.DataFrame(np.where(np.isfinite(v), v, np.nan)).iloc[:, : len(numbers)] for v in values]
     maps: JsonDict = {"rows": {n: len(v) for n, v in zip(("real", "synthetic"), values, strict=True)}}
     if len(numbers) > 1 and min(map(len, pairs)):
         maps["pearson"] = _sides(numbers, [_pearson_of_rows(v) for v in pairs])
-        maps["spearman"] = _sides(numbers, [_pearson_of_rows(_column_ranks(v)) for v in pairs])
+        maps["spearman"] = _sides(numbers, [_pearson_of_rows(v.rank()) for v in pairs])
     columns = tables[0].domain.names[:COLUMNS]
     if len(columns) > 1 and min(t.rows for t in tables):
         real, other = (_some(t) for t in tables)
@@ -229,32 +204,12 @@ def _some(table: CodedTable) -> CodedTable:
     return table.at(rows)
 
 
-def _pearson_of_rows(values: Values) -> Values:
+def _pearson_of_rows(values: pd.DataFrame) -> Values:
     """r of every two columns over the rows with both; NaN on the diagonal and where one does not vary."""
-    has = np.isfinite(values)
-    x = np.where(has, values, 0.0)
-    x = x / np.maximum(np.abs(x).max(axis=0, initial=0.0), np.finfo(np.float64).tiny)  # no square overflows
     with np.errstate(invalid="ignore", divide="ignore"):
-        x = np.where(has, x - x.sum(axis=0) / has.sum(axis=0), 0.0)
-        x /= np.sqrt((x**2).mean(axis=0))
-        x, has = np.nan_to_num(x), has.astype(np.float64)
-        n: Any
-        if has.all():
-            n, sums, squares = len(x), x.sum(axis=0)[:, None], (x**2).sum(axis=0)[:, None]
-        else:
-            n, sums, squares = inner(has, has), inner(x, has), inner(x**2, has)
-    r = _of_sums(n, sums, squares, inner(x, x), np.nan)
+        r = (values / values.abs().max()).corr().to_numpy(copy=True)  # no square overflows
     np.fill_diagonal(r, np.nan)
     return r
-
-
-def _column_ranks(values: Values) -> Values:
-    """The rank of each value in its column, from 0; of equal ones their mean."""
-    placed = np.full(values.shape, np.nan)
-    for i, column in enumerate(values.T):
-        has = np.isfinite(column)
-        placed[has, i] = ranks(column[has]) - 1
-    return placed
 
 
 def _cramers(table: CodedTable, names: Sequence[str]) -> Values:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.cells import Cells
-from mechanisms.public.coded_table import AnyTable, CodedTable, Count
+from mechanisms.public.coded_table import AnyTable, CodedTable, Count, CountedTable
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import BATCH_CELLS, count_cliques, count_sparse
+from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import MOST_CELLS, count_cliques, count_sparse, in_batches
 from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
-#: Cells: smaller marginals are counted densely, many in one pass over the rows; larger ones by sorting.
+#: Cells: smaller marginals are counted densely, as many in one pass over the rows as have so many together; larger ones
+#: by sorting.
 DENSE_CELLS = 4_000_000
 #: Cells of marginals whose counts are kept for other metrics (8 bytes each, for either table).
 REMEMBERED_CELLS = 2_000_000
@@ -68,7 +70,7 @@ def paired_cells(
     """
     domain = real.domain
     done = 0
-    for batch in batches(domain, cliques):
+    for batch in in_batches(domain, cliques, DENSE_CELLS):
         if domain.cells(batch[0]) > DENSE_CELLS:
             pairs = [occupied_cells(real, synthetic, batch[0])]
         else:
@@ -81,23 +83,40 @@ def paired_cells(
                 progress(done, len(cliques), " × ".join(clique))
 
 
-def batches(domain: Domain, cliques: Sequence[Clique]) -> Iterator[list[Clique]]:
-    """Runs of marginals that fit one pass; one beyond DENSE_CELLS goes alone."""
-    batch: list[Clique] = []
-    cells = 0
-    for clique in cliques:
-        size = domain.cells(clique)
-        alone = size > DENSE_CELLS
-        if batch and (alone or cells + size > BATCH_CELLS):
-            yield batch
-            batch, cells = [], 0
-        if alone:
-            yield [clique]
-        else:
-            batch.append(clique)
-            cells += size
-    if batch:
-        yield batch
+def counted_over(
+    table: CountedTable, domain: Domain, made_of: Mapping[str, tuple[str, NDArray[np.integer]]]
+) -> CountedTable:
+    """Rows that lie elsewhere, over other codes: the counts over their own are summed, in batches that fit in memory.
+
+    Args:
+        made_of: each column of the domain → the column that it is made of, and its code for each of that one's codes; a
+            code beyond its size never occurs.
+    """
+    own = table.domain
+
+    def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """The counts of each marginal."""
+        asked, sums = iter(cliques), []
+        for batch in in_batches(own, [tuple(made_of[n][0] for n in clique) for clique in cliques], DENSE_CELLS):
+            if own.cells(batch[0]) > MOST_CELLS:
+                problem = f"{' × '.join(batch[0])} has too many cells"
+                raise UserError(problem, where="marginal", fix="fewer or coarser columns")
+            for fine, counts in zip(batch, count_cliques(table, batch), strict=True):
+                summed = counts.reshape(own.shape(fine))
+                for axis, name in enumerate(next(asked)):
+                    summed = _summed(summed, axis, made_of[name][1], domain[name].size)
+                sums.append(summed.ravel())
+        return sums
+
+    return CountedTable(domain, table.rows, table.weighted, count)
+
+
+def _summed(counts: NDArray[np.int64], axis: int, mapping: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+    """Counts over the new codes of one axis, from those over its own."""
+    codes = np.moveaxis(counts, axis, 0)
+    sums = np.zeros((size, *codes.shape[1:]), np.int64)
+    np.add.at(sums, np.minimum(mapping, size - 1), codes)
+    return np.moveaxis(sums, 0, axis)
 
 
 def _occupied(p: NDArray[np.int64], q: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:

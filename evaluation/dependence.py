@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import bucketed
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import cells_in_records, in_records, pairs_looked_at
 from evaluation.metric import Inputs, Options
 from evaluation.readings.pair_ends import DependenceEnds
@@ -105,41 +105,27 @@ class Dependence:
         return {} if self.reason else {"dependence": self.to_json()}
 
 
-def dependence_kept(
-    real: AnyTable,
-    synthetic: CodedTable,
-    schema: Schema | None = None,
-    *,
-    sample: CodedTable | None = None,
-    alike: float = 1.0,
-    progress: Progress | None = None,
-) -> Dependence:
-    """How much of the dependence of all pairs of columns the synthetic table keeps.
+def dependence_of(inputs: Inputs) -> Dependence:
+    """The metric `dependence`: how much of the dependence of all pairs of columns the synthetic table keeps.
 
     Goal: relations survive, with their sign; what is invented beside them is the business of the distances. Range:
     [0, 1]; 1 is perfect, independent columns score about 0. Each pair over at most 32 buckets a column.
     Edge cases: a constant column depends on nothing; where no pair depends beyond what sampling explains, nothing can
     be lost, and the score is 1.
-
-    Args:
-        sample: rows of the real table, where it lies elsewhere: for the interval alone.
-        alike: so many real records say as much as one: those of a person may be alike.
     """
-    if real.rows == 0 or synthetic.rows == 0:
-        return Dependence((), reason="a table without records has no dependence")
+    real, synthetic, options = inputs.all_rows, inputs.synthetic, inputs.options
     if len(real.domain) < 2:
         return Dependence((), reason="fewer than two columns")
-    elsewhere = not isinstance(real, CodedTable)
-    tables = bucketed(real, [synthetic, *([sample] if elsewhere and sample is not None else [])], m=BUCKETS)
-    pairs = pairs_looked_at(real.domain.names)
-    counts = _counted(tables[:2], pairs, progress)
-    rows, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None
+    tables = bucket_tables(real, [synthetic, *([] if real is inputs.real else [inputs.real])], m=BUCKETS)
+    pairs, alike = pairs_looked_at(real.domain.names), _alike(options)
+    counts = _counted(tables[:2], pairs, options.progress)
+    rows, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None  # rows: for the interval alone
     if isinstance(rows, CodedTable) and isinstance(drawn, CodedTable) and rows.rows and not rows.weighted:
         ends = None if synthetic.weighted else DependenceEnds(rows, drawn, (real.rows, synthetic.rows))
     dependences = [_pair(pair, *both, ends, alike) for pair, both in zip(pairs, counts, strict=True)]
     worst = tuple(sorted((p for p in dependences if p.real > 0), key=lambda p: -p.lost))
     named = [p for p in worst[:NAMED] if p.lost >= LEAST]
-    changes = tuple(_change(real, synthetic, schema, p.pair) for p in named)
+    changes = tuple(_change(real, synthetic, inputs.schema, p.pair) for p in named)
     result = Dependence(worst, len(pairs), changes)
     return result if ends is None else replace(result, ends=ends.ends(float(result.score or 0.0)))
 
@@ -180,7 +166,7 @@ def pair_dependence(real: Floats, synthetic: Floats, alike: float = 1.0) -> tupl
 
     Args:
         real, synthetic: counts of the pair, in records, over the same two columns.
-        alike: as of `dependence_kept`.
+        alike: so many real records say as much as one: those of a person may be alike.
     """
     if real.sum() == 0 or synthetic.sum() == 0:
         return 0.0, 0.0, 1.0
@@ -226,15 +212,11 @@ def _deviations(counts: Floats, alike: float = 1.0) -> _Deviations:
     return _Deviations(values, weights, square, strength)
 
 
-def dependence_of(inputs: Inputs) -> Dependence:
-    """The metric `dependence`."""
-    options = inputs.options
+def _alike(options: Options) -> float:
+    """So many real records say as much as one: as if all records of a person were the same."""
     owners = options.unit if options.unit is not None or options.subject is None else options.subject[0]
     sizes = np.ones(1) if owners is None else np.unique(owners, return_counts=True)[1].astype(float)
-    alike = max(float((sizes**2).sum() / max(sizes.sum(), 1.0)), 1.0)  # as if all records of a person were the same
-    return dependence_kept(
-        inputs.all_rows, inputs.synthetic, inputs.schema, sample=inputs.real, alike=alike, progress=options.progress
-    )
+    return max(float((sizes**2).sum() / max(sizes.sum(), 1.0)), 1.0)
 
 
 @dataclass(frozen=True)

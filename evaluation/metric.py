@@ -219,9 +219,12 @@ class Inputs:
 
     @property
     def numbers(self) -> Mapping[str, NDArray[np.float64]]:
-        """Column of tables of values → the number of each of its codes; empty for tables of a schema's codes."""
-        values = self.options.values
-        return {} if values is None or self.schema is not None else values.numbers(self.real.domain)
+        """Column on a line → the number of each of its codes: its value, or of a schema's code its place; NaN: none."""
+        from evaluation.learning.features import places
+
+        values = self.options.values if self.schema is None else None
+        line = [a for a in self.real.domain.attributes if a.ordered]
+        return {a.name: places(a) if values is None else values[a.name].numbers for a in line}
 
     def bucketed(self, m: int) -> tuple[CodedTable, CodedTable]:
         """Both tables over at most m buckets per attribute, as of `bucket_tables`; made once for all metrics."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Goal
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
 #: A score of a synthetic (second) against a real (first) table; None where it is undefined.
@@ -59,10 +58,9 @@ def floor(
         unit: the unit of each row: whole units are drawn, as many as the tables have rows on average.
     """
     rng = np.random.default_rng(seed)
-    units = None if unit is None or real.rows == 0 else _Units.of(unit)
-    values = [score(*(_drawn(real, n, rng, units) for n in (real.rows, rows))) for _ in range(repeats)]
-    drawn = "records" if units is None else "records, whole units of them,"
-    about = "" if units is None else "about "
+    values = [score(*two_samples(real, rows, rng, unit)) for _ in range(repeats)]
+    drawn = "records" if unit is None else "records, whole units of them,"
+    about = "" if unit is None else "about "
     return _reference(values, f"two samples of real {drawn} with replacement, {about}{real.rows} and {rows} rows")
 
 
@@ -144,13 +142,11 @@ class Ladder:
         ]
 
 
-def ladder(score: Score, real: CodedTable, *, goal: Goal, shares: Sequence[float] = LADDER, seed: int = 0) -> Ladder:
+def ladder(score: Score, real: CodedTable, *, goal: Goal, seed: int = 0) -> Ladder:
     """Scores of random subsamples of the real rows, without replacement, each a part of the next."""
-    if any(not 0 < s <= 1 for s in shares):
-        raise UserError(f"got {tuple(shares)}", where="shares", fix="numbers above 0, at most 1")
     order = np.random.default_rng(seed).permutation(real.rows)
     rows = []
-    for share in sorted(shares):
+    for share in LADDER:
         n = math.ceil(share * real.rows)
         value = score(real, real.at(np.sort(order[:n])))
         rows.append((share, n, math.nan if value is None else value))

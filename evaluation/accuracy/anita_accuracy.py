@@ -5,21 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from evaluation.accuracy.anita_buckets import bucket_tables
-from evaluation.counts import DENSE_CELLS, batches, occupied_cells
-from evaluation.readings.distance_ends import DistanceEnds, Floats, expected_tvd
+from evaluation.counts import paired_cells
+from evaluation.readings.distance_ends import DistanceEnds, expected_tvd
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
 
 #: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
 MOST_TABLES, MOST_LOOKUPS = 10_000, 1_000_000_000
@@ -100,7 +98,6 @@ def n_way(
     m: int | None = 10,
     limit: int = MOST_TABLES,
     seed: int = 0,
-    columns: Sequence[str] | None = None,
 ) -> NWay:
     """Distances of n-way tables of the real and the synthetic records over at most m buckets per attribute.
 
@@ -111,18 +108,16 @@ def n_way(
     Args:
         m: buckets per attribute; None to compare the codes as they are.
         limit: at most so many tables, drawn with `seed` (section 2: a random subset beyond few attributes).
-        columns: those to compare; None for all.
     """
     if n < 1:
         raise UserError(f"got {n}", where="n", fix="at least 1 attribute")
-    names = tuple(real.domain.names if columns is None else columns)
-    possible = math.comb(len(names), n)
+    possible = math.comb(len(real.domain), n)
     empty = pd.DataFrame({name: [] for name in COLUMNS})
     if real.rows == 0 or synthetic.rows == 0:
         return NWay(n, empty, possible, "a table without records has no distribution")
     if m is not None:
         real, synthetic = bucket_tables(real, [synthetic], m=m)
-    sets = [real.domain.canonical(s) for s in draw_sets(names, n, limit=limit, seed=seed)]
+    sets = [real.domain.canonical(s) for s in draw_sets(real.domain.names, n, limit=limit, seed=seed)]
     ends = DistanceEnds(real, synthetic, sets, (real.rows, synthetic.rows), seed=seed) if sets else None
     frame = table_distances(real, synthetic, sets, ends)
     return NWay(n, frame, possible, ends=None if ends is None else _turned(ends.ends(_mean(frame["tvd"]))))
@@ -144,34 +139,15 @@ def table_distances(
     Args:
         ends: is told of each marginal.
     """
-    rows = [row for batch in batches(real.domain, sets) for row in _batch(real, synthetic, batch, ends)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _batch(
-    real: CodedTable, synthetic: CodedTable, sets: list[Clique], ends: DistanceEnds | None
-) -> list[tuple[object, ...]]:
-    domain = real.domain
-    if domain.cells(sets[0]) > DENSE_CELLS:
-        counted = [occupied_cells(real, synthetic, sets[0])]
-    else:
-        with ThreadPoolExecutor(2) as pool:
-            both = list(pool.map(lambda table: count_cliques(table, sets), (synthetic, real)))
-        counted = [(np.arange(p.size), p, q) for p, q in zip(*both, strict=True)]
     rows = []
-    for clique, (ids, synthetic_counts, real_counts) in zip(sets, counted, strict=True):
-        p, q = synthetic_counts / synthetic_counts.sum(), real_counts / real_counts.sum()
+    for clique, cells in zip(sets, paired_cells(real, synthetic, sets), strict=True):
+        p, q = cells.p / cells.p.sum(), cells.q / cells.q.sum()
         if ends is not None:
-            ends.add(clique, domain.shape(clique), ids, p, q)
-        rows.append(_row(clique, q, p, real.rows, synthetic.rows))
-    return rows
-
-
-def _row(clique: Clique, q: Floats, p: Floats, n_real: int, n_synthetic: int) -> tuple[object, ...]:
-    l1d = float(np.abs(q - p).sum())
-    hellinger = math.sqrt(max(0.0, 1.0 - float(np.sqrt(q * p).sum())))
-    cells = int(np.count_nonzero((q > 0) | (p > 0)))
-    return clique, cells, l1d, l1d / 2, hellinger, expected_tvd(q, n_real, n_synthetic)
+            ends.add(clique, cells.shape, cells.ids, p, q)
+        l1d, floor = float(np.abs(q - p).sum()), expected_tvd(q, real.rows, synthetic.rows)
+        hellinger = math.sqrt(max(0.0, 1.0 - float(np.sqrt(q * p).sum())))
+        rows.append((clique, cells.ids.size, l1d, l1d / 2, hellinger, floor))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _mean(values: pd.Series) -> float:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.counts import batches
-from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable, code_dtype
-from mechanisms.public.domain import Attribute, Clique, Domain
+from evaluation.counts import counted_over
+from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import MOST_CELLS, count_cliques
+from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
+Table = TypeVar("Table", bound=AnyTable)
 
 
-def bucket_tables(
-    real: CodedTable, others: Sequence[CodedTable], *, m: int = 10, apart: bool = False
-) -> list[CodedTable]:
-    """The real and further tables over at most m buckets per attribute.
+def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: bool = False) -> list[Table]:
+    """The real and further tables over at most m buckets per attribute; rows that lie elsewhere stay there.
 
     Ordinal attributes: quantiles of the real values, [lo, hi), so that buckets hold about as many records each. Others:
     the m − 1 most frequent codes of the real table (the lower code where they tie) and one bucket for all others; an
@@ -32,11 +31,6 @@ def bucket_tables(
         apart: ordinal values that many records have are buckets alone, as of `apart_edges`: a measure of dependence
             sees nothing of a column that is nearly always 0 where its zeros share a bucket with all else.
     """
-    return cast("list[CodedTable]", bucketed(real, others, m=m, apart=apart))
-
-
-def bucketed(real: AnyTable, others: Sequence[AnyTable], *, m: int, apart: bool = False) -> list[AnyTable]:
-    """As `bucket_tables`, for rows that may lie elsewhere: these stay there, and their counts are summed."""
     if m < 2:
         raise UserError(f"got {m}", where="buckets", fix="at least 2 buckets")
     tables = [real, *others]
@@ -46,7 +40,7 @@ def bucketed(real: AnyTable, others: Sequence[AnyTable], *, m: int, apart: bool 
         mapping, size, ordered = _mapping(attribute, [c[i] for c in counts], m, apart)
         attributes.append(Attribute(attribute.name, size, ordered))
         mappings.append(mapping)
-    return [_mapped(table, Domain(tuple(attributes)), mappings) for table in tables]
+    return [cast(Table, _mapped(table, Domain(tuple(attributes)), mappings)) for table in tables]
 
 
 def _unweighted(table: AnyTable) -> AnyTable:
@@ -58,30 +52,8 @@ def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsig
     if isinstance(table, CodedTable):
         columns = tuple(mapping[column] for mapping, column in zip(mappings, table.columns, strict=True))
         return CodedTable(domain, columns, table.weights)
-
-    def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """Counts over buckets, summed from those over codes, which are asked for in batches that fit in memory."""
-        fine, sums = table.domain, []
-        for batch in batches(fine, cliques):
-            if fine.cells(batch[0]) > MOST_CELLS:
-                problem = f"{' × '.join(batch[0])} has too many cells"
-                raise UserError(problem, where="marginal", fix="fewer or coarser columns")
-            for clique, counts in zip(batch, count_cliques(table, batch), strict=True):
-                summed = counts.reshape(fine.shape(clique))
-                for axis, place in enumerate(fine.axes(clique)):
-                    summed = _summed(summed, axis, mappings[place], domain.attributes[place].size)
-                sums.append(summed.ravel())
-        return sums
-
-    return CountedTable(domain, table.rows, table.weighted, count)
-
-
-def _summed(counts: NDArray[np.int64], axis: int, mapping: NDArray[np.unsignedinteger], size: int) -> NDArray[np.int64]:
-    """Counts over the buckets of one axis, from those over its codes."""
-    codes = np.moveaxis(counts, axis, 0)
-    sums = np.zeros((size, *codes.shape[1:]), np.int64)
-    np.add.at(sums, np.minimum(mapping, size - 1), codes)  # codes that do not occur have no bucket, and no counts
-    return np.moveaxis(sums, 0, axis)
+    made_of = {n: (n, mapping) for n, mapping in zip(domain.names, mappings, strict=True)}
+    return counted_over(table, domain, made_of)
 
 
 def _mapping(

@@ -14,6 +14,7 @@ from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
+from evaluation.verdict.random_split import wilson
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
 
@@ -110,12 +111,9 @@ class Rate:
 
 def rate(successes: int, attacks: int, *, level: float = 0.05) -> Rate:
     """The success rate of attacks; of none it is anything from 0 to 1."""
-    z = -float(ndtri(level / 2))
     if not attacks:
         return Rate(0, 0, 0.5, 0.5)
-    share, z2 = successes / attacks, z * z / attacks
-    value = (share + z2 / 2) / (1 + z2)
-    return Rate(successes, attacks, value, math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2))
+    return Rate(successes, attacks, *wilson(successes / attacks, attacks, -float(ndtri(level / 2))))
 
 
 @dataclass(frozen=True)

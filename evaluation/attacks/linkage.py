@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
+from evaluation.attacks.attack_tables import Guesses, rate, risk, sides_of
 from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
@@ -16,20 +16,21 @@ from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 BATCH = 200
 
 
-def linkage(sides: Sides, attacks: int, rng: np.random.Generator) -> Guesses:
-    """The risk that two data sets about the same people are linked through the synthetic table.
+def linkage_of(inputs: Inputs) -> Guesses:
+    """The metric `linkage`: the risk that two data sets about the same people are linked through the synthetic table.
 
     The columns are split at random into two halves. Each half of a target's row has its nearest synthetic rows (all
     that are as near); the attack succeeds where one row is among the nearest of both.
     Goal: 0, training units are linked as often as units of the holdout.
     """
-    names = sides.synthetic.domain.names
+    own, rng = inputs.own(AttackSettings), np.random.default_rng(inputs.options.seed)
+    sides, names = sides_of(inputs, own, rng), inputs.synthetic.domain.names
     order = rng.permutation(len(names))
     halves = [tuple(names[i] for i in np.sort(part)) for part in np.array_split(order, 2)]
     parts = (halves[0], halves[1])
     if len(names) < 2:
         return Guesses("linkage", None, {}, sides.counts(), "one column has no two parts")
-    targets = sides.targets(attacks, rng)
+    targets = sides.targets(own.attacks, rng)
     whole = {part: places([t.over(part) for t in (*targets, sides.synthetic)]) for part in parts}
     ends = np.cumsum([0, *(t.rows for t in targets)])
     synthetic = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
@@ -48,9 +49,3 @@ def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArr
         nearest = [d == d.min(axis=1, keepdims=True) for d in apart]
         linked += int((nearest[0] & nearest[1]).any(axis=1).sum())
     return linked
-
-
-def linkage_of(inputs: Inputs) -> Guesses:
-    """The metric `linkage`."""
-    own, rng = inputs.own(AttackSettings), np.random.default_rng(inputs.options.seed)
-    return linkage(sides_of(inputs, own, rng), own.attacks, rng)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from evaluation.attacks.attack_tables import ATTACK_LIMITS, Sides, sides_of
+from evaluation.attacks.attack_tables import ATTACK_LIMITS, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.core_metrics import AttackSettings
 from evaluation.learning.features import auc_with_error, boosted_trees, features
@@ -112,10 +112,10 @@ class Membership:
         return out | ({} if self.promise is None else {"bound": self.promise.to_json()})
 
 
-def membership(
-    sides: Sides, attacks: int, rng: np.random.Generator, promise: AttackPromise | None = None
-) -> Membership:
-    """Membership inference without knowledge of the generator (Houssiau et al. 2022; van Breugel et al. 2023).
+def membership_of(inputs: Inputs) -> Membership:
+    """The metric `membership_inference`, without knowledge of the generator.
+
+    Source: Houssiau et al. 2022; van Breugel et al. 2023.
 
     One half of the holdout's units is what the attacker knows of the population, the other half are the others.
     - distance: how near the nearest synthetic row is;
@@ -124,6 +124,8 @@ def membership(
     A unit's score is the mean over its rows.
     Goal: ½. Edge cases: with fewer than ten units on a side there is no score.
     """
+    own, rng = inputs.own(AttackSettings), np.random.default_rng(inputs.options.seed)
+    sides, promise = sides_of(inputs, own, rng), inputs.options.promise
     first = _of_units(sides.units[1], np.unique(sides.units[1]).size // 2, rng)
     population_rows, others = np.flatnonzero(first), np.flatnonzero(~first)
     ids = (sides.units[0], sides.units[1][others])
@@ -132,7 +134,7 @@ def membership(
     if min(counts) < FEWEST:
         return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
     targets = (sides.training, sides.holdout.at(others))
-    picked = [np.flatnonzero(_of_units(u, attacks, rng)) for u in ids]
+    picked = [np.flatnonzero(_of_units(u, own.attacks, rng)) for u in ids]
     targets = (targets[0].at(picked[0]), targets[1].at(picked[1]))
     ids = (ids[0][picked[0]], ids[1][picked[1]])
     population = sides.holdout.at(population_rows)
@@ -221,9 +223,3 @@ def _per_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
     """The mean of each unit's rows."""
     number = np.unique(unit, return_inverse=True)[1]
     return np.asarray(np.bincount(number, values) / np.bincount(number))
-
-
-def membership_of(inputs: Inputs) -> Membership:
-    """The metric `membership_inference`."""
-    own, rng = inputs.own(AttackSettings), np.random.default_rng(inputs.options.seed)
-    return membership(sides_of(inputs, own, rng), own.attacks, rng, inputs.options.promise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Guesses, Sides, rate, risk, sides_of
+from evaluation.attacks.attack_tables import Guesses, rate, risk, sides_of
 from evaluation.core_metrics import SinglingOutSettings
 from evaluation.metric import Inputs
 from mechanisms.public.coded_table import CodedTable
@@ -18,8 +18,8 @@ BATCH = 500
 Condition = tuple[tuple[int, str, int], ...]
 
 
-def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Generator) -> Guesses:
-    """The risk of being singled out.
+def singling_out_of(inputs: Inputs) -> Guesses:
+    """The metric `singling_out`: the risk of it.
 
     A guess is a condition on random columns, made from a random synthetic row that it singles out among all of them:
     equal to its value, or for values on a line at least (at most) as large where the value lies above (below) the
@@ -27,8 +27,10 @@ def singling_out(sides: Sides, attacks: int, columns: int, rng: np.random.Genera
     Goal: 0, training units are singled out as often as units of the holdout. Edge cases: coarse tables may have no
     such condition, and then no score.
     """
-    width = min(columns, len(sides.synthetic.domain))
-    conditions = _conditions(sides.synthetic, attacks, width, rng)
+    own, rng = inputs.own(SinglingOutSettings), np.random.default_rng(inputs.options.seed)
+    sides = sides_of(inputs, own, rng)
+    width = min(own.condition_columns, len(sides.synthetic.domain))
+    conditions = _conditions(sides.synthetic, own.attacks, width, rng)
     if not conditions:
         return Guesses("singling out", None, {}, sides.counts(), "no condition singles out a synthetic row")
     hits = []
@@ -79,9 +81,3 @@ def _meets(table: CodedTable, condition: Condition) -> NDArray[np.bool_]:
         else:
             met &= (column >= value) & (column < table.domain.attributes[i].ordered)
     return met
-
-
-def singling_out_of(inputs: Inputs) -> Guesses:
-    """The metric `singling_out`."""
-    own, rng = inputs.own(SinglingOutSettings), np.random.default_rng(inputs.options.seed)
-    return singling_out(sides_of(inputs, own, rng), own.attacks, own.condition_columns, rng)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +12,6 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
 from evaluation.readings.reading import Ends, Z, mean_ends
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute
 from mechanisms.public.json_values import JsonDict
 
 Floats = NDArray[np.float64]
@@ -64,28 +61,17 @@ class OutlierCoverage:
         return {"columns": self.columns.to_dict(orient="records"), "worst": worst.to_dict(orient="records")}
 
 
-def outlier_coverage(
-    real: CodedTable,
-    synthetic: CodedTable,
-    numbers: Mapping[str, Floats],
-    named: Callable[[str, int], str],
-    *,
-    seed: int = 0,
-) -> OutlierCoverage:
-    """How much of the real records in the rare regions of each column the synthetic table has: Σ min(p, q) / Σ p.
+def coverage_of(inputs: Inputs) -> OutlierCoverage:
+    """The metric `outlier_coverage`: how much of the real records in rare regions of columns the synthetic table has.
 
-    A region is covered in full where as large a share q of the synthetic records lies in it as of the real ones, p.
+    Of a column Σ min(p, q) / Σ p: a region is covered in full where as large a share q of the synthetic records lies in
+    it as of the real ones, p.
     Goal: a table for analysts keeps tails and small groups. Range: [0, 1]; 1 is perfect. Reference: what a second
-    sample of the same people covers. Edge cases: without records or rare regions there is a reason.
+    sample of the same people covers. Edge cases: without rare regions there is a reason.
     Cost: a count of each column.
-
-    Args:
-        numbers: column → the number of each code, NaN for none; columns that are absent have no order.
-        named: what a code of a column is called.
     """
-    if not real.rows or not synthetic.rows:
-        return OutlierCoverage(pd.DataFrame(columns=COLUMNS), reason="a table without records has no rare regions")
-    rng = np.random.default_rng(seed)
+    real, synthetic, named, numbers = inputs.real, inputs.synthetic, inputs.label, inputs.numbers
+    rng = np.random.default_rng(inputs.options.seed)
     rows: list[tuple[object, ...]] = []
     parts = []
     for i, attribute in enumerate(real.domain.attributes):
@@ -101,11 +87,6 @@ def outlier_coverage(
         parts.append(_ends(own, (real.rows, synthetic.rows), rng))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return OutlierCoverage(frame, mean_ends(parts)) if parts else OutlierCoverage(frame, reason=NO_RARE)
-
-
-def places(attribute: Attribute) -> Floats:
-    """The numbers of codes of which no values are known: their places in the order."""
-    return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
 
 
 def _ends(counts: Floats, sizes: tuple[int, int], rng: np.random.Generator) -> Ends:
@@ -130,12 +111,6 @@ def _covered(real: NDArray[Any], synthetic: NDArray[Any], sizes: tuple[int, int]
     """(draws,) Σ min(p, q) / Σ p of (draws, regions) counts."""
     p, q = real / sizes[0], synthetic / sizes[1]
     return np.asarray(np.minimum(p, q).sum(axis=1) / p.sum(axis=1))
-
-
-def coverage_of(inputs: Inputs) -> OutlierCoverage:
-    """The metric `outlier_coverage`."""
-    numbers = inputs.numbers or {a.name: places(a) for a in inputs.real.domain.attributes if a.ordered > 1}
-    return outlier_coverage(inputs.real, inputs.synthetic, numbers, inputs.label, seed=inputs.options.seed)
 
 
 Counts = NDArray[np.int64]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute
 
 Floats = NDArray[np.float64]
 
@@ -46,12 +47,9 @@ def one_hot(coarse: CodedTable, left_out: str) -> NDArray[np.float32]:
     return np.concatenate(parts, axis=1)
 
 
-def numbers_in(table: CodedTable, name: str, numbers: Mapping[str, Floats]) -> Floats:
-    """A column on a line as numbers: its values, or where these are not known its codes; NaN where there is none."""
-    attribute, codes = table.domain[name], table.column(name)
-    values = np.array(numbers.get(name, np.arange(attribute.size, dtype=np.float64)), np.float64)
-    values[attribute.ordered :] = np.nan
-    return np.asarray(values[codes])
+def places(attribute: Attribute) -> Floats:
+    """The numbers of codes of which no values are known: their places in the order; NaN for what has none."""
+    return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
 
 
 def some_rows(table: CodedTable, most: int, rng: np.random.Generator) -> CodedTable:

@@ -6,7 +6,7 @@ The models: ridge regression over values, and boosted trees.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,6 @@ from evaluation.learning.features import (
     auc_with_error,
     boosted_trees,
     features,
-    numbers_in,
     one_hot,
     some_rows,
     unordered,
@@ -35,8 +34,6 @@ Floats = NDArray[np.float64]
 
 #: Targets with more numbers are predicted as numbers; others have at most so many classes, the rest is one.
 CLASSES = 10
-#: Rows that a model learns from and is tested on, at most.
-MAX_ROWS = 20_000
 TEST_SHARE = 0.3
 MEASURES = ("balanced", "accuracy", "f1", "auc", "r2")
 
@@ -83,17 +80,8 @@ class Tstr:
         return {"score": self.score, **({"reason": text} if text else {}), "rows": self.rows, "targets": rows}
 
 
-def tstr(
-    real: CodedTable,
-    synthetic: CodedTable,
-    holdout: CodedTable | None = None,
-    *,
-    targets: Sequence[str] | None = None,
-    numbers: Mapping[str, Floats] | None = None,
-    seed: int = 0,
-    max_rows: int = MAX_ROWS,
-) -> Tstr:
-    """How much worse models are when they learn from synthetic instead of real records.
+def tstr_of(inputs: Inputs) -> Tstr:
+    """The metric `tstr`: how much worse models are when they learn from synthetic instead of real records.
 
     For each target a linear model (ridge, over at most ten buckets a column) and gradient-boosted trees learn from all
     other columns; they are tested on the holdout, or without one on 30 % of the real records, which the real models
@@ -102,24 +90,21 @@ def tstr(
     Edge cases: the less frequent of more than ten classes are one; a target with a single class or number in the test
     set has no result, and the others count; a synthetic table with a single class predicts that class; records without
     a number are left out where a number is predicted, and without a class are a class.
-
-    Args:
-        targets: columns to predict; None for the last column.
-        numbers: column on a line → the number of each code; the codes themselves where it has none.
     """
-    names = tuple(targets or real.domain.names[-1:])
+    own, options, real = inputs.own(TstrSettings), inputs.options, inputs.real
+    names = real.domain.names if own.predict_all else own.predict or real.domain.names[-1:]
     for name in names:
         real.domain.index(name)
-    rng = np.random.default_rng(seed)
-    test, train = (holdout, real) if holdout is not None else _split(real, rng)
-    sizes = {"real": min(train.rows, max_rows), "synthetic": min(synthetic.rows, max_rows)}
-    sizes["test"] = min(test.rows, max_rows)
+    rng, most = np.random.default_rng(options.seed), own.predict_rows
+    test, train = (options.holdout, real) if options.holdout is not None else _split(real, rng)
+    every = {"real": train, "synthetic": inputs.synthetic, "test": test}
+    sizes = {name: min(t.rows, most) for name, t in every.items()}
     if min(sizes.values()) == 0 or len(real.domain) < 2:
         text = "a table without records" if len(real.domain) > 1 else "no column to predict from"
         return Tstr(_frame([]), sizes, text)
-    tables = [some_rows(t, max_rows, rng) for t in (train, synthetic, test)]
-    coarse = bucket_tables(tables[0], tables[1:], m=CLASSES)
-    return Tstr(_frame([row for n in names for row in _target(n, tables, coarse, numbers or {}, seed)]), sizes)
+    tables = [some_rows(t, most, rng) for t in every.values()]
+    coarse, numbers = bucket_tables(tables[0], tables[1:], m=CLASSES), inputs.numbers
+    return Tstr(_frame([row for n in names for row in _target(n, tables, coarse, numbers, options.seed)]), sizes)
 
 
 def _frame(rows: list[JsonDict]) -> pd.DataFrame:
@@ -137,7 +122,7 @@ def _target(
     ]
     attribute = tables[0].domain[name]
     if attribute.ordered > CLASSES:
-        values = [numbers_in(t, name, numbers) for t in tables]
+        values = [numbers[name][t.column(name)] for t in tables]
         if np.unique(values[2][np.isfinite(values[2])]).size > CLASSES:
             return _as_numbers(name, seen, values, seed)
     labels = [np.asarray(c.column(name), np.int64) for c in coarse]
@@ -191,14 +176,6 @@ def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, Cod
     order = rng.permutation(table.rows)
     cut = math.ceil(TEST_SHARE * table.rows)
     return table.at(order[:cut]), table.at(order[cut:])
-
-
-def tstr_of(inputs: Inputs) -> Tstr:
-    """The metric `tstr`."""
-    options, own = inputs.options, inputs.own(TstrSettings)
-    targets = inputs.real.domain.names if own.predict_all else own.predict or None
-    how = {"targets": targets, "numbers": inputs.numbers, "seed": options.seed, "max_rows": own.predict_rows}
-    return tstr(inputs.real, inputs.synthetic, options.holdout, **how)  # type: ignore[arg-type]
 
 
 Features = NDArray[np.float32]

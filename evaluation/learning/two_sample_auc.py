@@ -85,21 +85,17 @@ class TwoSampleAuc:
         return {"score": self.score, **self.result.to_json(), "folds": FOLDS, "reference": reference}
 
 
-def two_sample_auc(
-    real: CodedTable, synthetic: CodedTable, holdout: CodedTable | None, *, rows: int, seed: int
-) -> TwoSampleAuc:
-    """How well gradient-boosted trees tell synthetic from real records, in cross-validation.
+def two_sample_auc_of(inputs: Inputs) -> TwoSampleAuc:
+    """The metric `two_sample_auc`: how well gradient-boosted trees tell synthetic from real records, cross-validated.
 
     Goal: ½, as a sample of real records: the holdout's, or without one half of the real table against the other half.
     Range: [0, 1]; 1: always told apart. Below ½ by more than chance: records stand in both tables, so that what a model
     learned from one of a pair is wrong for the other.
     Edge cases: fewer than 20 records of a table tell nothing; one column is enough.
-
-    Args:
-        rows: of each table, at most, a random sample of equal size.
     """
-    rng = np.random.default_rng(seed)
-    size = min(real.rows, synthetic.rows, rows)
+    real, synthetic, holdout = inputs.real, inputs.synthetic, inputs.options.holdout
+    rng = np.random.default_rng(inputs.options.seed)
+    size = min(real.rows, synthetic.rows, inputs.own(AucSettings).auc_rows)
     if size < FEWEST:
         return TwoSampleAuc(None, reason=f"fewer than {FEWEST} records of a table")
     result = _told_apart(some_rows(synthetic, size, rng), some_rows(real, size, rng), rng)
@@ -130,9 +126,3 @@ def _told_apart(ours: CodedTable, others: CodedTable, rng: np.random.Generator) 
         parts.append(auc_with_error(odds[asked == 1], odds[asked == 0]))
     error = math.sqrt(math.fsum(e * e for _, e in parts)) / FOLDS
     return ToldApart(math.fsum(a for a, _ in parts) / FOLDS, error, ours.rows)
-
-
-def two_sample_auc_of(inputs: Inputs) -> TwoSampleAuc:
-    """The metric `two_sample_auc`."""
-    options, rows = inputs.options, inputs.own(AucSettings).auc_rows
-    return two_sample_auc(inputs.real, inputs.synthetic, options.holdout, rows=rows, seed=options.seed)

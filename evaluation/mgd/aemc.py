@@ -218,7 +218,7 @@ Side = tuple[int, int, float]
 
 @compiled
 def path_costs(
-    parts: tuple[Ints, Ints, NDArray[np.int32], NDArray[np.int32]],
+    parts: tuple[Ints, Ints, Ints, Ints],
     p: Floats,
     q: Floats,
     length: int,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.counts import counted_over
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Weight
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable, code_dtype
@@ -56,58 +58,10 @@ def at_levels(table: AnyTable, schema: Schema, targets: Sequence[TargetMarginal]
         coarser.append((name, places))
     domain = Domain(tuple(attributes))
     if isinstance(table, CountedTable):
-        return _counted(table, domain, coarser)
-    sizes = [a.size for a in attributes[len(table.domain) :]]
-    columns = [p.astype(code_dtype(n))[table.column(name)] for (name, p), n in zip(coarser, sizes, strict=True)]
+        leaves = [(a.name, np.arange(a.size)) for a in table.domain.attributes]
+        return counted_over(table, domain, dict(zip(domain.names, [*leaves, *coarser], strict=True)))
+    columns = [places.astype(code_dtype(int(places.max()) + 1))[table.column(name)] for name, places in coarser]
     return CodedTable(domain, (*table.columns, *columns), table.weights, table.known)
-
-
-def _counted(table: CountedTable, domain: Domain, coarser: Sequence[tuple[str, NDArray[np.int64]]]) -> CountedTable:
-    """Rows that lie elsewhere, at these levels: the counts of leaves are summed.
-
-    Args:
-        domain: of the table, with the coarser columns behind its own.
-        coarser: for each of these its column, and the node of each code.
-    """
-    own = table.domain
-    of = {a.name: pair for a, pair in zip(domain.attributes[len(own) :], coarser, strict=True)}
-    leaves = {n: (n, np.arange(own[n].size)) for n in own.names} | of
-
-    def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The counts of each marginal at its levels: those of its leaves, summed."""
-        fine = [tuple(leaves[n][0] for n in clique) for clique in cliques]
-        sums = []
-        for clique, leaf, counts in zip(cliques, fine, table.count(fine), strict=True):
-            node = np.meshgrid(*(leaves[n][1] for n in clique), indexing="ij")
-            places = np.ravel_multi_index([n.ravel() for n in node], domain.shape(clique))
-            total = np.zeros(domain.cells(clique), np.int64)
-            np.add.at(total, places, counts.reshape(own.shape(leaf)).ravel())
-            sums.append(total)
-        return sums
-
-    return CountedTable(domain, table.rows, table.weighted, count)
-
-
-class AxesOf:
-    """How mass moves along the attributes of a schema's marginals; each axis is made once.
-
-    Raises:
-        UserError: as of `axes_at`.
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._made: dict[tuple[str, int, Weight], Axis] = {}
-
-    def __call__(self, target: TargetMarginal) -> tuple[Axis, ...]:
-        return tuple(map(self.axis, target.attributes, target.levels, target.weights))
-
-    def axis(self, name: str, level: int, weight: Weight) -> Axis:
-        """That of one attribute at a level."""
-        key = (name, level, weight)
-        if key not in self._made:
-            self._made[key] = _axis(self._schema, name, level, weight)
-        return self._made[key]
 
 
 def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:
@@ -116,10 +70,11 @@ def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:
     Raises:
         UserError: a coarser level of an attribute whose distances are an explicit matrix.
     """
-    return AxesOf(schema)(target)
+    return tuple(map(partial(axis_at, schema), target.attributes, target.levels, target.weights))
 
 
-def _axis(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
+def axis_at(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
+    """That of one attribute."""
     column, hierarchy = schema[name], schema[name].hierarchy
     labels, above = nodes_at(column, level)
     nodes, size = len(labels), len(labels) + column.size - len(above)

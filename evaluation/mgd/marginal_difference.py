@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evaluation.cells import Cells
 from evaluation.counts import paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
-from evaluation.mgd.levels import AxesOf, at_levels, clique_at
+from evaluation.mgd.levels import at_levels, axis_at, clique_at
 from evaluation.mgd.targets import TargetMarginal, Targets
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import AnyTable, CodedTable
@@ -160,9 +160,10 @@ def mgd(
     scored = []
     whole = real.rows and synthetic.rows and not (real.weighted or synthetic.weighted)
     ends = MgdEnds(real, synthetic, cliques) if whole else None
-    counted, axes_of = paired_cells(real, synthetic, cliques, progress), AxesOf(schema)
+    counted, axis = paired_cells(real, synthetic, cliques, progress), cache(partial(axis_at, schema))
     for place, (target, clique, cells) in enumerate(zip(targets.marginals, cliques, counted, strict=True)):
-        cost = partial(marginal_cost, axes=axes_of(target), alpha=alpha, solver=solver)
+        axes = tuple(map(axis, target.attributes, target.levels, target.weights))
+        cost = partial(marginal_cost, axes=axes, alpha=alpha, solver=solver)
         size = real.domain.cells(clique)
         over = {float(delta): cost(cells, delta=delta) for delta in deltas}
         low, own_cost = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)

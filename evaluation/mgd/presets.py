@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import yaml
 from evaluation.metric import Inputs
 from evaluation.mgd.aemc import flow_nodes
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.levels import AxesOf, grouped
+from evaluation.mgd.levels import axis_at, grouped
 from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, draw_schemas, read_targets, subsets, target
@@ -156,7 +157,7 @@ def _sampled(schema: Schema, own: MgdSettings, seed: int, eligible: _Wanted, des
     is taken with its ordinal attributes in groups of neighbours; where that takes long too, it is left out.
     """
     rng = np.random.default_rng(seed)
-    axes_of = AxesOf(schema)
+    axis = cache(partial(axis_at, schema))  # each is made once
     marginals: list[TargetMarginal] = []
     notes = []
     for k in own.k:
@@ -168,7 +169,7 @@ def _sampled(schema: Schema, own: MgdSettings, seed: int, eligible: _Wanted, des
         for place, clique in eligible.drawn(schema.domain.names, k, own.max_marginals, rng):
             if len(sample) == own.max_marginals:
                 break
-            levels, needed = _affordable(schema, axes_of, clique, ALL_WORK - work)
+            levels, needed = _affordable(schema, axis, clique, ALL_WORK - work)
             if levels is None:
                 left += 1
             else:
@@ -183,7 +184,9 @@ def _sampled(schema: Schema, own: MgdSettings, seed: int, eligible: _Wanted, des
     return Targets(tuple(marginals), tuple(notes))
 
 
-def _affordable(schema: Schema, axes_of: AxesOf, clique: Clique, room: int) -> tuple[tuple[int, ...] | None, int]:
+def _affordable(
+    schema: Schema, axis: Callable[..., Axis], clique: Clique, room: int
+) -> tuple[tuple[int, ...] | None, int]:
     """The levels at which a marginal is affordable, its leaves or groups of them, or None; and the work that it takes.
 
     What the weights of ordinal attributes are plays no part.
@@ -192,7 +195,7 @@ def _affordable(schema: Schema, axes_of: AxesOf, clique: Clique, room: int) -> t
     groups = tuple(GROUPS if grouped(schema[n]) else leaf for n, leaf in zip(clique, leaves, strict=True))
     weights = [WHOLE if schema.domain[n].ordered >= 2 else None for n in clique]
     for levels in (leaves, groups):
-        work, nodes = predicted_work(tuple(map(axes_of.axis, clique, levels, weights)))
+        work, nodes = predicted_work(tuple(map(axis, clique, levels, weights)))
         if nodes <= MAX_FLOW_NODES and work <= min(MOST_WORK, room):
             return levels, work
     return None, 0

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.core_metrics import PersonsSettings
-from evaluation.coverage.outlier_coverage import places
 from evaluation.metric import Inputs, Options
 from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
 from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
@@ -149,7 +148,7 @@ def persons_of(inputs: Inputs) -> PersonScores:
     options, own = inputs.options, inputs.own(PersonsSettings)
     orders = options.order or (None, None)
     tables = zip((inputs.real, inputs.synthetic), inputs.bucketed(BUCKETS), options.subject or (), orders, strict=True)
-    numbers = _numbers(inputs)
+    numbers = inputs.numbers
     real, synthetic = (
         PersonRows(
             np.asarray(owner, np.int64),
@@ -176,13 +175,6 @@ def _columns(
         )
         for n in sorted(names, key=table.domain.index)
     )
-
-
-def _numbers(inputs: Inputs) -> Mapping[str, Floats]:
-    """The number of each code of columns of numbers; of a schema's codes in order, their place."""
-    if inputs.options.values is not None and inputs.schema is None:
-        return inputs.numbers
-    return {a.name: places(a) for a in inputs.real.domain.attributes if a.ordered}
 
 
 def _gaps(inputs: Inputs) -> Mapping[str, int | None]:

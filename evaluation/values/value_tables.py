@@ -103,10 +103,6 @@ class Values:
     def __getitem__(self, name: str) -> ValueColumn:
         return next(c for c in self.columns if c.name == name)
 
-    def numbers(self, domain: Domain) -> dict[str, NDArray[np.float64]]:
-        """Column of this domain → the number of each of its codes, for columns of numbers and dates."""
-        return {c.name: c.numbers for c in self.columns if c.on_a_line and c.name in domain}
-
     def frame(self, table: CodedTable, names: Sequence[str]) -> pd.DataFrame:
         """Some columns of a table over this domain as values; NaN or None for none."""
         columns = {}

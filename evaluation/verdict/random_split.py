@@ -59,13 +59,10 @@ def clopper_pearson(count: int, of: int) -> Share:
     return Share(count, of, low, high)
 
 
-def wilson(share: float, of: float) -> tuple[float, float]:
-    """Wilson's interval of a share of `of` trials, which need not be whole (Wilson 1927)."""
-    if of <= 0:
-        return 0.0, 1.0
-    z2 = NORMAL_95**2 / of
-    centre, width = (share + z2 / 2) / (1 + z2), math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
-    return max(centre - width, 0.0), min(centre + width, 1.0)
+def wilson(share: float, of: float, z: float = NORMAL_95) -> tuple[float, float]:
+    """The centre of Wilson's interval of a share of `of` trials, which need not be whole, and half its width (1927)."""
+    z2 = z * z / of
+    return (share + z2 / 2) / (1 + z2), math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
 
 
 def split_p(
@@ -142,7 +139,8 @@ def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Exces
     if total <= 0 or not training.size or not holdout.size:
         return None
     share, expected = float(training.sum()) / total, training.size / n
-    low, high = wilson(share, total * total / float((weights * weights).sum()))
+    centre, width = wilson(share, total * total / float((weights * weights).sum()))
+    low, high = max(centre - width, 0.0), min(centre + width, 1.0)
     cut = np.minimum(weights, CUT * total / n)
     allowed = likeliest(training.size, holdout.size, TOLERATED)
     over = float(cut[: training.size].sum()) - allowed * float(cut.sum())

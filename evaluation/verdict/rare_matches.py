@@ -67,10 +67,9 @@ class Pool:
         """The training rows, and the holdout's."""
         return slice(None, self.training), slice(self.training, None)
 
-    def column(self, i: int, rows: NDArray[np.int64] | None = None) -> NDArray[np.unsignedinteger]:
+    def column(self, i: int) -> NDArray[np.unsignedinteger]:
         """A column of both tables."""
-        both = np.concatenate([np.asarray(t.columns[i]) for t in self.tables])
-        return both if rows is None else both[rows]
+        return np.concatenate([np.asarray(t.columns[i]) for t in self.tables])
 
 
 def row_sums(table: CodedTable) -> Sums:

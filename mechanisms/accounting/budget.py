@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.accountants.registered import make_accountant
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.thresholds import MayFail, delta_left
 from mechanisms.public import units
 from mechanisms.public.errors import UserError
@@ -62,7 +62,7 @@ class Budget:
             UserError: no such accountant; δ = 0 where it needs more, or nothing left of δ.
         """
         slots = sum(not NOISE_KINDS[kind].pure for kind in kinds)
-        return make_accountant(self.accountant, delta=delta_left(self.delta, charged), slots=slots)
+        return accountant_class(self.accountant).of(delta_left(self.delta, charged), slots)
 
     def moved(self, asked: Movable, norm: Norm) -> float:
         """The most by which answers to a question move when one unit changes, in its own unit."""

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_choice, as_noise, noise_event
+from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_noise, noise_event
 from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
@@ -327,14 +327,6 @@ class Plan:
         if self.reserve is None:
             raise TypeError("the plan has no reserve")
         return as_noise(self.reserve.event)
-
-    def measurement_slot(self, place: int) -> NoiseEvent:
-        """The worst case of the measurement that a slot is reserved for; TypeError for a choice."""
-        return as_noise(self.slots[place].event)
-
-    def choice_slot(self, place: int) -> Exponential:
-        """The choice that a slot is reserved for; TypeError for a measurement."""
-        return as_choice(self.slots[place].event)
 
     @property
     def noise(self) -> NoiseKind:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.accountants.registered import make_accountant
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.currencies import above
 from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.plan import Plan
@@ -59,7 +59,7 @@ class Composition:
         if failures(self.events) and not each - failures(self.events) >= MIN_DELTA:
             return math.inf
         own = self.accountant
-        again = make_accountant(own.kind, delta=delta_left(each, self.events), slots=own.slots)
+        again = accountant_class(own.kind).of(delta_left(each, self.events), own.slots)
         return self._total(again.loss(self.events)).epsilon
 
     def promised_at(self, at: float, promise: PrivacyLoss) -> float:

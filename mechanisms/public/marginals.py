@@ -62,7 +62,8 @@ def in_batches(domain: Domain, cliques: Sequence[Clique], most: int) -> Iterator
         if batch and cells + own > most:
             yield batch
             batch, cells = [], 0
-        batch, cells = [*batch, clique], cells + own
+        batch.append(clique)
+        cells += own
     if batch:
         yield batch
 

@@ -52,8 +52,7 @@ def sprint1(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     """The official score of sprint 1, summed over places and times, and its mean."""
     shape = (-1, truth.shape[-1])
     result = pie_chart_counts(truth.reshape(shape), noisy.reshape(shape))
-    mean = None if result.score is None else result.score / result.segments.size
-    return {"sprint1": result.score, "sprint1_mean": mean}
+    return {"sprint1": result.score, "sprint1_mean": result.mean}
 
 
 def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:

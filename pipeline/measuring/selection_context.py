@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.events import NoiseEvent, as_choice, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
@@ -92,7 +92,7 @@ class AdaptiveRun:
     def event(self, payment: Payment, scores: int = 0) -> NoiseEvent:
         """The charge whose noise an answer has, or so many distances out of the reserve; in records."""
         if isinstance(payment, Slot):
-            return self.plan.measurement_slot(payment.place)
+            return as_noise(self.plan.slots[payment.place].event)
         if scores:
             return self.plan.scores_event(payment.number, payment.share, scores)
         return self._measured_by(payment)
@@ -140,7 +140,7 @@ class AdaptiveRun:
             own = moved if isinstance(query, ResidualQuery) else None
             event = self._measured_by(payment, own).with_sensitivity(moved)
             return PlannedMeasurement(clique, query, payment.share, event)
-        slot = self.plan.measurement_slot(payment.place)
+        slot = as_noise(self.plan.slots[payment.place].event)
         if moved > slot.sensitivity and type(query) not in PROVED:
             name = type(query).__name__
             problem = f"{name} moves by {moved:g} when one unit changes, and its slot pays for {slot.sensitivity:g}"
@@ -176,7 +176,7 @@ class AdaptiveRun:
     def choose(self, payment: Payment, among: Sequence[Clique], scores: Scores) -> Clique | None:
         """One of the candidates; None where the choice was charged and lost."""
         if isinstance(payment, Slot):
-            event, path = self.plan.choice_slot(payment.place), self._choice_file(payment.place)
+            event, path = as_choice(self.plan.slots[payment.place].event), self._choice_file(payment.place)
         else:
             event = self.plan.choice_event(f"{payment.number:04d}:choose", payment.share)
             path = self.run.folder / f"choice-{payment.number:04d}.json"

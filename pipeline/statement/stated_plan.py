@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.gdp import Gdp
-from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, make_accountant
+from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class
 from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.plan import RESERVE
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
@@ -66,9 +66,9 @@ def accountant_of(statement: Json) -> tuple[Accountant, list[Event]]:
     slots = statement.get("slots")
     if slots is None:  # version 1 names δ of each charge instead
         each = [e["cost"].get("delta", 0.0) for e in statement["events"]]
-        one = make_accountant(kind, delta=at, slots=1).delta_each
+        one = accountant_class(kind).of(at, 1).delta_each
         slots = round(one / max(each)) if one and each and max(each) > 0 else 0
-    return make_accountant(kind, delta=delta_left(at, events), slots=int(slots)), events
+    return accountant_class(kind).of(delta_left(at, events), int(slots)), events
 
 
 def worst_of(statement: Json) -> Worst:
@@ -203,7 +203,7 @@ def _least_composed(statement: Json) -> float:
     if statement.get("selection") or statement.get("not_ours") or (parts and accountant.currency is None):
         return 0.0
     at = Delta(running["delta_composed"])
-    ours = make_accountant(running["accountant"], delta=at, slots=0)
+    ours = accountant_class(running["accountant"]).of(at, 0)
     return currency.epsilon(currency.total(ours.cost(e)[currency.name] for e in events), at)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.accounting.accountants.registered import ACCOUNTANTS, make_accountant
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS, accountant_class
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
@@ -21,7 +21,7 @@ from mechanisms.public.units import delta as checked_delta
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
-EVERY = [make_accountant(kind, delta=DELTA, slots=4) for kind in ACCOUNTANTS]
+EVERY = [accountant_class(kind).of(DELTA, 4) for kind in ACCOUNTANTS]
 
 
 @pytest.mark.parametrize("accountant", EVERY, ids=lambda a: a.kind)
@@ -83,7 +83,7 @@ class TestEveryAccountant:
 
 @pytest.mark.parametrize("epsilon", [1e-12, 3e-9, 1.7e-7, 4.4e-6, 1e-3, 0.7, 30.0])
 def test_the_mu_of_a_choice_is_never_below_the_exact_one(epsilon):
-    mu = make_accountant("gdp", delta=DELTA, slots=0).cost(Exponential("e", epsilon))["mu"]
+    mu = accountant_class("gdp").of(DELTA, 0).cost(Exponential("e", epsilon))["mu"]
     with mpmath.workdps(60):
         assert mpmath.ncdf(-mpmath.mpf(mu) / 2) <= 1 / (1 + mpmath.exp(mpmath.mpf(epsilon) / 2))
 
@@ -95,7 +95,7 @@ def test_a_cost_that_is_no_number_has_no_bound(accountant):
 
 
 def test_costs_are_those_of_the_literature():
-    zcdp, gdp = make_accountant("zcdp", delta=DELTA, slots=0), make_accountant("gdp", delta=DELTA, slots=0)
+    zcdp, gdp = accountant_class("zcdp").of(DELTA, 0), accountant_class("gdp").of(DELTA, 0)
     assert zcdp.cost(Gaussian("", 2.0, 4.0))["rho"] == pytest.approx(1 / 8)
     assert zcdp.cost(Laplace("", 1.0, 2.0))["rho"] == pytest.approx(1 / 8)
     assert zcdp.cost(Exponential("", 0.5))["rho"] == pytest.approx(0.25 / 8)
@@ -172,7 +172,7 @@ def test_half_the_noise_would_break_the_claim():
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "advanced"])
 def test_delta_0_is_refused_where_the_accountant_needs_more(kind):
     with pytest.raises(UserError, match=r"privacy\.delta"):
-        make_accountant(kind, delta=Delta(0.0), slots=0)
+        accountant_class(kind).of(Delta(0.0), 0)
 
 
 def test_delta_0_is_fine_for_a_pure_plan_under_basic():
@@ -184,7 +184,7 @@ def test_delta_0_is_fine_for_a_pure_plan_under_basic():
 
 def test_more_gaussian_events_than_slots_are_refused():
     with pytest.raises(ValueError, match="split over 1"):
-        make_accountant("basic", delta=DELTA, slots=1).loss([MIXED[0], MIXED[3]])
+        accountant_class("basic").of(DELTA, 1).loss([MIXED[0], MIXED[3]])
 
 
 def test_shares_follow_cells_to_two_thirds():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting.accountants.registered import ACCOUNTANTS, check_filter, make_accountant
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS, accountant_class, check_filter
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, Gaussian, Laplace, event_of, noise_event
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, OWN_KINDS, possible_kinds
@@ -55,7 +55,7 @@ def test_whom_an_event_admits_costs_no_more_under_any_accountant(kind, sensitivi
     mine, theirs = noise_event(kind, "x", sensitivity, scale), noise_event(kind, "x", other, noise)
     if mine.admits(theirs):
         for name in ACCOUNTANTS:
-            accountant = make_accountant(name, delta=Delta(1e-6), slots=1)
+            accountant = accountant_class(name).of(Delta(1e-6), 1)
             assert accountant.loss([theirs]).epsilon <= accountant.loss([mine]).epsilon
     assert mine.admits(theirs) == (other <= sensitivity and noise >= scale)
 
@@ -64,7 +64,7 @@ def test_whom_an_event_admits_costs_no_more_under_any_accountant(kind, sensitivi
 @pytest.mark.parametrize("kind", [*NOISE_KINDS, "choice"])
 def test_the_next_number_above_never_costs_less(name, kind):
     """Neighbouring floats, from tiny to large: rounding must not turn their order round."""
-    rng, accountant = np.random.default_rng(1), make_accountant(name, delta=Delta(1e-6), slots=1)
+    rng, accountant = np.random.default_rng(1), accountant_class(name).of(Delta(1e-6), 1)
     for strength in 10 ** rng.uniform(-8, 1.5, 150):
         costs = []
         for _ in range(4):
@@ -91,7 +91,7 @@ def test_another_sensitivity_leaves_the_noise_as_it_is():
 def test_strengths_and_shares_are_inverse_under_every_accountant():
     """A part of a budget buys an event whose cost is that part, for noise that the accountant counts exactly."""
     for name in ACCOUNTANTS:
-        accountant = make_accountant(name, delta=Delta(1e-6), slots=4)
+        accountant = accountant_class(name).of(Delta(1e-6), 4)
         whole = noise_event(accountant.natural_noise, "w", 1.0, 20.0)
         part = noise_event(accountant.natural_noise, "p", 1.0, 20.0 / accountant.strength(0.3))
         assert accountant.share(part, whole) == pytest.approx(0.3, rel=1e-6)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.accounting.accountants.registered import ACCOUNTANTS, make_accountant
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS, accountant_class
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import SLACK, ULPS, gaussian_epsilon, log_ndtr
@@ -40,20 +40,20 @@ def test_epsilon_is_that_of_autodp_and_never_below_it(mu, log_delta):
 @pytest.mark.parametrize("kind", ACCOUNTANTS)
 @pytest.mark.parametrize("events", [NOISE, MIXED, MIXED[3:]], ids=["noise", "mixed", "pure"])
 def test_the_claims_of_every_accountant_stand_before_autodp(kind, events):
-    accountant = make_accountant(kind, delta=DELTA, slots=len(NOISE))
+    accountant = accountant_class(kind).of(DELTA, len(NOISE))
     check_with_autodp(accountant, events, accountant.loss(events))
 
 
 @pytest.mark.parametrize("kind", ACCOUNTANTS)
 def test_a_claim_below_the_exact_total_of_the_noise_is_refused(kind):
-    accountant = make_accountant(kind, delta=DELTA, slots=len(NOISE))
-    exact = make_accountant("gdp", delta=DELTA, slots=0).loss(NOISE).epsilon
+    accountant = accountant_class(kind).of(DELTA, len(NOISE))
+    exact = accountant_class("gdp").of(DELTA, 0).loss(NOISE).epsilon
     with pytest.raises(ArithmeticError, match="disagree"):
         check_with_autodp(accountant, MIXED, PrivacyLoss(0.9999 * exact, DELTA))
 
 
 def test_an_exact_accountant_claims_no_more_than_the_exact_total():
-    accountant = make_accountant("gdp", delta=DELTA, slots=0)
+    accountant = accountant_class("gdp").of(DELTA, 0)
     more = PrivacyLoss(1.0001 * accountant.loss(NOISE).epsilon, DELTA)
     with pytest.raises(ArithmeticError, match="disagree"):
         check_with_autodp(accountant, NOISE, more)
@@ -62,7 +62,7 @@ def test_an_exact_accountant_claims_no_more_than_the_exact_total():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-320])
 def test_gaussian_noise_costs_a_delta_whatever_an_accountant_says(delta):
-    accountant = make_accountant("zcdp", delta=DELTA, slots=0)
+    accountant = accountant_class("zcdp").of(DELTA, 0)
     with pytest.raises(ArithmeticError, match="disagree"):
         check_with_autodp(accountant, NOISE, PrivacyLoss(accountant.loss(NOISE).epsilon, delta))
     check_with_autodp(accountant, MIXED[3:], PrivacyLoss(0.2, 0.0))

@@ -24,7 +24,7 @@ import yaml
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechanisms.accounting.accountants.registered import make_accountant
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.events import Gaussian
 from mechanisms.public.errors import UserError
@@ -342,7 +342,7 @@ def check_plugins() -> int:
     if made.largest_column_norm("l1") != 128:
         raise Broken("a matrix that a plugin makes of bytes moves by 1, and its answer by 128")
     gaussian = [Gaussian("a", 1.0, 9.0)]
-    total = make_accountant("zcdp", delta=Delta(1e-9), slots=0)
+    total = accountant_class("zcdp").of(Delta(1e-9), 0)
     with suppress(ArithmeticError):
         current("second opinion")(total, gaussian, replace(total.loss(gaussian), delta=0.0))
         raise Broken("an accountant of a plugin may say that Gaussian noise costs no delta")

@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.papers.challenges.kmarginal import (
-    BY,
     CUTOFF,
     DRAWS,
     SEED,
@@ -24,6 +23,8 @@ from evaluation.papers.challenges.kmarginal import (
 )
 from mechanisms.public.errors import UserError
 
+#: What makes a place and time.
+BY = ("PUMA", "YEAR")
 #: The features that pairs are drawn from, whatever else the tables hold.
 FEATURES = (
     *("HHWT", "GQ", "PERWT", "SEX", "AGE", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV"),

@@ -12,10 +12,10 @@ from evaluation.accuracy.anita_accuracy import draw_sets, expected_tvd, n_way
 from evaluation.accuracy.anita_buckets import bucket_tables, quantile_edges
 from evaluation.papers.anita.anita_compare import compare
 from evaluation.papers.anita.anita_distances import TILE, matches, nearest
-from evaluation.papers.anita.anita_privacy import privacy
-from evaluation.papers.anita.anita_sequences import Sequences, flat_pairs, sequential_accuracy
+from evaluation.papers.anita.anita_sequences import flat_pairs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
+from tests.evaluation.worlds import result_of
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 15)))
 
@@ -124,7 +124,7 @@ def test_pairs_are_subsequent_events_of_one_subject():
     subject = np.array([0, 1, 0, 0, 2, 1])
     step = np.array([3, 7, 1, 2, 9, 8], np.uint8)
     events = CodedTable(domain, (step, (subject == 1).astype(np.uint8)))
-    flat, single = flat_pairs(Sequences(events, subject, order=step, fixed=["sex"]))
+    flat, single = flat_pairs(events, subject, step, ["sex"], seed=0)
     assert flat.domain.names == ("step", "step (next)", "sex")
     assert (flat.rows, single) == (2, 1)
     assert (flat.columns[1] - flat.columns[0]).tolist() == [1, 1]
@@ -139,14 +139,14 @@ def test_sequential_accuracy_sees_what_follows_what():
     cyclic = ((start + np.tile(np.arange(4), 2000)) % 3).astype(np.uint8)
     shuffled = cyclic.reshape(2000, 4)[:, rng.permutation(4)].ravel()
     mixed = rng.integers(0, 3, 8000).astype(np.uint8)
-    tables = [Sequences(CodedTable(domain, (c,)), subject) for c in (cyclic, shuffled, mixed)]
-    same = sequential_accuracy(tables[0], tables[0])
+    tables = [CodedTable(domain, (c,)) for c in (cyclic, shuffled, mixed)]
+    same = result_of("anita_sequences", tables[0], tables[0], subject=(subject, subject))
     assert same.score == 1
-    fake = sequential_accuracy(tables[0], tables[2])
+    fake = result_of("anita_sequences", tables[0], tables[2], subject=(subject, subject))
     assert fake.parts[0].accuracy > 0.95 > 0.4 > fake.parts[1].accuracy
     json.dumps(fake.to_json(), allow_nan=False)
-    alone = Sequences(CodedTable(domain, (cyclic[:5],)), np.arange(5))
-    none = sequential_accuracy(alone, alone)
+    alone = CodedTable(domain, (cyclic[:5],))
+    none = result_of("anita_sequences", alone, alone, subject=(np.arange(5), np.arange(5)))
     assert none.score is None and none.single == (5, 5)
     assert "reason" in none.to_json()
 
@@ -205,6 +205,10 @@ def test_matches_are_distances_of_zero_and_one():
     assert matches(villagers(5, 1, single), villagers(3, 2, single)).all_but_one == 0
 
 
+def privacy(training, synthetic, holdout=None, **settings):
+    return result_of("anita_privacy", training, synthetic, settings, holdout=holdout)
+
+
 def test_a_copy_of_training_is_caught_and_fresh_records_pass():
     real = villagers(1500, 0)
     training, holdout, fresh = (
@@ -255,7 +259,7 @@ def test_without_holdout_and_without_rows_there_is_no_verdict():
     alone = privacy(villagers(50, 1), villagers(50, 2))
     assert alone.passed is None and "no holdout" in alone.to_json()["dcr"]["reason"]
     json.dumps(alone.to_json(), allow_nan=False)
-    nothing = privacy(villagers(50, 1), villagers(0, 2), villagers(9, 3))
+    nothing = privacy(villagers(50, 1), villagers(9, 2), villagers(0, 3))
     assert nothing.passed is None and "without records" in nothing.to_json()["reason"]
 
 
@@ -270,11 +274,11 @@ def test_an_overlapping_holdout_is_warned_of():
 
 def test_columns_samples_and_buckets_are_said():
     tables = [villagers(300, i) for i in range(3)]
-    some = privacy(*tables, columns=["year", "sex"], max_rows=100)
+    some = privacy(*tables, distance_columns=["year", "sex"], max_rows=100)
     assert some.columns == ("sex", "year")
     assert some.rows == {"training": 100, "synthetic": 100, "holdout": 100}
     near = privacy(*tables, max_rows=100, distance_rows=40)
     assert near.rows == some.rows and near.measured == dict.fromkeys(near.rows, 40)
     assert near.dcr.synthetic.size == 40 and near.synthetic_matches.rows == 100
-    assert privacy(*tables, m=3).dcr.synthetic.max() <= 4
+    assert privacy(*tables, distance_buckets=3).dcr.synthetic.max() <= 4
     assert len(privacy(*tables).dcr.curve()) == 101

@@ -9,10 +9,9 @@ from scipy.stats import binomtest, norm
 
 from evaluation.attacks.attack_tables import rate, risk, sides_of
 from evaluation.attacks.attribute_inference import Inference
-from evaluation.attacks.linkage import linkage
-from evaluation.attacks.membership import ATTACKS, membership, told_apart
+from evaluation.attacks.membership import ATTACKS, told_apart
 from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.attacks.singling_out import _conditions, _meets, singling_out
+from evaluation.attacks.singling_out import _conditions, _meets
 from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
@@ -139,11 +138,11 @@ def test_an_attack_acts_on_whole_units():
     assert np.unique(units.units[0], return_counts=True)[1].tolist() == [8] * 112
     one_row_each = units.targets(500, np.random.default_rng(0))
     assert [t.rows for t in one_row_each] == [112, 112]
-    by_person = membership(units, 500, np.random.default_rng(0))
+    by_person = attacked("membership_inference", training, made, holdout, settings={"attacks": 500}, **known).result
     assert by_person.units["members"] == 112 and by_person.score > 0.95
-    guesses = singling_out(units, 100, 3, np.random.default_rng(0)).risk
+    guesses = attacked("singling_out", training, made, holdout, settings={"attacks": 100}, **known).result.risk
     assert guesses.training.successes > 60  # all rows that meet a condition are of one person
-    assert linkage(units, 200, np.random.default_rng(0)).risk.low > 0.3
+    assert attacked("linkage", training, made, holdout, settings={"attacks": 200}, **known).result.risk.low > 0.3
 
 
 def test_what_a_promise_allows_stands_beside_the_attacks():

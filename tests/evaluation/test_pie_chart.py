@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.papers.challenges import pie_chart as module
-from evaluation.papers.challenges.pie_chart import pie_chart, pie_chart_counts
+from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from tests.evaluation.transcribed import sprint1, sprint1_row
+from tests.evaluation.worlds import result_of
 
 
 def row(*values: float, width: int = 174) -> np.ndarray:
@@ -95,9 +96,13 @@ def calls(rows: int, seed: int) -> CodedTable:
     return CodedTable(TOWN, tuple(rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in TOWN.attributes))
 
 
+def scored(real, made, **columns):
+    return result_of("pie_chart", real, made, {"segment": "place", "time": "month", "kind": "type", **columns})
+
+
 def test_two_tables_are_scored_per_place_and_month():
     real, made = calls(200, 1), calls(230, 2)
-    got = pie_chart(real, made, spatial="place", temporal="month", category="type")
+    got = scored(real, made)
     expected = 0.0
     for place in range(4):
         for month in range(3):
@@ -113,16 +118,7 @@ def test_two_tables_are_scored_per_place_and_month():
 def test_weights_count():
     real = calls(100, 1)
     heavy = CodedTable(TOWN, real.columns, np.full(100, 1 << 20, np.uint32))
-    assert pie_chart(real, heavy, spatial="place", temporal="month", category="type").inverse == 0
-
-
-def test_an_empty_truth_has_no_score_but_a_reason():
-    empty, real = calls(0, 1), calls(10, 1)
-    got = pie_chart(empty, real, spatial="place", temporal="month", category="type")
-    assert got.score is None
-    assert got.inverse is None
-    assert "empty" in got.to_json()["reason"]
-    assert pie_chart(real, empty, spatial="place", temporal="month", category="type").inverse is not None
+    assert scored(real, heavy).inverse == 0
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
@@ -133,11 +129,11 @@ def test_impossible_counts_are_refused(bad):
 
 def test_mistakes_are_named(monkeypatch):
     with pytest.raises(UserError, match="no column 'plase'"):
-        pie_chart(calls(5, 1), calls(5, 2), spatial="plase", temporal="month", category="type")
+        scored(calls(5, 1), calls(5, 2), segment="plase")
     with pytest.raises(UserError, match="different attributes"):
-        pie_chart(calls(5, 1), calls(5, 2), spatial="place", temporal="place", category="type")
+        scored(calls(5, 1), calls(5, 2), time="place")
     monkeypatch.setattr(module, "MAX_CELLS", 59)
     with pytest.raises(UserError, match="60 cells"):
-        pie_chart(calls(5, 1), calls(5, 2), spatial="place", temporal="month", category="type")
+        scored(calls(5, 1), calls(5, 2))
     with pytest.raises(ValueError, match="segments × categories"):
         pie_chart_counts(np.zeros((2, 3)), np.zeros((3, 2)))

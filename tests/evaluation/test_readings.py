@@ -1,12 +1,11 @@
 """How scores read: references that hold, intervals that cover, and labels that mean what they say."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from evaluation.accuracy.anita_accuracy import n_way
-from evaluation.correlation import correlation_difference
-from evaluation.dependence import dependence_kept
-from evaluation.learning.two_sample_auc import two_sample_auc
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.marginal_difference import MGDResult, mgd
@@ -19,6 +18,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.settings.scoring import asked_metrics, quick_metrics
+from tests.evaluation.worlds import result_of
 
 SIX = Domain(tuple(Attribute(f"c{i}", 6, 6 * (i % 2)) for i in range(6)))
 
@@ -64,8 +64,9 @@ def test_the_other_end_is_what_independent_columns_score():
         assert abs(found.ends.poor - found.ends.honest) > 5 * found.ends.spread
 
 
-@pytest.mark.parametrize("score", [correlation_difference, dependence_kept])
-def test_means_over_pairs_know_their_honest_score_and_their_spread(score):
+@pytest.mark.parametrize("name", ["correlation", "dependence"])
+def test_means_over_pairs_know_their_honest_score_and_their_spread(name):
+    score = partial(result_of, name)
     rng = np.random.default_rng(8)
     honest = [score(crowd(3000, rng), crowd(2000, rng)) for _ in range(30)]
     scores = np.array([f.score for f in honest])
@@ -170,16 +171,20 @@ def test_a_scorer_without_a_formula_says_how_to_get_a_label():
     assert told not in compute(METRICS["tvd"], *tables).reading.words
 
 
+def told_apart(real, synthetic, rows, holdout=None):
+    return result_of("two_sample_auc", real, synthetic, {"auc_rows": rows}, holdout=holdout)
+
+
 def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
     rng = np.random.default_rng(5)
     real, other, held = (crowd(1000, rng) for _ in range(3))
-    honest = two_sample_auc(real, other, held, rows=700, seed=0)
+    honest = told_apart(real, other, 700, held)
     assert honest.result.interval[0] < 0.5 < honest.result.interval[1] + 0.01
     assert honest.reference.auc == pytest.approx(0.5, abs=0.06) and honest.against == "the holdout"
-    lost = two_sample_auc(real, apart(real, rng), None, rows=700, seed=0)
+    lost = told_apart(real, apart(real, rng), 700)
     assert lost.result.interval[0] > 0.56 and lost.against.startswith("the other half")
     assert lost.to_json()["rows"] == 700 and lost.to_json()["reference"]["rows"] == 500
-    assert two_sample_auc(real, other, held, rows=700, seed=0) == honest
+    assert told_apart(real, other, 700, held) == honest
 
 
 def test_copies_err_more_often_than_chance_and_are_suspicious():
@@ -193,9 +198,9 @@ def test_copies_err_more_often_than_chance_and_are_suspicious():
 
 def test_too_few_records_are_a_reason():
     rng = np.random.default_rng(7)
-    few = two_sample_auc(crowd(15, rng), crowd(100, rng), None, rows=100, seed=0)
+    few = told_apart(crowd(15, rng), crowd(100, rng), 100)
     assert few.score is None and "fewer than 20 records" in few.to_json()["reason"]
-    assert two_sample_auc(crowd(30, rng), crowd(30, rng), None, rows=100, seed=0).reference is None
+    assert told_apart(crowd(30, rng), crowd(30, rng), 100).reference is None
 
 
 def test_without_its_library_a_metric_says_how_to_get_it(monkeypatch):

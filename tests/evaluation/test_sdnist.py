@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, matches, sdnist
+from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, matches
 from evaluation.values.value_tables import Values
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import SCHEMAS
 from pipeline.scores.read_values import with_schema
 from pipeline.scores.table_sources import opened
+from tests.evaluation.worlds import result_of
 
 NATIONAL = load_schema(SCHEMAS / "national2019.yaml")
 NUMBERS = ("AGEP", "PINCP", "POVPIP", "PWGTP", "WGTP")
@@ -75,13 +76,18 @@ def transcribed(real: pd.DataFrame, synthetic: pd.DataFrame, by: str | None) -> 
     return float(500 * (2 - np.mean(apart)))
 
 
+def scored(values, by):
+    tables = values.tables["real"], values.tables["synthetic"]
+    return result_of("sdnist_kmarginal", *tables, {"area": by}, values=values)
+
+
 @pytest.mark.parametrize("by", [None, "PUMA"])
 def test_the_score_is_the_one_of_sdnists_files(by, tmp_path):
     real, synthetic = people(3000, 1), people(2000, 2)
     synthetic.loc[:50, "PINCP"] = "5000000.0"
     synthetic.loc[50:90, "DENSITY"] = 15097.5
     values = read(tmp_path, real, synthetic)
-    made = sdnist(values.tables["real"], values.tables["synthetic"], by=by, values=values)
+    made = scored(values, by)
     assert made.score == pytest.approx(transcribed(real, synthetic, by), abs=1e-9)
     assert made.subsamples is not None and list(made.subsamples) == list(SUBSAMPLES)
     scores = list(made.subsamples.values())
@@ -94,7 +100,7 @@ def test_an_areas_score_counts_its_own_records_alone(tmp_path):
     first = real["PUMA"].iloc[0]
     synthetic = real.assign(SEX=real["SEX"].where(real["PUMA"] != first, 3 - real["SEX"]))
     values = read(tmp_path, real, synthetic)
-    made = sdnist(values.tables["real"], values.tables["synthetic"], by="PUMA", values=values)
+    made = scored(values, "PUMA")
     scores = {area: score for area, score, _ in made.areas}
     assert all(score == pytest.approx(1000) for area, score in scores.items() if area != first)
     assert made.areas[0][0] == first and scores[first] < 900
@@ -129,7 +135,7 @@ def test_subsamples_of_the_published_table_score_as_published(name, tmp_path):
     real = pd.read_csv(path, dtype=str, keep_default_na=False)[columns.split(",")]
     values = read(tmp_path, real, real.head(100))
     by = "PUMA" if "PUMA" in columns else None
-    made = sdnist(values.tables["real"], values.tables["synthetic"], by=by, values=values)
+    made = scored(values, by)
     assert made.subsamples is not None
     assert list(made.subsamples.values()) == pytest.approx(published, abs=4)
     if name == "family":

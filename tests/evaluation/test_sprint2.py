@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.papers.challenges.kmarginal import BY, draw_marginals, sprint2_coded
-from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT, Roles, sprint3_coded
+from evaluation.papers.challenges.kmarginal import draw_marginals
+from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -16,6 +16,7 @@ from tests.evaluation.sprint2_frames import EDGES, binned, sprint2, sprint2_tabl
 from tests.evaluation.sprint3_frames import EDGES as TRIP_EDGES
 from tests.evaluation.sprint3_frames import binned as binned_trips
 from tests.evaluation.sprint3_frames import sprint3, sprint3_table
+from tests.evaluation.worlds import result_of
 
 CODES = (
     *("SEX", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV", "HINSEMP", "HINSCAID"),
@@ -140,18 +141,16 @@ def test_a_missing_column_is_named():
 
 def test_coded_tables_score_like_their_codes():
     rng = np.random.default_rng(0)
-    domain = Domain(tuple(Attribute(n, 4) for n in (*BY, *FEATURES)))
+    domain = Domain(tuple(Attribute(n, 4) for n in ("PUMA", "YEAR", *FEATURES)))
     tables = [
         CodedTable(domain, tuple(rng.integers(0, 4, 300).astype(np.uint8) for _ in domain.names)) for _ in range(2)
     ]
     ends = {n: EDGES[n] if n in EDGES else np.arange(4) for n in domain.names}
     frames = [pd.DataFrame({n: ends[n][t.column(n)] for n in domain.names}) for t in tables]
-    assert sprint2_coded(*tables).score == pytest.approx(sprint2_table(*frames).score, abs=1e-9)
-    assert BY == ("PUMA", "YEAR")
-    whole = sprint2_coded(*tables, by=())
-    assert len(whole.groups) == 1
+    places = {"segment": "PUMA", "time": "YEAR"}
+    assert result_of("sprint2", *tables, places).score == pytest.approx(sprint2_table(*frames).score, abs=1e-9)
     half = CodedTable(domain, tables[0].columns, np.full(300, 2**19, np.uint32))
-    assert sprint2_coded(tables[0], half).score == 1000
+    assert result_of("sprint2", tables[0], half, places).score == 1000
 
 
 def trips(rows: int, seed: int) -> pd.DataFrame:
@@ -277,13 +276,13 @@ def test_coded_tables_and_what_they_lack():
         for _ in range(2)
     ]
     ids = rng.integers(0, 9, (2, 500))
-    roles = Roles("where", "when", "to")
-    full = sprint3_coded(*tables, roles, (ids[0], ids[1]))
+    roles = {"segment": "where", "time": "when", "to": "to"}
+    full = result_of("sprint3", *tables, roles, subject=(ids[0], ids[1]))
     assert 0 < full.score < 1000
     order = rng.permutation(500)
     shuffled = CodedTable(domain, tuple(c[order] for c in tables[0].columns))
-    again = sprint3_coded(shuffled, tables[1], roles, (ids[0][order], ids[1]))
+    again = result_of("sprint3", shuffled, tables[1], roles, subject=(ids[0][order], ids[1]))
     assert again.score == pytest.approx(full.score, abs=1e-9)
-    alone = sprint3_coded(*tables, roles)
+    alone = result_of("sprint3", *tables, roles)
     assert alone.score is None and "subject" in alone.reason
     assert (alone.k_marginal, alone.spatial) == (full.k_marginal, full.spatial)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.accuracy.anita_buckets import apart_edges
-from evaluation.correlation import correlation_difference, cramers_v
+from evaluation.correlation import cramers_v
 from evaluation.papers.anita.anita_distances import matches
 from evaluation.papers.challenges.gini import gini_score
 from evaluation.values.value_kinds import kind_of
@@ -20,6 +20,7 @@ from mechanisms.public.tables.value_dictionaries import dictionaries, raw_expres
 from pipeline import score
 from pipeline.scores.read_values import with_schema, without_schema
 from pipeline.scores.table_sources import opened
+from tests.evaluation.worlds import result_of
 
 
 def nothing(done: int, total: int, note: str = "", /) -> None:
@@ -151,7 +152,7 @@ def test_a_column_that_is_mostly_zero_still_tells_by_its_other_values(tmp_path):
     wanted = [cramers_v(pd.crosstab(t["capital_loss"] > 0, t["income"]).to_numpy()) for t in (real, made)]
     assert wanted[0] > 0.15 > 0.02 > wanted[1]
     both = read(tmp_path, real, made).values
-    frame = correlation_difference(both.tables["real"], both.tables["synthetic"], {}).frame
+    frame = result_of("correlation", both.tables["real"], both.tables["synthetic"]).frame
     row = frame.iloc[0]
     assert (row["kind"], row["a"]) == ("cramers_v", "capital_loss")
     assert row["real"] >= wanted[0]  # finer buckets tell no less
@@ -165,8 +166,7 @@ def test_pearson_is_that_of_the_values(tmp_path):
     made = pd.DataFrame({"x": x[::-1], "y": real["y"]})
     values = read(tmp_path, real, made).values
     tables = values.tables
-    numbers = values.numbers(tables["real"].domain)
-    row = correlation_difference(tables["real"], tables["synthetic"], numbers).frame.iloc[0]
+    row = result_of("correlation", tables["real"], tables["synthetic"], values=values).frame.iloc[0]
     assert row["real"] == pytest.approx(real.corr().iloc[0, 1], abs=1e-9)
     assert row["synthetic"] == pytest.approx(made.corr().iloc[0, 1], abs=1e-9)
 

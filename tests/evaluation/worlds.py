@@ -6,15 +6,36 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
 from evaluation.cells import Cells
+from evaluation.metric import Inputs, Options
+from evaluation.metrics import METRICS
 from evaluation.mgd.aemc_graph import Graph
 from evaluation.mgd.geometry import Axis
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.table_schema import Schema
+
+
+def result_of(
+    name: str,
+    real: CodedTable,
+    synthetic: CodedTable,
+    settings: JsonDict | None = None,
+    *,
+    schema: Schema | None = None,
+    **options: Any,
+) -> Any:
+    """What a metric of this name makes of two tables of codes."""
+    metric = METRICS[name]
+    return metric.computed(Inputs(metric, real, synthetic, schema, Options(settings=settings or {}, **options)))[1]
+
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)
 ALPHAS = (1.0, 0.25, 2.0, 0.1)

@@ -17,14 +17,13 @@ from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import chosen_targets
 from evaluation.mgd.targets import Targets, target
-from evaluation.papers.challenges.density import density
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.experiments.challenge_scores import sampled
 from pipeline.experiments.challenge_settings import stand_in
 from pipeline.experiments.table1 import MARGINALS, PAPER, printed_order
-from tests.evaluation.worlds import equation_1, lp_cost_between_neighbours
+from tests.evaluation.worlds import equation_1, lp_cost_between_neighbours, result_of
 
 CENSUS = """
 columns:
@@ -51,7 +50,7 @@ def test_3_3_density_estimation_is_a_preset_and_equals_the_challenges_score(seed
     targets = chosen_targets(MgdSettings(preset="density"), SCHEMA, seed)
     assert sum(t.weight for t in targets.marginals) == 300
     assert all(len(t.attributes) == 3 and set(t.weights) == {None} and t.delta == 0 for t in targets.marginals)
-    official = density(real, made, seed=seed).score
+    official = result_of("density", real, made, seed=seed).score
     assert 1e6 * (1 - mgd(real, made, SCHEMA, targets).score / 2) == pytest.approx(official, rel=1e-12)
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.accounting.accountants.registered import make_accountant
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
 from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import DELTAS, Composition, all_of_budget
@@ -133,7 +133,7 @@ def test_a_release_that_is_not_private_says_so_on_top_and_claims_nothing_in_its_
 @pytest.mark.parametrize("accountant", ["zcdp", "gdp"])
 def test_the_promise_at_its_own_delta_is_no_larger_in_other_terms(accountant, epsilon, delta):
     """The loss of all that a ledger lets through is rounded up: ε = 2.0000000026 where 2 is promised."""
-    promise, keeper = PrivacyLoss(epsilon, delta), make_accountant(accountant, delta=delta, slots=1)
+    promise, keeper = PrivacyLoss(epsilon, delta), accountant_class(accountant).of(delta, 1)
     charged = Composition(keeper, all_of_budget(keeper, promise))
     terms = in_other_terms(charged, promise)
     assert charged.epsilon_at(delta) >= epsilon * (1 - 1e-9)
@@ -144,7 +144,7 @@ def test_the_promise_at_its_own_delta_is_no_larger_in_other_terms(accountant, ep
 @pytest.mark.parametrize("accountant", ["basic", "advanced", "zcdp", "gdp"])
 def test_the_numbers_in_other_terms_hold_by_their_definitions(accountant):
     events = [Gaussian("a", 3.0, 40.0), Gaussian("b", 1.0, 9.0)]
-    keeper = make_accountant(accountant, delta=1e-7, slots=2)
+    keeper = accountant_class(accountant).of(1e-7, 2)
     loss, charged = keeper.loss(events), Composition(keeper, events)
     known = [charged.epsilon_at(d) for d in (1e-5, 1e-6, 1e-9)]
     assert known == sorted(known)
@@ -161,7 +161,7 @@ def test_the_numbers_in_other_terms_hold_by_their_definitions(accountant):
 
 
 def test_a_group_under_pure_privacy_loses_its_sum():
-    keeper = make_accountant("basic", delta=0.0, slots=0)
+    keeper = accountant_class("basic").of(0.0, 0)
     group = Composition(keeper, [Laplace("a", 1.0, 2.0), Exponential("b", 0.5)]).of_group(5)
     assert group.epsilon == pytest.approx(5.0)
     assert group.delta == 0

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.accounting.accountants.registered import make_accountant
+from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.events import Exponential
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
@@ -191,8 +191,8 @@ def test_fractional_queries_and_models_of_another_shape_are_refused():
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 12.0])
 def test_a_bounded_range_costs_no_more_than_claimed_under_gdp_and_zcdp(epsilon):
     """Every two-point pair whose loss lies in [t − ε, t]: its corner against the curve of μ-GDP, its Rényi loss."""
-    cost = make_accountant("gdp", delta=Delta(1e-6), slots=0).cost(Exponential("", epsilon))["mu"]
-    rho = make_accountant("zcdp", delta=Delta(1e-6), slots=0).cost(Exponential("", epsilon))["rho"]
+    cost = accountant_class("gdp").of(Delta(1e-6), 0).cost(Exponential("", epsilon))["mu"]
+    rho = accountant_class("zcdp").of(Delta(1e-6), 0).cost(Exponential("", epsilon))["rho"]
     t = np.linspace(1e-4, 1 - 1e-4, 4001) * epsilon
     alpha = -np.expm1(t - epsilon) / (np.exp(t) - np.exp(t - epsilon))  # Q of the outcome with loss t
     p = alpha * np.exp(t)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,44 +133,30 @@ class Privacy:
         }
 
 
-def privacy(
-    training: CodedTable,
-    synthetic: CodedTable,
-    holdout: CodedTable | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    m: int | None = None,
-    kind: Kind = "hamming",
-    max_rows: int | None = None,
-    distance_rows: int | None = None,
-    seed: int = 0,
-) -> Privacy:
-    """DCR, NNDR and matches of synthetic records against training records, judged by a holdout.
+def privacy_of(inputs: Inputs) -> Privacy:
+    """The metric `anita_privacy`: DCR, NNDR and matches of synthetic against training records, judged by a holdout.
 
     Goal: synthetic records are no nearer to training records than unseen real records are. Range: DCR from 0 to the
     number of columns, NNDR in [0, 1]. Reference: the holdout's own values; a share of ½ closer to training.
     Edge cases: zero distances are values (two zeros have ratio 1); ties are counted apart; one training record leaves
     NNDR undefined; without a holdout there is no verdict.
-
-    Args:
-        columns: those to compare; None for all.
-        m: buckets per attribute for the distances, as in the paper's example; None to compare the codes as they are.
-        max_rows: random samples of at most so many rows of each table; None for all rows.
-        distance_rows: of these, at most so many for the distances, whose cost is rows × rows; None for all of them.
     """
-    names = training.domain.canonical(training.domain.names if columns is None else columns)
-    tables = {"training": training, "synthetic": synthetic, **({} if holdout is None else {"holdout": holdout})}
-    rng = np.random.default_rng(seed)
-    cut = {k: some_rows(t.over(names), max_rows or t.rows, rng) for k, t in tables.items()}
+    own, holdout, domain = inputs.own(DistanceSettings), inputs.options.holdout, inputs.real.domain
+    names = domain.canonical(own.distance_columns or domain.names)
+    kind: Kind = "mixed" if own.distance == "mixed" else "hamming"
+    tables = {"training": inputs.real, "synthetic": inputs.synthetic}
+    tables |= {} if holdout is None else {"holdout": holdout}
+    rng = np.random.default_rng(inputs.options.seed)
+    cut = {k: some_rows(t.over(names), own.max_rows or t.rows, rng) for k, t in tables.items()}
     rows = {k: t.rows for k, t in cut.items()}
     if min(rows.values()) == 0:
         return Privacy(names, kind, rows, reason="a table without records has no distances")
     matched = matches(cut["synthetic"], cut["training"])
     held = None if holdout is None else matches(cut["holdout"], cut["training"])
     warnings = () if held is None else overlap_warning(cut["training"], held)
-    cut = {k: some_rows(t, distance_rows or t.rows, rng) for k, t in cut.items()}
+    cut = {k: some_rows(t, own.distance_rows or t.rows, rng) for k, t in cut.items()}
     measured = {k: t.rows for k, t in cut.items()}
-    if m is not None:
+    if (m := own.distance_buckets) is not None:
         cut = dict(zip(cut, bucket_tables(cut["training"], list(cut.values())[1:], m=m), strict=True))
     nearest_records = nearest(cut["synthetic"], cut["training"], kind=kind)
     if holdout is None:
@@ -241,17 +226,3 @@ def overlap_warning(training: CodedTable, held: NearestMatches) -> tuple[str, ..
 def _twin_share(table: CodedTable) -> float:
     _, inverse, counts = np.unique(row_sums(table), return_inverse=True, return_counts=True)
     return float((counts[inverse] > 1).mean())
-
-
-def privacy_of(inputs: Inputs) -> Privacy:
-    """The metric `anita_privacy`."""
-    options, own = inputs.options, inputs.own(DistanceSettings)
-    return privacy(
-        *(inputs.real, inputs.synthetic, options.holdout),
-        columns=own.distance_columns or None,
-        m=own.distance_buckets,
-        kind="mixed" if own.distance == "mixed" else "hamming",
-        max_rows=own.max_rows,
-        distance_rows=own.distance_rows,
-        seed=options.seed,
-    )

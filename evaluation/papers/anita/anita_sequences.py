@@ -16,46 +16,35 @@ from evaluation.readings.reading import LIMITS, Ends, mean_ends
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
 #: Columns of each table whose accuracy is averaged.
 ORDERS = (1, 2, 3)
 
 
-@dataclass(frozen=True, eq=False)
-class Sequences:
-    """Events with their subjects.
-
-    Attributes:
-        events: one row per event.
-        subject: the subject's number, per event.
-        order: what the events of a subject are sorted by, per event; None for the order of the rows.
-        fixed: columns of `events` that are attributes of the subject and enter once.
-    """
-
-    events: CodedTable
-    subject: NDArray[np.integer]
-    order: NDArray[Any] | None = None
-    fixed: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        lengths = {len(self.subject), self.events.rows} | ({len(self.order)} if self.order is not None else set())
-        if len(lengths) > 1:
-            raise UserError(f"lengths {sorted(lengths)}", where="sequences", fix="one subject and place per event")
-
-
-def flat_pairs(sequences: Sequences, *, seed: int = 0) -> tuple[CodedTable, int]:
+def flat_pairs(
+    events: CodedTable,
+    subject: NDArray[np.integer],
+    places: NDArray[Any] | None,
+    fixed: Sequence[str],
+    *,
+    seed: int,
+) -> tuple[CodedTable, int]:
     """One row per subject with at least two events: two subsequent ones drawn at random, its `fixed` columns once.
 
     The second event's columns are named "… (next)". Events of one moment keep the order of the rows; those without a
     subject (NOBODY) have no pair.
 
+    Args:
+        events: one row per event.
+        subject: the subject's number, per event.
+        places: what the events of a subject are sorted by, per event; None for the order of the rows.
+        fixed: columns that are attributes of the subject.
     Returns:
         The table, and how many subjects had one event only.
     """
-    subject = np.asarray(sequences.subject)
-    order = np.lexsort((subject,) if sequences.order is None else (sequences.order, subject))
+    subject = np.asarray(subject)
+    order = np.lexsort((subject,) if places is None else (places, subject))
     order = order[np.count_nonzero(subject == NOBODY) :]  # the first ones
     _, starts, counts = np.unique(subject[order], return_index=True, return_counts=True)
     long = counts >= 2
@@ -64,10 +53,10 @@ def flat_pairs(sequences: Sequences, *, seed: int = 0) -> tuple[CodedTable, int]
     at, after = order[first], order[np.minimum(first + 1, max(len(order) - 1, 0))]
     attributes: list[Attribute] = []
     columns = []
-    for a, column in zip(sequences.events.domain.attributes, sequences.events.columns, strict=True):
+    for a, column in zip(events.domain.attributes, events.columns, strict=True):
         attributes.append(a)
         columns.append(np.asarray(column[at]))
-        if a.name not in sequences.fixed:
+        if a.name not in fixed:
             attributes.append(Attribute(f"{a.name} (next)", a.size, a.ordered))
             columns.append(np.asarray(column[after]))
     return CodedTable(Domain(tuple(attributes)), tuple(columns)), int((~long).sum())
@@ -116,23 +105,15 @@ class SequentialAccuracy:
         }
 
 
-def sequential_accuracy(real: Sequences, synthetic: Sequences, *, m: int = 10, seed: int = 0) -> SequentialAccuracy:
-    """n-way accuracy of two random subsequent events per subject joined with the subject's attributes.
+def sequences_of(inputs: Inputs) -> SequentialAccuracy:
+    """The metric `anita_sequences`: n-way accuracy of two random subsequent events per subject, with its attributes.
 
     Goal: what follows what, and for whom. Range: [0, 1]; 1 is perfect. Reference: the floor of each part.
     Edge cases: a subject with one event has no pair; it is counted, not scored. No pairs at all: no score.
     """
-    tables, single = zip(*(flat_pairs(s, seed=seed) for s in (real, synthetic)), strict=True)
-    parts = tuple(n_way(tables[0], tables[1], n, m=m, seed=seed) for n in ORDERS if n <= len(tables[0].domain))
+    options, own, seed = inputs.options, inputs.own(SequencesSettings), inputs.options.seed
+    sides = zip((inputs.real, inputs.synthetic), options.subject or (), options.order or (None, None), strict=True)
+    tables, single = zip(*(flat_pairs(*side, own.fixed, seed=seed) for side in sides), strict=True)
+    orders = [n for n in ORDERS if n <= len(tables[0].domain)]
+    parts = tuple(n_way(tables[0], tables[1], n, m=own.buckets, seed=seed) for n in orders)
     return SequentialAccuracy(parts, (tables[0].rows, tables[1].rows), (single[0], single[1]))
-
-
-def sequences_of(inputs: Inputs) -> SequentialAccuracy:
-    """The metric `anita_sequences`."""
-    options, own = inputs.options, inputs.own(SequencesSettings)
-    if options.subject is None:
-        raise UserError("no subjects", where="anita_sequences")
-    orders = options.order or (None, None)
-    tables = (inputs.real, inputs.synthetic)
-    sides = [Sequences(t, s, o, own.fixed) for t, s, o in zip(tables, options.subject, orders, strict=True)]
-    return sequential_accuracy(sides[0], sides[1], m=own.buckets, seed=options.seed)

@@ -10,7 +10,6 @@ import pandas as pd
 from evaluation.accuracy.anita_accuracy import table_distances
 from evaluation.metric import Inputs
 from evaluation.mgd.targets import draw_schemas
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 
 
@@ -19,49 +18,38 @@ class Density:
     """The score and its marginals.
 
     Attributes:
-        score: 10⁶ · (1 − s / 2), s the mean L1 distance; None where there is none.
+        score: 10⁶ · (1 − s / 2), s the mean L1 distance.
         frame: one row per drawn schema: attributes and l1d, in [0, 2].
         seed: of the draw.
-        reason: why there is no score.
     """
 
-    score: float | None
+    score: float
     frame: pd.DataFrame
     seed: int
-    reason: str = ""
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first, and the worst marginals."""
         worst = self.frame.drop_duplicates("attributes").sort_values("l1d", ascending=False, kind="stable").head(10)
         return {
             "score": self.score,
-            **({"reason": self.reason} if self.reason else {}),
             "schemas": len(self.frame),
             "seed": self.seed,
-            "mean_l1d": float(self.frame["l1d"].mean()) if len(self.frame) else None,
+            "mean_l1d": float(self.frame["l1d"].mean()),
             "worst": [
                 {"attributes": list(a), "l1d": float(d)} for a, d in zip(worst["attributes"], worst["l1d"], strict=True)
             ],
         }
 
 
-def density(real: CodedTable, synthetic: CodedTable, *, seed: int = 0) -> Density:
-    """The density-estimation score of two tables of codes: their discretization stands for the challenge's 100 bins.
+def density_of(inputs: Inputs) -> Density:
+    """The metric `density`, of codes: their discretization stands for the challenge's 100 bins.
 
     Goal: any three attributes together are distributed as in the truth. Range: [0, 1,000,000]; the latter is perfect.
-    Edge cases: a schema drawn twice counts twice; a table without records has no score; fewer than three columns make
-    marginals of all of them.
+    Edge cases: a schema drawn twice counts twice; fewer than three columns make marginals of all of them.
     """
-    empty = pd.DataFrame({"attributes": [], "l1d": []})
-    if real.rows == 0 or synthetic.rows == 0:
-        return Density(None, empty, seed, "a table without records has no distribution")
+    real, synthetic, seed = inputs.real, inputs.synthetic, inputs.options.seed
     drawn = [real.domain.canonical(s) for s in draw_schemas(real.domain.names, seed=seed)]
     each = table_distances(real, synthetic, list(dict.fromkeys(drawn)))
     errors = dict(zip(each["attributes"], each["l1d"], strict=True))
     frame = pd.DataFrame({"attributes": drawn, "l1d": [errors[s] for s in drawn]})
     return Density(1e6 * (1 - math.fsum(frame["l1d"]) / len(frame) / 2), frame, seed)
-
-
-def density_of(inputs: Inputs) -> Density:
-    """The metric `density`."""
-    return density(inputs.real, inputs.synthetic, seed=inputs.options.seed)

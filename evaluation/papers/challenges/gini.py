@@ -17,7 +17,6 @@ from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import by_number
 from evaluation.papers.paper_metrics import GiniSettings
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.decode import decode_column
 
@@ -30,25 +29,22 @@ class GiniScore:
     """The score and what it was made of.
 
     Attributes:
-        score: from 0 to 1,000,000 (perfect); None where the truth has no group.
+        score: from 0 to 1,000,000 (perfect).
         gini, rank: the two halves, each from 0 to 500,000.
         groups: one row per group of the truth: Gini index and pay gap of either table, and ranks of the gap (0 is the
             widest); NaN where the synthetic table lacks the group.
-        reason: why there is no score.
     """
 
-    score: float | None
-    gini: float | None
-    rank: float | None
+    score: float
+    gini: float
+    rank: float
     groups: pd.DataFrame
-    reason: str = ""
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first."""
-        lost = int(self.groups["gini_synthetic"].isna().sum()) if len(self.groups) else 0
+        lost = int(self.groups["gini_synthetic"].isna().sum())
         return {
             "score": self.score,
-            **({"reason": self.reason} if self.reason else {}),
             "gini_index": self.gini,
             "pay_gap_rank": self.rank,
             "groups": len(self.groups),
@@ -78,16 +74,9 @@ def gini_score(
     Args:
         usual: the usual Gini index, not the challenge's.
     """
-    for name, frame in (("real", real), ("synthetic", synthetic)):
-        for column in (group, sex, income):
-            if column not in frame.columns:
-                fix = "name the columns for group, sex and income"
-                raise UserError(f"no column {column!r}", where=f"the {name} table", fix=fix)
     first = min(real[sex].dropna().unique(), key=by_number, default=None)
     sides = [_by_group(f, group, sex, income, first, usual) for f in (real, synthetic)]
     joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
-    if joined.empty:
-        return GiniScore(None, None, None, joined, "the true table has no group")
     n = len(joined)
     close = (1 - (joined["gini_real"] - joined["gini_synthetic"]).abs()).fillna(0.0)
     ranks = (1 - (joined["rank_real"] - joined["rank_synthetic"]).abs() / max(n - 1, 1)).clip(lower=0).fillna(0.0)

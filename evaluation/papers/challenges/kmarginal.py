@@ -128,9 +128,6 @@ def k_marginal(
 
 def _groups(pooled: Pooled, by: Sequence[str]) -> tuple[Codes, Codes, dict[str, list[object]]]:
     """Rows in the order of their group, where each group starts, and the groups' labels."""
-    if not by:
-        order = np.arange(len(pooled.weights))
-        return order, np.array([0, len(order)] if len(order) else [0], np.int64), {}
     key = flat_key(pooled, by)
     order = np.argsort(key, kind="stable")
     cuts = np.flatnonzero(np.diff(key[order])) + 1
@@ -179,27 +176,19 @@ def by_number(value: Any) -> tuple[int, Any]:
     return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
 
 
-BY = ("PUMA", "YEAR")
 #: Columns of each marginal, the draw of these, and by how many records a place and time may be off.
 WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
 #: What a submission carries besides the schema.
 NOT_SCORED = ("epsilon", "sim_individual_id")
 
 
-def sprint2_coded(real: CodedTable, synthetic: CodedTable, *, by: Sequence[str] = BY) -> KMarginal:
-    """The official score, of any two tables of codes: their discretization stands for the scorer's bins.
+def sprint2_of(inputs: Inputs) -> KMarginal:
+    """The metric `sprint2`: the official score, of codes: their discretization stands for the scorer's bins.
 
     Goal: every two-way mix right in every PUMA and year. Range: [0, 1000]; 1000 is perfect. Reference: 1 %, 10 % and
     50 % of the contest's rows score 572-590, 831-839 and 940-944.
-
-    Args:
-        by: the columns that make a place and time; none for the table as a whole.
     """
-    features = [n for n in real.domain.names if n not in (*by, *NOT_SCORED)]
+    by = (inputs.column("segment"), inputs.column("time"))
+    features = [n for n in inputs.real.domain.names if n not in (*by, *NOT_SCORED)]
     drawn = draw_marginals(features, k=WAYS, draws=DRAWS, seed=SEED)
-    return k_marginal(pool_tables(real, synthetic), by, drawn, cutoff=CUTOFF)
-
-
-def sprint2_of(inputs: Inputs) -> KMarginal:
-    """The metric `sprint2`."""
-    return sprint2_coded(inputs.real, inputs.synthetic, by=(inputs.column("segment"), inputs.column("time")))
+    return k_marginal(pool_tables(inputs.real, inputs.synthetic), by, drawn, cutoff=CUTOFF)

@@ -13,7 +13,6 @@ from scipy.special import rel_entr
 from evaluation.counts import cells_in_records
 from evaluation.metric import Inputs
 from evaluation.papers.ncript.ncript_rows import thresholded
-from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
@@ -39,55 +38,42 @@ class PieChart:
 
     Attributes:
         segments: one score in [0, 1] per map segment (1 is perfect).
-        score: S, their sum; None where the truth is empty.
-        inverse: 1 − S / segments (0 is perfect): what Li et al. 2021a compare with MGD.
-        reason: why there is no score.
+        score: S, their sum.
     """
 
     segments: NDArray[np.float64]
-    score: float | None
-    inverse: float | None
-    reason: str = ""
+    score: float
 
     @property
-    def mean(self) -> float | None:
+    def mean(self) -> float:
         """The score of a segment, on average."""
-        return None if self.score is None else self.score / self.segments.size
+        return self.score / self.segments.size
+
+    @property
+    def inverse(self) -> float:
+        """1 − S / segments (0 is perfect): what Li et al. 2021a compare with MGD."""
+        return 1.0 - self.mean
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first."""
-        facts = {"score": self.score, "inverse": self.inverse, "segments": self.segments.size}
-        return facts | ({"reason": self.reason} if self.reason else {})
+        return {"score": self.score, "inverse": self.inverse, "segments": self.segments.size}
 
 
-def pie_chart(
-    real: CodedTable,
-    synthetic: CodedTable,
-    *,
-    spatial: str,
-    temporal: str,
-    category: str,
-) -> PieChart:
-    """The pie chart score of two tables over one domain; a segment is a place in a span of time.
-
-    Args:
-        real, synthetic: tables over the same domain; weights count as they are.
-        spatial, temporal: the attributes whose combinations are the map's segments.
-        category: the attribute whose values are the slices of a pie.
+def pie_chart_of(inputs: Inputs) -> PieChart:
+    """The metrics `pie_chart` and `inverse_pie`: a segment is a place in a span of time; weights count as they are.
 
     Raises:
         UserError: an unknown attribute, one that is named twice, or a map with more than MAX_CELLS cells.
     """
-    check_same_domain(real, synthetic)
-    clique = (spatial, temporal, category)
+    real, clique = inputs.real, tuple(map(inputs.column, ("segment", "time", "kind")))
     if len(set(clique)) < len(clique):
         raise UserError(f"got {list(clique)}", where="pie chart", fix="different attributes for place, time, category")
     cells = real.domain.cells(clique)
     if cells > MAX_CELLS:
         fix = f"coarser attributes; at most {MAX_CELLS:,}"
         raise UserError(f"{' × '.join(clique)} has {cells:,} cells", where="pie chart", fix=fix)
-    shape = (-1, real.domain[category].size)
-    truth, submitted = (cells_in_records(table, clique).reshape(shape) for table in (real, synthetic))
+    shape = (-1, real.domain[clique[2]].size)
+    truth, submitted = (cells_in_records(table, clique).reshape(shape) for table in (real, inputs.synthetic))
     return pie_chart_counts(truth, submitted)
 
 
@@ -108,10 +94,7 @@ def pie_chart_counts(truth: NDArray[Any], submitted: NDArray[Any]) -> PieChart:
             raise UserError(f"negative or not finite {name} counts", where="pie chart", fix="counts of at least 0")
     step = max(1, CHUNK_CELLS // a.shape[1])
     segments = np.concatenate([_segments(a[i : i + step], b[i : i + step]) for i in range(0, len(a), step)])
-    if not a.any():
-        return PieChart(segments, None, None, "the true table is empty: there is no pie to compare with")
-    score = math.fsum(segments)
-    return PieChart(segments, score, 1.0 - score / segments.size)
+    return PieChart(segments, math.fsum(segments))
 
 
 def _segments(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -133,9 +116,3 @@ def _jensen_shannon(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[n
     middle = (p + q) / 2
     divergence = (rel_entr(p, middle).sum(1) + rel_entr(q, middle).sum(1)) / math.log(2) / 2
     return np.asarray(np.sqrt(np.maximum(divergence, 0.0)), np.float64)
-
-
-def pie_chart_of(inputs: Inputs) -> PieChart:
-    """The metrics `pie_chart` and `inverse_pie`: the segments are places × times."""
-    places = {"spatial": inputs.column("segment"), "temporal": inputs.column("time")}
-    return pie_chart(inputs.real, inputs.synthetic, category=inputs.column("kind"), **places)

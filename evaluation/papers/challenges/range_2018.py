@@ -30,21 +30,17 @@ class RangeScore:
     """The score and the answers.
 
     Attributes:
-        score: 10⁶ · max(0, 1 − √mean(d²) / ln 10³), d = ln(max(synthetic share, 10⁻⁶) / true share); None without one.
+        score: 10⁶ · max(0, 1 − √mean(d²) / ln 10³), d = ln(max(synthetic share, 10⁻⁶) / true share).
         frame: one row per query: its columns, the true and the synthetic share.
         seed: of the draw.
-        reason: why there is no score.
     """
 
-    score: float | None
+    score: float
     frame: pd.DataFrame
     seed: int
-    reason: str = ""
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first, and the mean relative error of the same queries (Li et al. 2021a)."""
-        if self.score is None:
-            return {"score": None, "reason": self.reason}
         error = ((self.frame["synthetic"] - self.frame["real"]).abs() / self.frame["real"]).mean()
         return {
             "score": self.score,
@@ -55,22 +51,20 @@ class RangeScore:
         }
 
 
-def range_score(real: CodedTable, synthetic: CodedTable, *, seed: int = 0) -> RangeScore:
-    """The challenge's range-query score of two tables of codes.
+def range_score_of(inputs: Inputs) -> RangeScore:
+    """The metric `range_2018`: the challenge's range-query score of two tables of codes.
 
     Each column is in a query with chance 0.33 (a query without any is drawn again). An ordinal column gets a random
     range of its codes; any other a random subset of its codes, of random size. At least one true record satisfies every
     query: after fifty draws in vain a query is widened by the values of a random true record.
     Goal: shares of any group of records, right by their ratio. Range: [0, 1,000,000]; the latter is perfect. Reference:
-    its floor. Edge cases: an answer of no record counts as 10⁻⁶; a table without records has no score.
+    its floor. Edge cases: an answer of no record counts as 10⁻⁶.
     """
-    if real.rows == 0 or synthetic.rows == 0 or not len(real.domain):
-        return RangeScore(None, pd.DataFrame(), seed, "a table without records has no shares")
+    seed, rows = inputs.options.seed, []
     rng = np.random.default_rng(seed)
-    rows = []
     for _ in range(QUERIES):
-        query, share = _answerable(real, rng)
-        rows.append((tuple(query), share, answer(synthetic, query)))
+        query, share = _answerable(inputs.real, rng)
+        rows.append((tuple(query), share, answer(inputs.synthetic, query)))
     frame = pd.DataFrame(rows, columns=["columns", "real", "synthetic"])
     logs = np.log(np.maximum(frame["synthetic"], LEAST) / frame["real"])
     score = 1e6 * max(0.0, 1 - math.sqrt(math.fsum(logs**2) / QUERIES) / math.log(1e3))
@@ -128,8 +122,3 @@ def answer(table: CodedTable, query: Query) -> float:
         return left.size / table.rows
     weights = table.weights * 2.0**-WEIGHT_BITS
     return float(weights[left].sum() / weights.sum())
-
-
-def range_score_of(inputs: Inputs) -> RangeScore:
-    """The metric `range_2018`."""
-    return range_score(inputs.real, inputs.synthetic, seed=inputs.options.seed)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
-from evaluation.learning.features import numbers_in
+from evaluation.learning.features import places
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import Codes, flat_key, pool_tables
 from evaluation.papers.paper_metrics import AreaSettings
@@ -101,21 +101,17 @@ class Sdnist:
         }
 
 
-def sdnist(
-    real: CodedTable, synthetic: CodedTable, *, by: str | None = None, values: Values | None = None, seed: int = 0
-) -> Sdnist:
-    """SDNist's score of the synthetic table, its floor, and who of the real records is seen again.
+def sdnist_of(inputs: Inputs) -> Sdnist:
+    """The metric `sdnist_kmarginal`: SDNist's score, its floor, and who of the real records is seen again.
 
     Goal: every two columns, in every area, are distributed as in the real table. Range: [0, 1000]; 1000 is perfect.
     Reference: random samples of 10, 40 and 90 % of the real rows; independent columns.
     Edge cases: fewer than two columns beside the area make no pair; what is missing is a value.
-
-    Args:
-        by: the column that is added to each pair (PUMA); None for pairs alone.
-        values: what the codes mean, where they are known.
-        seed: of the samples and of the shuffle.
     """
-    rng, n = np.random.default_rng(seed), real.rows
+    real, synthetic, options = inputs.real, inputs.synthetic, inputs.options
+    by = None if inputs.own(AreaSettings).area is None else inputs.column("area")
+    values = options.values if inputs.schema is None else None
+    rng, n = np.random.default_rng(options.seed), real.rows
     chosen = [np.sort(rng.choice(n, max(1, round(share * n)), replace=False)) for share in SUBSAMPLES]
     binned_real, binned = in_bins(real, synthetic, values)
     if len(_features(binned_real.domain, by)) < 2:
@@ -142,7 +138,7 @@ def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> t
     """Both tables with numbers of many values in SDNist's bins."""
     attributes, pairs = [], []
     for attribute, *codes in zip(real.domain.attributes, real.columns, synthetic.columns, strict=True):
-        numbers = _numbers(real, attribute, values)
+        numbers = _numbers(attribute, values)
         edges = None if numbers is None else _edges(attribute.name, numbers[codes[0]])
         if numbers is None or edges is None:
             attributes.append(attribute)
@@ -156,12 +152,10 @@ def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> t
     return one, other
 
 
-def _numbers(table: CodedTable, attribute: Attribute, values: Values | None) -> Floats | None:
+def _numbers(attribute: Attribute, values: Values | None) -> Floats | None:
     """The number of each code; None for a column of other values. Texts are read for columns with fixed edges alone."""
     if attribute.ordered:
-        numbers = {} if values is None else values.numbers(table.domain)
-        every = CodedTable(Domain((attribute,)), (np.arange(attribute.size, dtype=code_dtype(attribute.size)),))
-        return numbers_in(every, attribute.name, numbers)
+        return places(attribute) if values is None else values[attribute.name].numbers
     if values is None or attribute.name not in EDGES:
         return None
     texts = [values[attribute.name].label(code) for code in range(attribute.size)]
@@ -202,14 +196,6 @@ def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Sdnist
     shares = inside * 0 if by is None else np.bincount(real.column(by), minlength=len(inside)) / real.rows
     areas = {int(a): max(0.0, 1000 * (1 - inside[a] / shares[a] / len(pairs))) for a in np.flatnonzero(shares)}
     return SdnistDistances(1000 * (1 - total / len(pairs)), columns, areas, len(pairs))
-
-
-def sdnist_of(inputs: Inputs) -> Sdnist:
-    """The metric `sdnist_kmarginal`."""
-    own, options = inputs.own(AreaSettings), inputs.options
-    by = None if own.area is None else inputs.column("area")
-    values = options.values if inputs.schema is None else None
-    return sdnist(inputs.real, inputs.synthetic, by=by, values=values, seed=options.seed)
 
 
 #: What somebody may know of a person: SDNist's quasi-identifiers.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from evaluation.metric import Inputs
 from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, by_number, flat_key, k_marginal, pool_tables
 from evaluation.values.value_tables import NOBODY
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.jit import compiled
 from mechanisms.public.json_values import JsonDict
 
 PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
@@ -69,28 +67,20 @@ class Roles:
         return (self.place, self.time) == (PLACE, TIME)
 
 
-def sprint3_coded(
-    real: CodedTable,
-    synthetic: CodedTable,
-    roles: Roles,
-    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-) -> Sprint3:
-    """The official score, of any two tables of codes: their discretization stands for the scorer's bins.
+def sprint3_of(inputs: Inputs) -> Sprint3:
+    """The metric `sprint3`: the official score, of codes: their discretization stands for the scorer's bins.
 
     Goal: the mix of trips at every place and time, the flows, and the kinds of taxis. Range: [0, 1000]; 1000 is
     perfect. Reference: 1 %, 10 % and 50 % of the real rows score 472-547, 703-721 and 887-889.
     Edge cases: an empty table scores 0 in all parts (the original divides by zero in the last). Rows without a subject
-    take part in all but the conjunction, as there.
-
-    Args:
-        units: a number per real and per synthetic row for the subject, NOBODY for none; without them there is no
-            conjunction and no total. Their order is that of the original's ids: centres are drawn in it.
+    take part in all but the conjunction, as there; without subjects there is no conjunction and no total. The order of
+    subjects is that of the original's ids: centres are drawn in it.
     """
-    pooled = pool_tables(real, synthetic)
-    features = [n for n in real.domain.names if n not in (roles.place, roles.time)]
-    if units is not None:
-        ids = np.concatenate(units).astype(np.int64)
-        numbers, values = pd.factorize(ids, sort=True)
+    roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
+    pooled = pool_tables(inputs.real, inputs.synthetic)
+    features = [n for n in inputs.real.domain.names if n not in (roles.place, roles.time)]
+    if subject is not None:
+        numbers, values = pd.factorize(np.concatenate(subject).astype(np.int64), sort=True)
         pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
         pooled.labels[""] = list(values)
     return sprint3_parts(pooled, roles, features, seed=SEED)
@@ -179,27 +169,6 @@ def higher_order_conjunction(real: NDArray[np.int32], synthetic: NDArray[np.int3
     for _ in range(DRAWS):
         centre = real[rng.randint(0, len(real))]
         widths = np.asarray(rng.randint(low, high, size=real.shape[1]))
-        near = [_near(np.ascontiguousarray(t), centre, widths) / len(t) for t in (real, synthetic)]
-        apart.append(abs(near[0] - near[1]))
+        near = [(np.abs(t - centre) <= widths).all(axis=1).mean() for t in (real, synthetic)]
+        apart.append(float(abs(near[0] - near[1])))
     return 1 - math.fsum(apart) / DRAWS
-
-
-@compiled
-def _near(table: NDArray[np.int32], centre: NDArray[np.int32], widths: NDArray[np.integer]) -> int:
-    """How many rows are within the widths of the centre in every column."""
-    count = 0
-    for i in range(table.shape[0]):
-        inside = True
-        for j in range(table.shape[1]):
-            if abs(table[i, j] - centre[j]) > widths[j]:
-                inside = False
-                break
-        count += inside
-    return count
-
-
-def sprint3_of(inputs: Inputs) -> Sprint3:
-    """The metric `sprint3`."""
-    roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
-    units = None if subject is None else (np.asarray(subject[0], np.int64), np.asarray(subject[1], np.int64))
-    return sprint3_coded(inputs.real, inputs.synthetic, roles, units)

@@ -294,19 +294,18 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
     return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
 
-def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number], *, top: int = TOP) -> Series:
-    """Of each row: the share of pairs of its most frequent types whose order is kept, a tie counting one half.
+def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Series:
+    """Of each row: the share of pairs of its TOP most frequent types whose order is kept, a tie counting one half.
 
     Pairs with equal true counts have no order. Range: [0, 1]; 1 is perfect, 1/2 is chance. NaN for a row without two
     types that occur.
 
     Args:
         real, synthetic: rows × types.
-        top: so many types of a row, the most frequent in the truth.
     """
     shares = np.full(len(real), np.nan)
     for i, (q, p) in enumerate(zip(np.asarray(real, float), np.asarray(synthetic, float), strict=True)):
-        frequent = np.argsort(-q, kind="stable")[:top]
+        frequent = np.argsort(-q, kind="stable")[:TOP]
         frequent = frequent[q[frequent] > 0]
         truth, synthetic = q[frequent], p[frequent]
         ordered = truth[:, None] > truth[None, :]

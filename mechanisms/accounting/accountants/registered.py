@@ -9,7 +9,6 @@ from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
-from mechanisms.public.units import Delta
 
 #: Those whose filters are proved.
 OWN_ACCOUNTANTS = (Basic, Advanced, Zcdp, Gdp)
@@ -55,15 +54,3 @@ def check_filter(kind: str, noise: NoiseKind, *, squares: bool = False) -> None:
             ways.append(f"privacy.accountant={' or '.join(names)} and mechanism={law.name}")
     problem = "rounds whose number depends on the answers have no sound accounting here"
     raise UserError(problem, where="privacy.accountant", fix="; or ".join(ways))
-
-
-def make_accountant(kind: str, *, delta: Delta, slots: int) -> Accountant:
-    """The accountant of that name.
-
-    Args:
-        delta: the whole δ.
-        slots: how many events of noise that is not pure will be charged (basic and advanced split δ over them).
-    Raises:
-        UserError: unknown name; δ = 0 where the accountant needs more.
-    """
-    return accountant_class(kind).of(delta, slots)

@@ -130,28 +130,14 @@ class IndifSettings(Selection):
 
 
 @dataclass(frozen=True)
-class GroupsSettings(IndifSettings):
-    """Settings: those of `indif`, and the size of the groups.
+class GroupsSettings(IndifSettings, PublicSettings):
+    """Settings: those of `indif`; with a public table, from which groups and choices are taken free of cost, of it.
 
     Attributes:
         groups: the most columns in a group; None: a quarter of all columns.
-        public: a public table's file, from which groups and choices are taken free of cost; None: noisy distances.
-        delimiter: of that file.
-        rows: with a public table: how many rows the private table has, about; None: as many as the public table.
     """
 
     kind: ClassVar[str] = "groups"
-    public: str | None = None
-    delimiter: str = ","
-    rows: int | None = setting(None, least=1)
-
-    @property
-    def public_table(self) -> str | None:
-        return self.public
-
-    @property
-    def public_rows(self) -> int | None:
-        return self.rows
 
     def group_size(self, domain: Domain) -> int:
         """Without a setting there are about four groups."""
@@ -160,12 +146,11 @@ class GroupsSettings(IndifSettings):
     def workload(self, facts: Facts) -> Workload:
         """What the public table chooses, where there is one."""
         if self.public is None:
-            return super().workload(facts)
+            return Selection.workload(self, facts)
         if self.merge is not None:
             fix = "null with selection.public: a public table chooses before there are noisy counts"
             raise UserError("nothing to merge by", where="selection.merge", fix=fix)
-        table = PublicSettings(self.public, self.delimiter, self.rows, self.max_cells, self.combine_cells)
-        return table.chosen(facts, self.group_size(facts.domain))
+        return self.chosen(facts, self.group_size(facts.domain))
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """That of `indif`, without a public table."""

@@ -17,7 +17,7 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Facts, Selection, large_pairs
+from mechanisms.selection.base import Facts, Schedule, Selection, large_pairs
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.unit_noise import unit_noise, with_all_columns
 from mechanisms.selection.scored_pairs import COMBINED
@@ -57,8 +57,8 @@ class PublicSettings(Selection):
         """What the public table chooses."""
         return self.chosen(facts, 0)
 
-    def schedule(self, facts: Facts, workload: Workload) -> None:
-        return
+    def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
+        return None
 
     def chosen(self, facts: Facts, groups: int) -> Workload:
         """DenseMarg on the exact distances of a public table, which costs nothing.

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.learning.tstr import tstr
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from tests.bench.grid import __main__ as grid
@@ -30,6 +29,7 @@ from tests.bench.grid.methods import METHODS, Method
 from tests.bench.grid.page import table as markdown
 from tests.bench.grid.regrets import Results, Run
 from tests.bench.grid.tables import grid_table, table_names
+from tests.evaluation.worlds import result_of
 
 #: Table → its target: a class that people predict; of a generated table the last column.
 TARGETS = {
@@ -56,7 +56,7 @@ def learned(method: Method, table: GridTable, epsilon: float, seed: int) -> list
     target = TARGETS[table.name] or table.coded.domain.names[-1]
     made = ours(method, GridTable(table.name, train, table.drawn), epsilon, seed).table
     synthetic = CodedTable(train.domain, made.columns)
-    frame = tstr(train, synthetic, test, targets=[target], seed=seed).frame
+    frame = result_of("tstr", train, synthetic, {"predict": [target]}, holdout=test, seed=seed).frame
     kept = ["target", "model", *(f"{m}_{who}" for m in MEASURES for who in ("synthetic", "real", "majority"))]
     return [{k: row[k] for k in kept} for row in frame.to_dict(orient="records")]
 
