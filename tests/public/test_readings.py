@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.spellings import folded, reader, spelled_yes_or_no
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from mechanisms.public.tables.codec import decode_table, encode_table
+from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.encode import encoding
 from mechanisms.public.tables.text_forms import (
     ID_NAME,
@@ -24,7 +24,7 @@ from mechanisms.public.tables.text_forms import (
     number_reading,
 )
 from mechanisms.public.tables.write_table import write_table
-from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
+from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 
 
 def column_codes(folder: Path, fields: dict[str, Any], texts: list[str]) -> list[int]:

@@ -19,8 +19,7 @@ from mechanisms.public.rules.engineering import build_engineering, engineer, und
 from mechanisms.public.rules.structural_zeros import mend
 from mechanisms.public.rules.transforms import Recode
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import decode_table
-from tests.public.table_worlds import csv, encoded
+from tests.public.table_worlds import csv, decode_table, encoded
 
 GROUP = {"kind": "categorical", "values": ["fire", "medical"], "other": "else"}
 TYPE = {"kind": "categorical", "values": ["alarm", "smoke", "heart"], "other": "else"}

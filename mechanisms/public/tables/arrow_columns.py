@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import UNITS, Drawn, Owned, draw_table
+from mechanisms.public.tables.decode import UNITS, Codes, Drawn, Owned, draw, draw_table
 
 
 def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:
@@ -30,6 +30,11 @@ def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts:
     if rows.ids is not None:
         columns[schema.rules.id_column] = pa.array(rows.ids)
     return pa.table(columns)
+
+
+def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> Any:
+    """Codes of one column, one per row, as an Arrow array of the type that the schema gives it."""
+    return arrow_column(draw(np.asarray(codes), column, rng), column, arrow_type(column))
 
 
 def label_column(drawn: Drawn) -> Any:

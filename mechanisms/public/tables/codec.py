@@ -19,13 +19,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import decode_column, decode_table
 from mechanisms.public.tables.encode import GAP, MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
 from mechanisms.public.tables.out_of_schema import codes_apart, with_apart
 from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
 from mechanisms.public.tables.write_table import write_table
 
-__all__ = ["EncodingReport", "decode_column", "decode_table", "encode_columns", "encode_table", "write_table"]
+__all__ = ["EncodingReport", "encode_columns", "encode_table", "write_table"]
 
 
 @dataclass(frozen=True)
