@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute
-from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, IntegerGrid, float_grid, integer_grid
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, float_grid, integer_grid
 from mechanisms.public.schema.discover_fields import Discover
 from mechanisms.public.schema.distances import Distances
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -213,7 +213,6 @@ def value_labels(column: Column) -> tuple[str, ...]:
     grid = column.grid
     if isinstance(grid, FloatGrid):
         return _float_bins(grid.edges)
-    assert isinstance(grid, IntegerGrid)
     calendar = None if column.bins is None else column.bins.calendar
     if calendar in CYCLIC:
         return {"month_of_year": MONTHS, "day_of_week": DAYS}.get(calendar, tuple(map(str, range(24))))

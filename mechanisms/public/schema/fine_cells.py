@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.jit import compiled
-from mechanisms.public.schema.bins import Bins, FloatGrid, IntegerGrid
+from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: How many fine cells a column gets, about, where nothing else is asked for; and the most that may be asked for.
@@ -38,14 +38,7 @@ def plain_edges(column: Column) -> Floats | None:
 
     The cyclic calendar units (months of the year, hours of the day) lie on none.
     """
-    if column.kind not in ORDERED_KINDS or column.width is not None:
-        return None
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        return grid.edges
-    assert isinstance(grid, IntegerGrid)
-    contiguous = len(grid.starts) == grid.size and np.array_equal(grid.starts[1:], grid.ends[:-1])
-    return np.append(grid.starts, grid.ends[-1]).astype(np.float64) if contiguous else None
+    return None if column.kind not in ORDERED_KINDS or column.width is not None else column.grid.edges
 
 
 def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
