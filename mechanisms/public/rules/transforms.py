@@ -6,7 +6,6 @@ The steps are those of Li et al. 2021b, sections 5.3 and 5.4.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -314,8 +313,3 @@ def spread_codes(weights: NDArray[np.float64], rows: int, rng: np.random.Generat
     spread = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
     rng.shuffle(spread)
     return np.asarray(spread, np.int64)
-
-
-def cells_of(sizes: Sequence[int]) -> int:
-    """Cells of a product, as an exact integer."""
-    return math.prod(sizes)

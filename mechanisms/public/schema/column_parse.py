@@ -89,7 +89,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     _check_labels(texts, other, missing, where)
     kind = parts.pop("kind", kind)
     column = Column(name, cast(Kind, kind), other=other, missing=missing.code, missing_texts=missing.texts, **parts)
-    column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
+    column = replace(column, outside=_outside(column, given.get("outside"), where))
     _check_column(column, where)
     alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
     joint: FieldDict = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
@@ -104,15 +104,10 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
         raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
     if given.keys() & set(PLACES):
         joint["places"] = parse_places(given, column.labels, where=where, folder=folder)
-    column = Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
+    column = replace(column, **joint, **parse_relations(column, given, where=where, folder=folder))
     if discover is not None:
         _check_column(scouting_column(column), where)
     return column
-
-
-def vars_of(column: Column) -> FieldDict:
-    """The declared fields of a column."""
-    return {name: getattr(column, name) for name in Column.__dataclass_fields__}
 
 
 def _categorical(given: Fields, where: str) -> FieldDict:
