@@ -204,7 +204,7 @@ class _Screening:
 def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
-    weights, factor = (np.array([fact(c) for c in expected]) for fact in (view.weight, lambda c: view.factor.get(c, 1)))
+    weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
     return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 

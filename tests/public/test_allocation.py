@@ -34,9 +34,9 @@ def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0):
     sides = [rng.dirichlet(np.full(n, 3.0)) * records for n in sizes]
     pairs = np.array(list(itertools.combinations(range(len(sizes)), 2)), np.intp)
     cells = [np.outer(sides[a], sides[b]).ravel() / records for a, b in pairs]
-    known = Known(sides, np.full(len(sizes), 1e300))
+    known = Known(sides, np.full(len(sizes), 1e300), *np.ones((2, len(sizes))))
     sizes_of = np.array([c.size for c in cells], np.float64)
-    wanted = PairOffer(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float))
+    wanted = PairOffer(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float), *np.ones((2, len(pairs))))
     return known, wanted
 
 
@@ -111,7 +111,7 @@ def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
 def test_pairs_that_depend_for_certain_are_measured_with_the_others():
     known, wanted = world([9000, 800, 0, 0, 0, 0])
     without = allocate(known, wanted, noise_of(40.0), POWER).shares.chosen
-    certain = PairOffer(wanted.left, wanted.shown, wanted.cells, wanted.sides, wanted.gaps, (1,))
+    certain = replace(wanted, certain=(1,))
     assert 1 not in without and {0, 1} <= set(allocate(known, certain, noise_of(40.0), POWER).shares.chosen)
 
 

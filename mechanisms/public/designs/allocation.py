@@ -37,12 +37,8 @@ class Known:
 
     expected: Sequence[Values]
     noise: Values
-    weights: Values | float = 1.0
-    factor: Values | float = 1.0
-
-    @property
-    def factors(self) -> Values:
-        return np.broadcast_to(np.asarray(self.factor, np.float64), self.noise.shape)
+    weights: Values
+    factor: Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +51,10 @@ class PairOffer:
         cells: per pair how many cells its query has.
         sides: pairs × 2: the places of its two sides among the known marginals.
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
-        certain: the places of pairs that are measured with the others, where that promises less error than no pair.
-        further: more such places, unless far less error is promised without holding on to them.
         weights: how often the error of each pair counts.
         factor: the noise of each pair's answers, over that of all cells of a marginal for the same part.
+        certain: the places of pairs that are measured with the others, where that promises less error than no pair.
+        further: more such places, unless far less error is promised without holding on to them.
     """
 
     left: Callable[[int, Values], Values]
@@ -66,18 +62,10 @@ class PairOffer:
     cells: Values
     sides: NDArray[np.intp]
     gaps: Values
+    weights: Values
+    factor: Values
     certain: tuple[int, ...] = ()
     further: tuple[int, ...] = ()
-    weights: Values | float = 1.0
-    factor: Values | float = 1.0
-
-    @property
-    def often(self) -> Values:
-        return np.broadcast_to(np.asarray(self.weights, np.float64), self.cells.shape)
-
-    @property
-    def factors(self) -> Values:
-        return np.broadcast_to(np.asarray(self.factor, np.float64), self.cells.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +171,7 @@ class _Work:
 
     def before(self) -> Values:
         """The parts of the budget that would have given the known marginals the noise that they have."""
-        once = self.known.factors * self.noise(np.ones(1))[0]
+        once = self.known.factor * self.noise(np.ones(1))[0]
         return np.asarray((once / self.known.noise) ** (1 / self.strength))
 
     @property
@@ -193,7 +181,7 @@ class _Work:
 
     def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
         """The errors of known marginals that get these parts once more."""
-        before, more = self.known.noise[places], self.known.factors[places] * self.noise(np.maximum(parts, 1e-12))
+        before, more = self.known.noise[places], self.known.factor[places] * self.noise(np.maximum(parts, 1e-12))
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + more**-2.0))
 
     def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
@@ -202,21 +190,21 @@ class _Work:
         own = self.offer.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
-            own[places] = self.pairs.at(places, self.offer.factors[places] * self.noise(shares.parts))
+            own[places] = self.pairs.at(places, self.offer.factor[places] * self.noise(shares.parts))
         return ones, np.sqrt((ones[self.offer.sides] ** 2).sum(axis=1)), own
 
     def error(self, shares: Shares) -> float:
         """The expected L1 error of all pairs and known marginals together, in records, each as often as it counts."""
         ones, both, own = self.errors(shares)
-        return float((self.known.weights * ones).sum() + (self.offer.often * (own + both)).sum())
+        return float((self.known.weights * ones).sum() + (self.offer.weights * (own + both)).sum())
 
     def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.known.expected))
         total = self.before() + shares.known
-        factor, often = self.offer.factors, self.offer.often
-        rises = self.known.factors * weights
-        rises = rises * self.ones.slope(places, self.known.factors * self.noise(np.maximum(total, 1e-12)))
+        factor, often = self.offer.factor, self.offer.weights
+        rises = self.known.factor * weights
+        rises = rises * self.ones.slope(places, self.known.factor * self.noise(np.maximum(total, 1e-12)))
         parts = np.full(self.offer.cells.size, np.nan)
         parts[list(shares.chosen)] = shares.parts
         loads = (often * self.offer.cells * factor) ** self.power
@@ -228,15 +216,15 @@ class _Work:
 
     def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
-        count, sides, often = len(self.known.expected), self.offer.sides, self.offer.often
+        count, sides, often = len(self.known.expected), self.offer.sides, self.offer.weights
         errors, both, _ = self.errors(shares)
-        weights = self.known.weights * np.ones(count)
+        weights = self.known.weights.copy()
         for end in (0, 1):
             np.add.at(weights, sides[:, end], often * (errors[sides[:, end]] / np.maximum(both, 1e-9)))
         if first:
             cells = np.array([e.size for e in self.known.expected], np.float64)
-            loads = (weights * cells * self.known.factors) ** self.power
-            pair_loads = (often * self.offer.cells * self.offer.factors) ** self.power
+            loads = (weights * cells * self.known.factor) ** self.power
+            pair_loads = (often * self.offer.cells * self.offer.factor) ** self.power
         else:
             loads, pair_loads = self.loads(shares, weights)
         before = self.before()
@@ -249,7 +237,7 @@ class _Work:
             row += weights[place] * self.side_errors(part, place)
         measured = np.zeros((0, STEPS))
         if pair_loads.size:
-            factors = self.offer.factors.tolist()
+            factors = self.offer.factor.tolist()
             own = [self.pairs.at(i, factors[i] * self.noise(load * more / grid)) for i, load in enumerate(pair_loads)]
             measured = often[:, None] * (np.stack(own) + both[:, None])
         chosen, sums = _greedy(grid, row, base, measured, often * (self.offer.gaps + both), pair_loads, certain)
