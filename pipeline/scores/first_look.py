@@ -13,6 +13,7 @@ from evaluation.correlation import RECORDS, correlation_maps
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.criterion import in_records
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
@@ -82,15 +83,11 @@ def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.fl
             total = 0.0 if both_sides else float(ordered.sum())
             held = float(ordered[-max(int(TOP * ordered.size), 1) :].sum()) / total if total else 0.0
             rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
-            said = f"{each['column']} {_short(made['mean'])} (real {_short(own['mean'])}{rows})"
+            said = f"{each['column']} {in_records(made['mean'])} (real {in_records(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), said))
     few = [said for _, said in sorted(far, reverse=True)]
     more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
     return [f"means, and so totals, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def first_look(

@@ -16,7 +16,7 @@ import pytest
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.arrow_columns import arrow_type, decode_column
-from mechanisms.public.tables.codec import encode_table, write_table
+from mechanisms.public.tables.codec import encode_columns, write_table
 from mechanisms.public.tables.text_forms import NumberForm
 from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 
@@ -39,7 +39,6 @@ def test_without_other_and_missing_a_strange_value_is_the_first_code_and_counted
     table, report = encoded(csv(tmp_path, "a,b\nz,1\ny,1\n,1\n"), facts)
     assert table.columns[0].tolist() == [0, 1, 0]
     assert (report.outside, report.unplaced) == ({"a": 1}, {"a": 1})
-    assert str(report) == "a: 1 outside; a: 1 unplaced"
 
 
 def test_numbers_are_read_as_numbers_and_clipped_to_the_bounds(tmp_path: Path) -> None:
@@ -312,9 +311,9 @@ def test_encoding_reports_progress_and_keeps_the_order_of_the_file(tmp_path: Pat
     rows = 600_000
     path = csv(tmp_path, "n\n" + "\n".join(str(i % 10) for i in range(rows)))
     seen: list[int] = []
-    table = encode_table(
+    table = encode_columns(
         source(path), schema(n=AGE), workdir=tmp_path / "w", progress=lambda d, t, note="": seen.append(d)
-    )
+    )[0]
     assert isinstance(table, CodedTable) and seen[-1] == rows and len(seen) > 1
     assert (table.columns[0] == np.arange(rows) % 10).all()
     assert (tmp_path / "w").stat().st_mode & 0o777 == 0o700
