@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.designs.dense import noise_error
+from mechanisms.public.designs.dense import STEPS, greedy, noise_error
 
-#: Noise levels and sums of loads at which errors are tabulated.
+#: Noise levels at which errors are tabulated.
 LEVELS = 64
-STEPS = 96
 #: Rounds that alternate between the shares and the errors that follow from them.
 ROUNDS = 5
-#: A marginal is measured only if it lowers the expected error by more than this share of it.
-LEAST_GAIN = 1e-6
 #: Pairs are measured only if all of them together lower the expected error by this share.
 LEAST_PROMISE = 0.02
 
@@ -83,21 +80,6 @@ class Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
-    """What to measure.
-
-    Attributes:
-        shares: with the pairs that promise enough; else those of the known marginals alone.
-        error: the expected L1 error of all pairs and known marginals together, in records, with the pairs; `without`
-            that of the known marginals alone.
-    """
-
-    shares: Shares
-    error: float
-    without: float
-
-
-@dataclass(frozen=True, eq=False)
 class _Errors:
     """L1 errors of marginals by the noise of their answers, tabulated (rows × levels)."""
 
@@ -124,7 +106,7 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Allocation:
+def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Shares:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
@@ -139,24 +121,18 @@ def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Allo
         noise: the mean absolute noise of a marginal, in records, from its part of the budget.
         power: of the loads.
     """
-    smallest = float(noise(np.ones(1))[0])
-    largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
-    levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
-    ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
-    pairs = _Errors.of(offer.left, offer.cells.size, levels)
-    work = _Work(known, offer, ones, pairs, noise, power)
+    work = _Work.of(known, offer, noise, power)
     loads = np.array([e.size for e in known.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
-    without = work.error(nothing)
-    best = Allocation(nothing, without, without)
+    best, error = nothing, work.error(nothing)
     for certain in dict.fromkeys(((*offer.certain, *offer.further), offer.certain, ())):
-        if best.shares.chosen and certain == ():
+        if best.chosen and certain == ():
             break
         result = nothing
         for number in range(ROUNDS):
             result = work.step(result, certain, first=number == 0)
-        if (error := work.error(result)) < (1 - LEAST_PROMISE) * best.error:
-            best = Allocation(result, error, without)
+        if (promised := work.error(result)) < (1 - LEAST_PROMISE) * error:
+            best, error = result, promised
     return best
 
 
@@ -168,6 +144,15 @@ class _Work:
     pairs: _Errors
     noise: Noise
     power: float
+
+    @classmethod
+    def of(cls, known: Known, offer: PairOffer, noise: Noise, power: float) -> _Work:
+        """With the errors of all marginals, at levels of noise that may occur."""
+        smallest = float(noise(np.ones(1))[0])
+        largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
+        levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
+        ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
+        return cls(known, offer, ones, _Errors.of(offer.left, offer.cells.size, levels), noise, power)
 
     def before(self) -> Values:
         """The parts of the budget that would have given the known marginals the noise that they have."""
@@ -240,40 +225,9 @@ class _Work:
             factors = self.offer.factor.tolist()
             own = [self.pairs.at(i, factors[i] * self.noise(load * more / grid)) for i, load in enumerate(pair_loads)]
             measured = often[:, None] * (np.stack(own) + both[:, None])
-        chosen, sums = _greedy(grid, row, base, measured, often * (self.offer.gaps + both), pair_loads, certain)
+        unmeasured = often * (self.offer.gaps + both)
+        chosen, sums = greedy(grid, (row, base), measured, unmeasured, pair_loads, certain)
         more_parts = np.maximum(loads * more / sums - before, 0.0)
         parts = pair_loads[list(chosen)] * more / sums
         whole = float(more_parts.sum() + parts.sum())
         return Shares(more_parts / whole, chosen, parts / whole)
-
-
-def _greedy(
-    grid: Values,
-    row: Values,
-    load: float,
-    measured: Values,
-    unmeasured: Values,
-    loads: Values,
-    certain: Sequence[int],
-) -> tuple[tuple[int, ...], float]:
-    """The pairs taken, and the sum of all loads."""
-    chosen, left = list(certain), np.delete(np.arange(loads.size), list(certain))
-    least = LEAST_GAIN * (float(np.interp(load, grid, row)) + float(unmeasured.sum()))
-    load, row = load + float(loads[chosen].sum()), row + measured[chosen].sum(axis=0)
-    dropped = float(unmeasured[chosen].sum())
-    current = float(np.interp(load, grid, row)) - dropped
-    while left.size:
-        sums = load + loads[left]
-        right = np.clip(np.searchsorted(grid, sums), 1, grid.size - 1)
-        part = (sums - grid[right - 1]) / (grid[right] - grid[right - 1])
-        errors = (1 - part) * measured[left, right - 1] + part * measured[left, right]
-        totals = (1 - part) * row[right - 1] + part * row[right] + errors - unmeasured[left] - dropped
-        best = int(np.argmin(totals))
-        if totals[best] >= current - least:
-            break
-        place = int(left[best])
-        chosen.append(place)
-        current, load, dropped = float(totals[best]), float(sums[best]), dropped + float(unmeasured[place])
-        row = row + measured[place]
-        left = np.delete(left, best)
-    return tuple(chosen), load
