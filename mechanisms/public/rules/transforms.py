@@ -68,10 +68,7 @@ class Step(ABC):
 
 def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.int64]:
     """Each row's cell in the marginal of some attributes, flattened in C order."""
-    numbers: Any = np.int64(0)
-    for name, size in zip(names, sizes, strict=True):
-        numbers = numbers * size + codes[name].astype(np.int64)
-    return np.asarray(numbers, np.int64)
+    return np.asarray(np.ravel_multi_index([codes[name] for name in names], tuple(sizes)), np.int64)
 
 
 def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Sequence[int]) -> NewCodes:

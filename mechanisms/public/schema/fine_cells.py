@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.jit import compiled
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
@@ -167,7 +166,7 @@ def cells_of_bins(column: Column) -> NDArray[np.int64]:
     return np.searchsorted(cells, edges).astype(np.int64)
 
 
-def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Floats) -> NDArray[np.unsignedinteger]:
+def fine_codes(column: Column, codes: NDArray[np.integer], values: Floats) -> NDArray[np.unsignedinteger]:
     """The fine cell of each value, inside the bin of its code; *other* and *missing* stand behind the cells.
 
     Args:
@@ -175,32 +174,8 @@ def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Float
     """
     cells, first, bins = fine_edges(column), cells_of_bins(column), column.value_codes
     assert cells is not None
-    size = int(first[-1])
-    out = np.empty(len(codes), code_dtype(size + column.size - bins))
-    _place(out, np.ascontiguousarray(codes), np.asarray(values, np.float64), cells, first)
-    return out
-
-
-@compiled
-def _place(
-    out: NDArray[np.unsignedinteger],
-    codes: NDArray[np.unsignedinteger],
-    values: Floats,
-    cells: Floats,
-    first: NDArray[np.int64],
-) -> None:
-    """The last cell of the bin that does not start above the value, by bisection."""
-    bins = len(first) - 1
-    for i in range(len(out)):
-        code = np.int64(codes[i])
-        if code >= bins:
-            out[i] = code - bins + first[bins]
-            continue
-        low, high = first[code], first[code + 1]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if cells[middle] > values[i]:
-                high = middle
-            else:
-                low = middle
-        out[i] = low
+    codes = codes.astype(np.int64)
+    inside = np.minimum(codes, bins - 1)
+    place = np.searchsorted(cells, values, side="right") - 1
+    place = np.where(codes < bins, np.clip(place, first[inside], first[inside + 1] - 1), codes + (first[-1] - bins))
+    return place.astype(code_dtype(int(first[-1]) + column.size - bins))
