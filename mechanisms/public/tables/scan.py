@@ -17,7 +17,7 @@ from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
 from mechanisms.public.tables.found_dialect import with_all_faults
-from mechanisms.public.tables.parts import State, check_same, states, table_parts
+from mechanisms.public.tables.parts import State, check_same, check_table_files, states
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.
@@ -263,9 +263,7 @@ def open_table(
     """
     path = Path(path)
     dialect.checked(setting.removesuffix("delimiter"))
-    parts = table_parts(path)
-    for part in parts:
-        inspect_file.check_file(part)
+    parts = check_table_files(path)
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
