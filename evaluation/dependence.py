@@ -20,7 +20,6 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.progress import Progress
-from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -267,12 +266,8 @@ def middles(column: Column) -> Floats | None:
     """The middle of each value code's bin; None for a column whose values are no numbers, or lie on no line."""
     if not column.on_a_line or not column.numeric:
         return None
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        return np.asarray((grid.edges[:-1] + grid.edges[1:]) / 2)
-    if isinstance(grid, IntegerGrid) and len(grid.starts) == grid.size:
-        return np.asarray((grid.starts + grid.ends - 1) / 2)
-    return None
+    low, high = column.grid.spans
+    return np.asarray((low + high) / 2)
 
 
 def _odds_ratio(counts: Floats) -> float:

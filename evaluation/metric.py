@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import known_columns
-from mechanisms.public.members import loaded
 from mechanisms.public.settings import BoundedSettings, column, declared
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ MAP = ("time", "segment", "kind")
 
 
 def _function(given: Callable[..., Any] | str) -> Callable[..., Any]:
-    function: Callable[..., Any] = loaded(given) if isinstance(given, str) else given
+    function: Callable[..., Any] = resolve_name(given) if isinstance(given, str) else given
     return function
 
 

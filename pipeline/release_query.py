@@ -18,7 +18,7 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.members import needed
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.bins import DAY, FloatGrid, IntegerGrid
+from mechanisms.public.schema.bins import DAY, FloatGrid
 from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import finest, plain_edges
@@ -380,7 +380,6 @@ def _range(column: Column, low: float, high: float) -> Weights:
         inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
         weights[: column.value_codes] = np.clip(inside, 0, None) / np.diff(edges)
         return weights
-    assert isinstance(grid, IntegerGrid)
     inside = np.clip(np.minimum(grid.ends, np.floor(high) + 1) - np.maximum(grid.starts, np.ceil(low)), 0, None)
     sums = np.add.reduceat(np.stack([inside, grid.ends - grid.starts]).astype(float), grid.first[:-1], axis=1)
     weights[: column.value_codes] = sums[0] / sums[1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.sensitive.private_choice import kept_choices
 from pipeline.made_rows import linked
@@ -94,4 +94,4 @@ def _reloaded(work: Work, table: Path) -> CodedTable:
     """The rows of a released table as codes."""
     with work.show.stage("reload") as report:
         source = open_released(table, work.config.limits, work.folder.temporary)
-        return encode_table(source, work.schema, workdir=work.folder.temporary / "released", progress=report)
+        return encode_columns(source, work.schema, workdir=work.folder.temporary / "released", progress=report)[0]

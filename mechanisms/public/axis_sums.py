@@ -1,9 +1,12 @@
-"""Sums of a table over its middle axis, and back, in compiled loops: any axis is the middle of three."""
+"""Sums of a table over some of its axes, and back, in compiled loops: any axis is the middle of three."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled, compiled_with
@@ -12,7 +15,7 @@ Numbers = NDArray[Any]  # whole or floating-point, as given
 
 
 @compiled_with(fastmath={"reassoc", "contract", "nsz"})
-def sum_middle(table: Numbers, out: Numbers) -> None:
+def _sum_middle(table: Numbers, out: Numbers) -> None:
     """The sums of a table of three axes over its middle one."""
     before, along, behind = table.shape
     if behind == 1:
@@ -31,7 +34,7 @@ def sum_middle(table: Numbers, out: Numbers) -> None:
 
 
 @compiled
-def add_middle(table: Numbers, more: Numbers) -> None:
+def _add_middle(table: Numbers, more: Numbers) -> None:
     """Add to a table of three axes one that lacks the middle one."""
     before, along, behind = table.shape
     if behind == 1:
@@ -43,3 +46,25 @@ def add_middle(table: Numbers, more: Numbers) -> None:
         for j in range(along):
             for k in range(behind):
                 table[i, j, k] += more[i, k]
+
+
+def summed_over(table: Numbers, gone: Sequence[int]) -> Numbers:
+    """The sums over some axes; C-contiguous in and out."""
+    for axis in reversed(gone):
+        shape = table.shape
+        out = np.empty((math.prod(shape[:axis]), math.prod(shape[axis + 1 :])), table.dtype)
+        _sum_middle(table.reshape(len(out), shape[axis], -1), out)
+        table = out.reshape(shape[:axis] + shape[axis + 1 :])
+    return table
+
+
+def add_over(table: Numbers, slope: Numbers, gone: Sequence[int]) -> None:
+    """Add to a table, along some axes, one that lacks them."""
+    if not gone:
+        table += slope
+        return
+    for axis in gone[:-1]:
+        slope = np.repeat(np.expand_dims(slope, axis), table.shape[axis], axis)
+    axis = gone[-1]
+    outer = math.prod(table.shape[:axis])
+    _add_middle(table.reshape(outer, table.shape[axis], -1), slope.reshape(outer, -1))

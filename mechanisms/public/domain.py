@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -98,3 +99,8 @@ class Domain:
 
     def project(self, clique: Iterable[str]) -> Domain:
         return Domain(tuple(self[n] for n in clique))
+
+
+def subsets(clique: Clique) -> list[Clique]:
+    """Every non-empty subset, smaller ones first."""
+    return [s for size in range(1, len(clique) + 1) for s in itertools.combinations(clique, size)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 from mechanisms.public.errors import UserError
@@ -76,11 +76,4 @@ def needed(text: str, thing: str, where: str, instead: str) -> Any:
         place = module.rpartition(".")[0].replace(".", "/")
         problem = f"{thing} belongs to the rooms of the papers, and {place}/ is not installed"
         raise UserError(problem, where=where, fix=f"the project with that folder; or {instead}")
-    return loaded(text)
-
-
-def loaded(text: str) -> Any:
-    """The thing that a dotted text names, of a module that is installed."""
-    module, _, name = text.partition(":")
-    module_found = import_module(module)
-    return getattr(module_found, name) if name else module_found
+    return resolve_name(text)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
 
 #: More marginals than this are not listed: planning them would take minutes, and gigabytes.
@@ -70,13 +70,7 @@ def without_joints(workload: Workload, alone: Collection[str], named: bool) -> W
 
 def closure(domain: Domain, marginals: Sequence[Sequence[str]], *, max_cells: int) -> Workload:
     """The downward closure: every non-empty subset of the given marginals, once (McKenna 2021, marginal selection)."""
-    subsets = {
-        subset
-        for marginal in (_checked(domain, m) for m in marginals)
-        for size in range(1, len(marginal) + 1)
-        for subset in itertools.combinations(marginal, size)
-    }
-    return _sized(domain, subsets, max_cells)
+    return _sized(domain, {s for m in marginals for s in subsets(_checked(domain, m))}, max_cells)
 
 
 def all_k_way(domain: Domain, orders: Sequence[int], *, max_cells: int) -> Workload:
@@ -102,7 +96,7 @@ def check_listed(columns: int, k: int) -> None:
 
 def reweighted(domain: Domain, workload: Workload, weights: Sequence[tuple[Sequence[str], float]]) -> Workload:
     """The workload with the weights of some marginals replaced; a marginal that is not in it is an error."""
-    new = dict(zip(range(len(workload.cliques)), workload.weights, strict=True))
+    new = dict(enumerate(workload.weights))
     for names, weight in weights:
         clique = _checked(domain, names, where="selection.weights")
         places = [i for i, c in enumerate(workload.cliques) if c == clique]

@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting.plan import Reservation
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload

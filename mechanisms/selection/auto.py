@@ -127,7 +127,7 @@ class Auto(ScoredPairs):
         measured = _known(context, view, {c: expected(c) for c in given})
         first = _screen(context, view)
         offer = NO_PAIRS if first is None else first.offer
-        shares = allocate(measured, offer, context.reserve.noise, context.reserve.power).shares
+        shares = allocate(measured, offer, context.reserve.noise, context.reserve.power)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
         every = len(certain) > 0 and len(parts) == len(view.pairs)
@@ -149,7 +149,7 @@ class Auto(ScoredPairs):
             return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         measured = _known(context, view, {c: expected(c) for c in given} | held)
-        plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power).shares
+        plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power)
         columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
@@ -204,7 +204,7 @@ class _Screening:
 def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
-    weights, factor = (np.array([fact(c) for c in expected]) for fact in (view.weight, lambda c: view.factor.get(c, 1)))
+    weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
     return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 

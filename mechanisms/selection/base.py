@@ -15,11 +15,10 @@ from mechanisms.accounting.pairs import POWER, possible_pairs
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import reserve
 from mechanisms.public.designs.tree import forest_edges, pairs
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import NoiseKind
-from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings
 from mechanisms.public.workload import Workload, all_k_way, check_listed, without_joints

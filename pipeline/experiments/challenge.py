@@ -22,7 +22,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
@@ -230,7 +230,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
         aside = _aside(released, world, done.folder, folder)
         world = world.without(aside)
     source = open_with(done.table, done.schema.dialect, config.limits, folder.temporary)
-    coded = encode_table(source, world.schema, workdir=folder.temporary / home.name)
+    coded = encode_columns(source, world.schema, workdir=folder.temporary / home.name)[0]
     options = _options(released, config, world, coded, source)
     name = ", ".join(filter(None, [config.synthesis.kind, variant.label]))
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "run": variant.run, "seconds": round(seconds, 2)}

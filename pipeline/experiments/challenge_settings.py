@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError, did_you_mean
@@ -16,7 +18,8 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
-from mechanisms.public.tables.decode import decode_table
+from mechanisms.public.tables.arrow_columns import arrow_table
+from mechanisms.public.tables.decode import with_units
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.settings.config import Config
 
@@ -257,11 +260,11 @@ def stand_in(schema: Schema, rows: int, seed: int) -> CodedTable:
 def write_coded(table: CodedTable, schema: Schema, path: Path, seed: int, unit: str | None, most: int) -> None:
     """A table of codes as values in a Parquet file, with ids of 1 to `most` records each where a unit is named."""
     rng = np.random.default_rng(seed)
-    frame = decode_table(table, schema, rng)
-    if unit is not None and unit not in frame.columns:
-        frame[unit] = subjects(table.rows, most, rng)
+    rows = arrow_table(with_units(table, schema, rng), schema, rng)
+    if unit is not None and unit not in rows.column_names:
+        rows = rows.append_column(unit, pa.array(subjects(table.rows, most, rng)))
     with whole_file(path, mode=0o600) as part:
-        frame.to_parquet(part, index=False)
+        pq.write_table(rows, part)
 
 
 def subjects(rows: int, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -18,7 +18,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.units import Neighbouring, said_loss
 from mechanisms.sensitive.measurement import measure
 from mechanisms.sensitive.noise import noise_source
@@ -88,7 +88,7 @@ class Maker:
         config = replace(config, data=replace(config.data, path=str(self.table.path), schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
         source = open_with(done.table, done.schema.dialect, self.config.limits, self.table.folder.temporary)
-        coded = encode_table(source, self.world.schema, workdir=self._work(spec))
+        coded = encode_columns(source, self.world.schema, workdir=self._work(spec))[0]
         scaled = self.world.counted(coded) * (self.world.table.rows / max(coded.rows, 1))
         return NoisyTable(scaled, promise(done.statement))
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
-from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 
 
@@ -61,10 +60,4 @@ def _ends(column: Column, what: str) -> tuple[Values, Values]:
             fix = "a column of numbers; of texts ask estimate=proportion value=TEXT"
             raise UserError(f"{column.name!r} holds texts, not numbers", where=what, fix=fix) from error
         return numbers, numbers
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        return grid.edges[:-1], grid.edges[1:]
-    assert isinstance(grid, IntegerGrid)
-    first = grid.first[:-1]
-    low, high = np.minimum.reduceat(grid.starts, first), np.maximum.reduceat(grid.ends, first) - 1
-    return low.astype(np.float64), high.astype(np.float64)
+    return column.grid.spans

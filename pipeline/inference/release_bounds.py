@@ -17,7 +17,7 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.marginals import Values, count_cliques, in_batches
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import released_table
 from pipeline.inference import estimate_questions, estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
@@ -110,9 +110,9 @@ def table_bounds(
 
 
 def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
-    return encode_table(
+    return encode_columns(
         open_released(table, LimitsConfig(), work / "scan", schema.dialect), schema, workdir=work / "codes"
-    )
+    )[0]
 
 
 def _columns_and_pairs(schema: Schema, measurements: Measurements, names: Sequence[str]) -> tuple[list[Clique], int]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
@@ -356,13 +355,10 @@ def _answer(values: list[str]) -> int:
 
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
     """The first or the last bin with few rows over most of the range."""
-    grid = column.grid
-    if column.size < 3 or len(values) < 2 or not isinstance(grid, FloatGrid | IntegerGrid):
+    edges = column.grid.edges
+    if column.size < 3 or len(values) < 2 or edges is None:
         return []
-    if isinstance(grid, IntegerGrid) and len(grid.starts) != grid.size:
-        return []  # cyclic
-    widths = np.diff(grid.edges) if isinstance(grid, FloatGrid) else grid.ends - grid.starts
-    hints = []
+    widths, hints = np.diff(edges), []
     for place, name in ((0, "first"), (len(values) - 1, "last")):
         share, span = values[place] / present, float(widths[place] / widths.sum())
         if FEWEST_ROWS <= share <= FEW_ROWS and span >= WIDE:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import COMPACT
 from mechanisms.public.drafts.seen import FEWEST_UNITS, OFTEN, gap_codes
-from mechanisms.public.schema.bins import IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.fine_cells import plain_edges
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import reader
 from mechanisms.public.schema.table_schema import Schema
@@ -276,12 +276,10 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
     """Codes of no answer beside a scale: 9, or 8 and 9, above 1 to 5; 77, 88 and 99 above 0 to 10; -1, -2 and -8."""
-    grid = column.grid
-    if column.kind != "integer" or column.width is not None or not isinstance(grid, IntegerGrid):
+    edges = plain_edges(column) if column.kind == "integer" else None
+    if edges is None or len(edges) != len(values) + 1 or np.any(np.diff(edges) > 1):
         return []
-    if len(grid.starts) != len(values) or np.any(grid.ends - grid.starts > 1):
-        return []
-    held = {int(code): int(n) for code, n in zip(grid.starts, values, strict=True) if n}
+    held = {int(code): int(n) for code, n in zip(edges, values, strict=False) if n}
     below = sorted(code for code in held if code < 0)
     in_a_row = below == list(range(-len(below), 0)) and len(below) > 2
     if (

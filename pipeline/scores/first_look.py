@@ -13,21 +13,21 @@ from evaluation.correlation import RECORDS, correlation_maps
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.criterion import in_records
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import (
     QUANTILES,
-    SECONDS,
     group_summaries,
     numbers_of,
-    side_by_side,
     summaries,
     value_sample,
 )
-from synthesis.numbers.noise_errors import group_errors, noise_errors
+from synthesis.numbers.noise_errors import NoiseError, group_errors, noise_errors
 
 #: A mean is far off by more than this share of the real one, or of the standard deviation, and so many standard errors.
 OFF, CHANCE = 0.1, 2.0
@@ -40,7 +40,7 @@ class FirstLook:
     """What the files of two tables show; NOT private.
 
     Attributes:
-        numbers: a row per column of numbers or dates, see `side_by_side`.
+        numbers: a row per column of numbers or dates, see `_side_by_side`.
         groups: a row per such column and group.
         names, values: those columns, and the values of some records of both tables.
         moments: columns of dates → the seconds of one of their unit.
@@ -83,15 +83,11 @@ def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.fl
             total = 0.0 if both_sides else float(ordered.sum())
             held = float(ordered[-max(int(TOP * ordered.size), 1) :].sum()) / total if total else 0.0
             rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
-            said = f"{each['column']} {_short(made['mean'])} (real {_short(own['mean'])}{rows})"
+            said = f"{each['column']} {in_records(made['mean'])} (real {in_records(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), said))
     few = [said for _, said in sorted(far, reverse=True)]
     more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
     return [f"means, and so totals, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def first_look(
@@ -109,12 +105,26 @@ def first_look(
         measurements: the noisy answers, where the synthetic table comes from a run: they tell the noise's errors.
     """
     errors = None if measurements is None else noise_errors(schema, measurements, QUANTILES)
-    numbers = side_by_side(summaries(real, schema), summaries(synthetic, schema), errors)
+    numbers = _side_by_side(summaries(real, schema), summaries(synthetic, schema), errors)
     rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, measurements)]
     names = tuple(c.name for c in numbers_of(schema))
     values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
-    moments = {c.name: SECONDS[c.kind] for c in numbers_of(schema) if c.kind in SECONDS}
+    moments = {c.name: DAY if c.kind == "date" else 1 for c in numbers_of(schema) if c.kind in DATE_KINDS}
     return FirstLook(numbers, rows, names, values, moments)
+
+
+def _side_by_side(
+    real: Mapping[str, Json],
+    synthetic: Mapping[str, Json],
+    errors: Mapping[str, NoiseError] | None = None,
+) -> list[JsonDict]:
+    """One row per column: both summaries, and the standard errors that noise gives to mean and quantiles, if known."""
+    rows = []
+    for name in real:
+        error = (errors or {}).get(name)
+        noise = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
+        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **noise})
+    return rows
 
 
 def _grouped(
@@ -148,7 +158,7 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
     columns = [c for c in values.columns if c.on_a_line]
     tables = [values.tables[name] for name in ("real", "synthetic")]
     real, synthetic = ({c.name: _summary(c, t.column(c.name)) for c in columns} for t in tables)
-    numbers = side_by_side(real, synthetic)
+    numbers = _side_by_side(real, synthetic)
     rows = [row for by in groups for row in _grouped_values(columns, tables, schema, coded, by)]
     names = tuple(c.name for c in columns)
     sample = (_sample(columns, tables[0]), _sample(columns, tables[1])) if names else None

@@ -12,7 +12,6 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.public.discovery.unit_sizes import ASSUMED
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.schema.column import value_labels
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.sources import check_source
 from mechanisms.public.schema.table_schema import Schema, load_schema
@@ -237,7 +236,7 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
     if dialect is None:
         dialect = parse_dialect(release.dialect, where)
-    values = [t for c in schema.columns for t in (value_labels(c) if c.kind == "flag" else c.texts)]  # as written
+    values = [t for c in schema.columns for t in (c.labels if c.kind == "flag" else c.texts)]  # as written
     texts = [*values, *(t for c in schema.columns for t in (c.name, c.other or ""))]
     if schema.to_discover and dialect.encoding != schema.dialect.encoding:
         texts.append(ANY_LETTERS)

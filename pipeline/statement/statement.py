@@ -347,8 +347,8 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
 def outside(schema: Schema, own: Declared) -> list[JsonDict]:
     """What may stop a run, and so tell something by stopping; see PRIVACY.md."""
     unit = own.unit
-    stops: list[JsonDict] = [{"stop": "column", "column": name} for name in schema.refusals]
-    stops += [{"stop": "rule", "rule": rule} for rule in schema.refusing_rules]
+    stops: list[JsonDict] = [{"stop": "column", "column": c.name} for c in schema.columns if c.outside == "refuse"]
+    stops += [{"stop": "rule", "rule": s.rule} for s in schema.rules.steps if s.conflict == "refuse"]
     if unit.column is not None and unit.missing == "refuse":
         stops.append({"stop": "missing_unit"})
     if unit.column is not None and unit.clip == "none":

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.adaptive_grid import subsets
+from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered, joint_least_squares, lifted
 from synthesis.consistency.projection import between, fit, norm_sub, product, soften

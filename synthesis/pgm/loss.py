@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.axis_sums import add_middle, sum_middle
+from mechanisms.public.axis_sums import add_over, summed_over
 from mechanisms.public.domain import Domain
 from mechanisms.public.marginals import Values
 from synthesis.pgm.inference import JunctionTreeInference, onto
@@ -37,28 +36,6 @@ class LossPart:
         value = sum(t.evaluate(flat, total, more) for t in self.terms)
         slope += more.reshape([table.shape[i] for i in self.order]).transpose(np.argsort(self.order))
         return value
-
-
-def _summed_over(table: Values, gone: Sequence[int]) -> Values:
-    """The sums over some axes; C-contiguous in and out."""
-    for axis in reversed(gone):
-        shape = table.shape
-        out = np.empty((math.prod(shape[:axis]), math.prod(shape[axis + 1 :])))
-        sum_middle(table.reshape(len(out), shape[axis], -1), out)
-        table = out.reshape(shape[:axis] + shape[axis + 1 :])
-    return table
-
-
-def _add_over(table: Values, slope: Values, gone: Sequence[int]) -> None:
-    """Add to a table, along some axes, one that lacks them."""
-    if not gone:
-        table += slope
-        return
-    for axis in gone[:-1]:
-        slope = np.repeat(np.expand_dims(slope, axis), table.shape[axis], axis)
-    axis = gone[-1]
-    outer = math.prod(table.shape[:axis])
-    add_middle(table.reshape(outer, table.shape[axis], -1), slope.reshape(outer, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +73,14 @@ class FitLoss:
     def _node(self, table: Values, out: Values, plan: Sequence[LossPart]) -> float:
         tables, slopes, value = [table], [out], 0.0
         for part in plan:
-            summed = _summed_over(tables[part.source], part.gone)
+            summed = summed_over(tables[part.source], part.gone)
             slope = np.zeros(part.shape) if part.gone else slopes[part.source]
             value += part.evaluate(summed, self.total, slope)
             tables.append(summed)
             slopes.append(slope)
         for part, slope in zip(reversed(plan), reversed(slopes[1:]), strict=True):
             if part.gone:
-                _add_over(slopes[part.source], slope, part.gone)
+                add_over(slopes[part.source], slope, part.gone)
         return value
 
 

@@ -21,7 +21,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values, count_cliques
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline import bounds, estimate, stages
 from pipeline.inference.error_bounds import ALPHA, measured_error, scale_of, scored_error
@@ -116,7 +116,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
     release, schema, codes = home / "run" / "release", build.build_schema(build_specs(config)), []
     for path in (table, release / "synthetic.csv"):
         source = open_table(path, workdir=home / "scan", memory_limit_bytes=1 << 28, threads=1)
-        codes.append(encode_table(source, schema, workdir=home / f"codes {path.stem}"))
+        codes.append(encode_columns(source, schema, workdir=home / f"codes {path.stem}")[0])
     return release, codes[0], codes[1]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import distances
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline import Run, load_config, run
 from pipeline.settings.build import build_schema
@@ -68,7 +68,7 @@ def released(name: str, epsilon: float, delta: float | None, seed: int) -> dict[
         for number, table in enumerate((path, made[0].table)):
             work = Path(folder) / str(number)
             source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
-            tables.append(encode_table(source, schema, workdir=work / "codes"))
+            tables.append(encode_columns(source, schema, workdir=work / "codes")[0])
         means = distances(*tables).to_json()
     return {
         "name": "2-/3-way TVD " + "/".join(f"{means[k]['mean']:.4f}" for k in ("2-way", "3-way")),

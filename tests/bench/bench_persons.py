@@ -13,7 +13,7 @@ from unittest.mock import patch
 import yaml
 
 from evaluation.tvd import distances
-from mechanisms.public.tables.codec import encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.frames.fit import fit
@@ -73,7 +73,7 @@ def _case(epsilon: float) -> dict[str, Any] | None:
         for number, table in enumerate((path, *(m.table for m in made))):
             work = folder / str(number)
             source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
-            coded.append(encode_table(source, schema, workdir=work / "codes"))
+            coded.append(encode_columns(source, schema, workdir=work / "codes")[0])
         errors = [distances(coded[0], c).to_json()["2-way"]["mean"] for c in coded[1:]]
     scores = made[0].scores
     assert scores is not None

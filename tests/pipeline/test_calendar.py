@@ -13,8 +13,8 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.decode import decode_table
 from tests.pipeline.conftest import command
+from tests.public.table_worlds import decode_table
 
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 END = "2024-01-01"

@@ -87,7 +87,7 @@ def test_every_value_lies_inside_the_schema(tmp_path: Path, suffix: str) -> None
     schema = load_schema(SCHEMAS / "demo.yaml")
     source = open_table(path, workdir=tmp_path, memory_limit_bytes=10**9, threads=1)
     table, report = encode_columns(source, schema, workdir=tmp_path / "coded")
-    assert str(report) == "nothing"
+    assert not report.marked
     assert set(source.names) == set(schema.domain.names) | set(schema.leave_out)
     for column in schema.columns:
         used = np.bincount(table.column(column.name), minlength=column.size) > 0

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.decode import with_units
 from mechanisms.public.tables.scan import Source, open_table
 
 GIGABYTE = 1_000_000_000
@@ -43,6 +47,13 @@ def codes(path: Path, facts: Schema, **options: Any) -> list[list[int]]:
 def coded(facts: Schema, rows: list[list[int]]) -> CodedTable:
     columns = [np.array(c, dtype=np.min_scalar_type(s.size)) for c, s in zip(rows, facts.columns, strict=True)]
     return CodedTable(facts.domain, tuple(columns))
+
+
+def decode_table(table: CodedTable, facts: Schema, rng: np.random.Generator) -> pd.DataFrame:
+    """Decoded rows as a frame; whole numbers may be absent, days are times."""
+    arrow = arrow_table(with_units(table, facts, rng), facts, rng)
+    frame: pd.DataFrame = arrow.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get, date_as_object=False)
+    return frame
 
 
 def loosened(text: str) -> str:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.designs.tree import forest_edges, joining, pairs
-from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query, subsets
+from mechanisms.public.domain import Attribute, Domain, subsets
+from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import query_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.designs.dense import combined, dense, noise_error, tradeoff
+from mechanisms.public.designs.dense import combined, dense, noise_error
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
@@ -32,9 +32,9 @@ def test_noise_costs_a_cell_no_more_than_what_it_should_hold():
 def test_the_trade_off_takes_far_pairs_and_leaves_near_ones():
     """A high distance is a high correlation: section 5.2 of Li et al. 2021b has it the other way round."""
     full = [np.full(4, 1000.0)] * 3
-    assert sorted(dense(tradeoff(np.array([2000.0, 1.0, 900.0]), full, root(10.0)))) == [0, 2]
-    assert dense(tradeoff(np.zeros(3), full, root(10.0))) == []
-    assert sorted(dense(tradeoff(np.full(3, 4000.0), full, root(1e-6)))) == [0, 1, 2]
+    assert sorted(dense(np.array([2000.0, 1.0, 900.0]), full, root(10.0))) == [0, 2]
+    assert dense(np.zeros(3), full, root(10.0)) == []
+    assert sorted(dense(np.full(3, 4000.0), full, root(1e-6))) == [0, 1, 2]
 
 
 @settings(max_examples=50, deadline=None)
@@ -46,7 +46,7 @@ def test_the_trade_off_takes_far_pairs_and_leaves_near_ones():
 def test_no_single_step_more_or_less_would_be_better(gaps, cells, scale):
     """Greedy: no candidate left out would lower the sum of both errors."""
     expected = [np.full(c, 3000.0 / c) for c in cells[: len(gaps)]]
-    chosen = dense(tradeoff(np.array(gaps), expected, root(scale)))
+    chosen = dense(np.array(gaps), expected, root(scale))
 
     def total(places):
         loads = {i: expected[i].size ** (2 / 3) for i in places}

@@ -21,13 +21,18 @@ from tests.public.table_worlds import csv, encoded, source
 PLACES = "place,longitude,latitude\nA,0,60\nB,1,60\nC,0.9,60.4\nD,9,60\nE,9,61\n"
 
 
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def settings(folder: Path, **fields: Any) -> dict[str, Any]:
     (folder / "places.csv").write_text(PLACES)
     return {"coordinates": "places.csv", "levels": [2], **fields}
 
 
 def test_near_places_are_together_and_called_after_their_medoid(tmp_path: Path) -> None:
-    tree = cluster_from_settings(settings(tmp_path, levels=[2, 3]), where="cluster", folder=tmp_path)
+    tree = cluster_from_settings(settings(tmp_path, levels=[2, 3]), where="cluster")
     assert tree.leaves == ("A", "B", "C", "D", "E") and not tree.ordered
     assert tree.level(1).nodes == ("B (3)", "D (2)") and tree.nodes_of(1).tolist() == [0, 0, 0, 1, 1]
     assert tree.level(2).nodes == ("B (3)", "D (1)", "E (1)")
@@ -35,17 +40,17 @@ def test_near_places_are_together_and_called_after_their_medoid(tmp_path: Path) 
 
 def test_a_degree_of_longitude_is_shorter_than_one_of_latitude(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("place,lat,lon\nA,60,0\nB,60,1.5\nC,61,0\n")
-    tree = cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster", folder=tmp_path)
+    tree = cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster")
     assert tree.nodes_of(1).tolist() == [0, 0, 1]
     (tmp_path / "p.csv").write_text("place,y,x\nA,60,0\nB,60,1.5\nC,61,0\n")
-    tree = cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster", folder=tmp_path)
+    tree = cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster")
     assert tree.nodes_of(1).tolist() == [0, 1, 0]
 
 
 def test_a_matrix_of_distances_serves_as_well(tmp_path: Path) -> None:
     (tmp_path / "far.csv").write_text(",A,B,C\nA,0,7,1\nB,7,0,8\nC,1,8,0\n")
     given = {"distances": "far.csv", "levels": [2], "names": ["area", "place"], "method": "complete"}
-    tree = cluster_from_settings(given, where="cluster", folder=tmp_path)
+    tree = cluster_from_settings(given, where="cluster")
     assert tree.nodes_of("area").tolist() == [0, 1, 0] and tree.level("place").nodes == ("A", "B", "C")
 
 
@@ -82,7 +87,7 @@ def test_cuts_are_nested_of_the_size_asked_for_and_the_same_each_time(places, da
 )
 def test_a_mistake_in_the_settings_is_named(fields: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
-        cluster_from_settings(settings(tmp_path, **fields), where="cluster: column 'x'", folder=tmp_path)
+        cluster_from_settings(settings(tmp_path, **fields), where="cluster: column 'x'")
     assert says in str(caught.value) and str(caught.value).startswith("cluster: column 'x': ")
 
 
@@ -98,7 +103,7 @@ def test_a_mistake_in_the_settings_is_named(fields: dict[str, Any], says: str, t
 def test_a_mistake_in_the_coordinates_is_named(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(UserError, match=says):
-        cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster", folder=tmp_path)
+        cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster")
 
 
 def test_distances_to_cluster_by_must_be_finite_and_symmetric() -> None:
@@ -110,7 +115,7 @@ def test_distances_to_cluster_by_must_be_finite_and_symmetric() -> None:
 
 
 def test_the_draft_of_a_schema_holds_the_hierarchy(tmp_path: Path) -> None:
-    tree = cluster_from_settings(settings(tmp_path), where="cluster", folder=tmp_path)
+    tree = cluster_from_settings(settings(tmp_path), where="cluster")
     table = csv(tmp_path, "id,spot,alike\n" + "".join(f"{i},{'ABCDZ'[i % 5]},{'ABC?'[i % 4]}\n" for i in range(40)))
     text = draft_schema(source(table), "t", {"spot": tree, "alike": tree})
     (tmp_path / "draft.yaml").write_text(text)
@@ -123,7 +128,7 @@ def test_the_draft_of_a_schema_holds_the_hierarchy(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    tree = cluster_from_settings(settings(tmp_path), where="cluster", folder=tmp_path)
+    tree = cluster_from_settings(settings(tmp_path), where="cluster")
     with pytest.raises(UserError, match="no column 'spott'"):
         draft_schema(source(csv(tmp_path, "id,spot\n1,A\n")), "t", {"spott": tree})
 
@@ -186,8 +191,8 @@ def test_what_is_no_place_is_named(tmp_path, field, says):
 def test_a_clustering_knows_where_its_leaves_lie(tmp_path):
     (tmp_path / "p.csv").write_text("place,longitude,latitude\na,1,2\nb,3,4\n")
     settings = {"coordinates": "p.csv", "levels": [1]}
-    tree = cluster_from_settings(settings, where="cluster", folder=tmp_path)
-    found = places_from_settings(settings, tree, where="cluster", folder=tmp_path)
+    tree = cluster_from_settings(settings, where="cluster")
+    found = places_from_settings(settings, tree, where="cluster")
     assert found.points == (("a", (1.0, 2.0)), ("b", (3.0, 4.0)))
     (tmp_path / "p.csv").write_text("place,height\na,1\nb,3\n")
-    assert not places_from_settings(settings, tree, where="cluster", folder=tmp_path).points
+    assert not places_from_settings(settings, tree, where="cluster").points

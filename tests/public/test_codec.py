@@ -15,9 +15,10 @@ import pytest
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.codec import decode_column, decode_table, encode_table, write_table
+from mechanisms.public.tables.arrow_columns import arrow_type, decode_column
+from mechanisms.public.tables.codec import encode_columns, write_table
 from mechanisms.public.tables.text_forms import NumberForm
-from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
+from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 
 AGE = {"kind": "integer", "min": 0, "max": 9}
 
@@ -38,7 +39,6 @@ def test_without_other_and_missing_a_strange_value_is_the_first_code_and_counted
     table, report = encoded(csv(tmp_path, "a,b\nz,1\ny,1\n,1\n"), facts)
     assert table.columns[0].tolist() == [0, 1, 0]
     assert (report.outside, report.unplaced) == ({"a": 1}, {"a": 1})
-    assert str(report) == "a: 1 outside; a: 1 unplaced"
 
 
 def test_numbers_are_read_as_numbers_and_clipped_to_the_bounds(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_decoding_gives_the_original_kinds() -> None:
     frame = decode_table(
         coded(facts, [[1], [10], [20], [1], [1], [1], [1], [53], [10]]), facts, np.random.default_rng(0)
     )
-    kinds = [str(d) for d in frame.dtypes]
-    assert kinds == ["int64", "Int64", "float64", "str", "int64", "bool", "str", "datetime64[s]", "object"]
+    kinds = [str(arrow_type(c)) for c in facts.columns]
+    assert kinds == ["int64", "int64", "double", "string", "int64", "bool", "string", "date32[day]", "string"]
     assert frame.iloc[0].isna().tolist() == [False, True, True, False, False, False, False, True, False]
     assert (frame["city"][0], frame["yes"][0], frame["mixed"][0]) == ("?", "Y", "old")
 
@@ -245,10 +245,10 @@ def test_values_are_uniform_inside_their_bins() -> None:
         x={"kind": "float", "min": 0, "max": 2, "bins": {"count": 2}},
     )
     rng = np.random.default_rng(3)
-    whole = decode_column(np.ones(60_000, dtype=np.uint8), facts.columns[0], rng)
+    whole = decode_column(np.ones(60_000, dtype=np.uint8), facts.columns[0], rng).to_pandas()
     assert set(whole) == set(range(4, 10))
     assert whole.value_counts().between(9_600, 10_400).all()
-    real = decode_column(np.ones(60_000, dtype=np.uint8), facts.columns[1], rng)
+    real = decode_column(np.ones(60_000, dtype=np.uint8), facts.columns[1], rng).to_pandas()
     assert real.between(1, 2).all() and np.allclose(np.histogram(real, 5, (1, 2))[0], 12_000, atol=450)
 
 
@@ -256,7 +256,8 @@ def test_a_month_of_the_year_is_drawn_from_every_year_in_the_range() -> None:
     column = schema(
         d={"kind": "date", "min": "2015-02-10", "max": "2017-02-09", "bins": {"calendar": "month_of_year"}}
     ).columns[0]
-    days = decode_column(np.ones(5_000, dtype=np.uint8), column, np.random.default_rng(0))
+    drawn = decode_column(np.ones(5_000, dtype=np.uint8), column, np.random.default_rng(0))
+    days = drawn.to_pandas(date_as_object=False)
     assert (
         (days.dt.month == 2).all()
         and days.min() >= pd.Timestamp("2015-02-10")
@@ -310,9 +311,9 @@ def test_encoding_reports_progress_and_keeps_the_order_of_the_file(tmp_path: Pat
     rows = 600_000
     path = csv(tmp_path, "n\n" + "\n".join(str(i % 10) for i in range(rows)))
     seen: list[int] = []
-    table = encode_table(
+    table = encode_columns(
         source(path), schema(n=AGE), workdir=tmp_path / "w", progress=lambda d, t, note="": seen.append(d)
-    )
+    )[0]
     assert isinstance(table, CodedTable) and seen[-1] == rows and len(seen) > 1
     assert (table.columns[0] == np.arange(rows) % 10).all()
     assert (tmp_path / "w").stat().st_mode & 0o777 == 0o700

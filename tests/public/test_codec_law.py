@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import decode_table, write_table
+from mechanisms.public.tables.codec import write_table
 from tests.conftest import few
-from tests.public.table_worlds import encoded
+from tests.public.table_worlds import decode_table, encoded
 
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5),

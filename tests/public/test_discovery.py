@@ -16,7 +16,6 @@ from mechanisms.public.discovery.scouting import questions_of, scouting_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import of_each, upper_quantile
 from mechanisms.public.schema.bins import Bins, cell_edges, float_grid, integer_grid
-from mechanisms.public.schema.leaf_bins import leaf_edges
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 
 COLUMNS = {
@@ -43,7 +42,7 @@ def answers_of(facts, data, noise=0.0, seed=0):
         if wanted.tree is None:
             answers[wanted.column] = ODD
             continue
-        counts = np.histogram(data[wanted.column], leaf_edges(scout[wanted.column]))[0]
+        counts = np.histogram(data[wanted.column], scout[wanted.column].grid.edges)[0]
         exact = wanted.tree.query.answer(np.concatenate([counts, np.zeros(wanted.tree.specials)]))
         answers[wanted.column] = exact + rng.normal(0, noise, exact.size) if noise else exact
     return answers, scales

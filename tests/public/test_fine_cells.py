@@ -13,7 +13,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.bins import Bins, FloatGrid, float_grid, integer_grid, within
 from mechanisms.public.schema.fine_cells import cells_of_bins, finest, log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import encode_columns, encode_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 
 COLUMNS = {
@@ -79,10 +79,10 @@ def test_what_is_read_finely_falls_into_the_bins_that_it_would_be_read_into(tmp_
     frame.loc[::77, "x"] = "none"
     frame.to_csv(tmp_path / "t.csv", index=False)
     source = open_table(tmp_path / "t.csv", workdir=tmp_path, memory_limit_bytes=1 << 30, threads=1)
-    whole = encode_table(source, schema, workdir=tmp_path / "whole")
+    whole = encode_columns(source, schema, workdir=tmp_path / "whole")[0]
     finely, _ = encode_columns(source, schema, workdir=tmp_path / "fine", fine=True)
     assert finely.domain == schema.measured
-    alone = encode_table(source, schema.finest, workdir=tmp_path / "finest")
+    alone = encode_columns(source, schema.finest, workdir=tmp_path / "finest")[0]
     for name in schema.domain.names:
         np.testing.assert_array_equal(finely.column(name), whole.column(name), err_msg=name)
     for name, fine in schema.fine.items():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.hierarchy import Hierarchy, Level
+from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
@@ -220,21 +220,3 @@ def test_bins_numbers_and_flags_are_leaves_too() -> None:
     )
     assert [c.hierarchy.depth for c in found.columns] == [2, 1, 2, 2, 2, 2]
     assert again(found).columns == found.columns
-
-
-def test_levels_that_are_no_tree_are_refused() -> None:
-    leaves = Level("leaf", ("a", "b", "c"), (0, 1, 0))
-    top = Level("top", ("x", "y"), (0, 0))
-    assert Hierarchy((top, leaves), ordered=False).nodes_of("top").tolist() == [0, 1, 0]
-    for levels, ordered, says in [
-        ((), False, "no level"),
-        ((top, leaves), True, "the children of 'x' stand apart, 'c' after others"),
-        ((top, Level("top", ("a", "b"), (0, 1))), False, "two levels are called 'top'"),
-        ((top, Level("leaf", ("a", "b"), (0, 0))), False, "'y' has no child"),
-        ((top, Level("leaf", ("a", "b"), (1, 0))), False, "the children of 'y' stand out of order"),
-        ((top, Level("leaf", ("a", "a"), (0, 1))), False, "two nodes are called 'a'"),
-        ((top, Level("leaf", ("a", "b"), (0, 2))), False, "node 'b' has no parent"),
-        ((Level("leaf", ("a",), (0, 0)),), False, "1 nodes, 2 parents"),
-    ]:
-        with pytest.raises(UserError, match=says):
-            Hierarchy(levels, ordered)

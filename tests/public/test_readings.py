@@ -14,7 +14,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.spellings import folded, reader, spelled_yes_or_no
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from mechanisms.public.tables.codec import decode_table, encode_table
 from mechanisms.public.tables.encode import encoding
 from mechanisms.public.tables.text_forms import (
     ID_NAME,
@@ -24,7 +23,7 @@ from mechanisms.public.tables.text_forms import (
     number_reading,
 )
 from mechanisms.public.tables.write_table import write_table
-from tests.public.table_worlds import coded, codes, csv, encoded, schema, source
+from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 
 
 def column_codes(folder: Path, fields: dict[str, Any], texts: list[str]) -> list[int]:
@@ -260,7 +259,7 @@ def test_every_cell_is_read_alone_and_as_the_schema_says_in_words(tmp_path_facto
     folder = tmp_path_factory.mktemp("cells")
     facts = schema(**{n: COLUMNS[n] for n in names})
     lines = ['"' + '","'.join([t.replace('"', "")] * len(names)) + '"\n' for t in texts]
-    table = encode_table(source(csv(folder, f"{','.join(names)}\n{''.join(lines)}")), facts, workdir=folder / "work")
+    table, _ = encoded(csv(folder, f"{','.join(names)}\n{''.join(lines)}"), facts)
     for column, found in zip(facts.columns, table.columns, strict=True):
         outside = {"other": column.other_code, "missing": column.missing_code}.get(column.outside) or 0
         assert found.tolist() == [outside if (code := reader(column)(t)) is None else code for t in texts], column.name

@@ -22,8 +22,9 @@ from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS, RECORDS, S
 from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import decode_table, write_table
+from mechanisms.public.tables.codec import write_table
 from mechanisms.public.units import Neighbouring
+from tests.public.table_worlds import decode_table
 
 
 def histogram(sizes: list[int], cap: int) -> np.ndarray:

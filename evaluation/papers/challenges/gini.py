@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.metric import Inputs
@@ -18,7 +19,7 @@ from evaluation.papers.challenges.kmarginal import by_number
 from evaluation.papers.paper_metrics import GiniSettings
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.tables.decode import decode_column
+from mechanisms.public.tables.arrow_columns import decode_column
 
 #: Wages from this code on mean "not available" in the 1940 census.
 NOT_AVAILABLE = 999_998
@@ -128,7 +129,8 @@ def _frame(table: CodedTable, inputs: Inputs, names: tuple[str, ...]) -> pd.Data
     """Values of group, sex and income: those of the file, or where only codes are known, drawn inside their bins."""
     if inputs.schema is not None:
         rng = np.random.default_rng(inputs.options.seed)
-        frame = pd.DataFrame({n: decode_column(table.column(n), inputs.schema[n], rng) for n in names})
+        drawn = pa.table({n: decode_column(table.column(n), inputs.schema[n], rng) for n in names})
+        frame: pd.DataFrame = drawn.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get, date_as_object=False)
     elif inputs.options.values is not None:
         frame = inputs.options.values.frame(table, names)
     else:

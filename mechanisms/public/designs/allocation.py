@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.designs.dense import noise_error
+from mechanisms.public.designs.dense import STEPS, greedy, noise_error
 
-#: Noise levels and sums of loads at which errors are tabulated.
+#: Noise levels at which errors are tabulated.
 LEVELS = 64
-STEPS = 96
 #: Rounds that alternate between the shares and the errors that follow from them.
 ROUNDS = 5
-#: A marginal is measured only if it lowers the expected error by more than this share of it.
-LEAST_GAIN = 1e-6
 #: Pairs are measured only if all of them together lower the expected error by this share.
 LEAST_PROMISE = 0.02
 
@@ -37,12 +34,8 @@ class Known:
 
     expected: Sequence[Values]
     noise: Values
-    weights: Values | float = 1.0
-    factor: Values | float = 1.0
-
-    @property
-    def factors(self) -> Values:
-        return np.broadcast_to(np.asarray(self.factor, np.float64), self.noise.shape)
+    weights: Values
+    factor: Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +48,10 @@ class PairOffer:
         cells: per pair how many cells its query has.
         sides: pairs × 2: the places of its two sides among the known marginals.
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
-        certain: the places of pairs that are measured with the others, where that promises less error than no pair.
-        further: more such places, unless far less error is promised without holding on to them.
         weights: how often the error of each pair counts.
         factor: the noise of each pair's answers, over that of all cells of a marginal for the same part.
+        certain: the places of pairs that are measured with the others, where that promises less error than no pair.
+        further: more such places, unless far less error is promised without holding on to them.
     """
 
     left: Callable[[int, Values], Values]
@@ -66,18 +59,10 @@ class PairOffer:
     cells: Values
     sides: NDArray[np.intp]
     gaps: Values
+    weights: Values
+    factor: Values
     certain: tuple[int, ...] = ()
     further: tuple[int, ...] = ()
-    weights: Values | float = 1.0
-    factor: Values | float = 1.0
-
-    @property
-    def often(self) -> Values:
-        return np.broadcast_to(np.asarray(self.weights, np.float64), self.cells.shape)
-
-    @property
-    def factors(self) -> Values:
-        return np.broadcast_to(np.asarray(self.factor, np.float64), self.cells.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,21 +77,6 @@ class Shares:
     known: Values
     chosen: tuple[int, ...]
     parts: Values
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """What to measure.
-
-    Attributes:
-        shares: with the pairs that promise enough; else those of the known marginals alone.
-        error: the expected L1 error of all pairs and known marginals together, in records, with the pairs; `without`
-            that of the known marginals alone.
-    """
-
-    shares: Shares
-    error: float
-    without: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +106,7 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Allocation:
+def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Shares:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
@@ -151,24 +121,18 @@ def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Allo
         noise: the mean absolute noise of a marginal, in records, from its part of the budget.
         power: of the loads.
     """
-    smallest = float(noise(np.ones(1))[0])
-    largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
-    levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
-    ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
-    pairs = _Errors.of(offer.left, offer.cells.size, levels)
-    work = _Work(known, offer, ones, pairs, noise, power)
+    work = _Work.of(known, offer, noise, power)
     loads = np.array([e.size for e in known.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
-    without = work.error(nothing)
-    best = Allocation(nothing, without, without)
+    best, error = nothing, work.error(nothing)
     for certain in dict.fromkeys(((*offer.certain, *offer.further), offer.certain, ())):
-        if best.shares.chosen and certain == ():
+        if best.chosen and certain == ():
             break
         result = nothing
         for number in range(ROUNDS):
             result = work.step(result, certain, first=number == 0)
-        if (error := work.error(result)) < (1 - LEAST_PROMISE) * best.error:
-            best = Allocation(result, error, without)
+        if (promised := work.error(result)) < (1 - LEAST_PROMISE) * error:
+            best, error = result, promised
     return best
 
 
@@ -181,9 +145,18 @@ class _Work:
     noise: Noise
     power: float
 
+    @classmethod
+    def of(cls, known: Known, offer: PairOffer, noise: Noise, power: float) -> _Work:
+        """With the errors of all marginals, at levels of noise that may occur."""
+        smallest = float(noise(np.ones(1))[0])
+        largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
+        levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
+        ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
+        return cls(known, offer, ones, _Errors.of(offer.left, offer.cells.size, levels), noise, power)
+
     def before(self) -> Values:
         """The parts of the budget that would have given the known marginals the noise that they have."""
-        once = self.known.factors * self.noise(np.ones(1))[0]
+        once = self.known.factor * self.noise(np.ones(1))[0]
         return np.asarray((once / self.known.noise) ** (1 / self.strength))
 
     @property
@@ -193,7 +166,7 @@ class _Work:
 
     def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
         """The errors of known marginals that get these parts once more."""
-        before, more = self.known.noise[places], self.known.factors[places] * self.noise(np.maximum(parts, 1e-12))
+        before, more = self.known.noise[places], self.known.factor[places] * self.noise(np.maximum(parts, 1e-12))
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + more**-2.0))
 
     def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
@@ -202,21 +175,21 @@ class _Work:
         own = self.offer.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
-            own[places] = self.pairs.at(places, self.offer.factors[places] * self.noise(shares.parts))
+            own[places] = self.pairs.at(places, self.offer.factor[places] * self.noise(shares.parts))
         return ones, np.sqrt((ones[self.offer.sides] ** 2).sum(axis=1)), own
 
     def error(self, shares: Shares) -> float:
         """The expected L1 error of all pairs and known marginals together, in records, each as often as it counts."""
         ones, both, own = self.errors(shares)
-        return float((self.known.weights * ones).sum() + (self.offer.often * (own + both)).sum())
+        return float((self.known.weights * ones).sum() + (self.offer.weights * (own + both)).sum())
 
     def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.known.expected))
         total = self.before() + shares.known
-        factor, often = self.offer.factors, self.offer.often
-        rises = self.known.factors * weights
-        rises = rises * self.ones.slope(places, self.known.factors * self.noise(np.maximum(total, 1e-12)))
+        factor, often = self.offer.factor, self.offer.weights
+        rises = self.known.factor * weights
+        rises = rises * self.ones.slope(places, self.known.factor * self.noise(np.maximum(total, 1e-12)))
         parts = np.full(self.offer.cells.size, np.nan)
         parts[list(shares.chosen)] = shares.parts
         loads = (often * self.offer.cells * factor) ** self.power
@@ -228,15 +201,15 @@ class _Work:
 
     def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
-        count, sides, often = len(self.known.expected), self.offer.sides, self.offer.often
+        count, sides, often = len(self.known.expected), self.offer.sides, self.offer.weights
         errors, both, _ = self.errors(shares)
-        weights = self.known.weights * np.ones(count)
+        weights = self.known.weights.copy()
         for end in (0, 1):
             np.add.at(weights, sides[:, end], often * (errors[sides[:, end]] / np.maximum(both, 1e-9)))
         if first:
             cells = np.array([e.size for e in self.known.expected], np.float64)
-            loads = (weights * cells * self.known.factors) ** self.power
-            pair_loads = (often * self.offer.cells * self.offer.factors) ** self.power
+            loads = (weights * cells * self.known.factor) ** self.power
+            pair_loads = (often * self.offer.cells * self.offer.factor) ** self.power
         else:
             loads, pair_loads = self.loads(shares, weights)
         before = self.before()
@@ -249,43 +222,12 @@ class _Work:
             row += weights[place] * self.side_errors(part, place)
         measured = np.zeros((0, STEPS))
         if pair_loads.size:
-            factors = self.offer.factors.tolist()
+            factors = self.offer.factor.tolist()
             own = [self.pairs.at(i, factors[i] * self.noise(load * more / grid)) for i, load in enumerate(pair_loads)]
             measured = often[:, None] * (np.stack(own) + both[:, None])
-        chosen, sums = _greedy(grid, row, base, measured, often * (self.offer.gaps + both), pair_loads, certain)
+        unmeasured = often * (self.offer.gaps + both)
+        chosen, sums = greedy(grid, (row, base), measured, unmeasured, pair_loads, certain)
         more_parts = np.maximum(loads * more / sums - before, 0.0)
         parts = pair_loads[list(chosen)] * more / sums
         whole = float(more_parts.sum() + parts.sum())
         return Shares(more_parts / whole, chosen, parts / whole)
-
-
-def _greedy(
-    grid: Values,
-    row: Values,
-    load: float,
-    measured: Values,
-    unmeasured: Values,
-    loads: Values,
-    certain: Sequence[int],
-) -> tuple[tuple[int, ...], float]:
-    """The pairs taken, and the sum of all loads."""
-    chosen, left = list(certain), np.delete(np.arange(loads.size), list(certain))
-    least = LEAST_GAIN * (float(np.interp(load, grid, row)) + float(unmeasured.sum()))
-    load, row = load + float(loads[chosen].sum()), row + measured[chosen].sum(axis=0)
-    dropped = float(unmeasured[chosen].sum())
-    current = float(np.interp(load, grid, row)) - dropped
-    while left.size:
-        sums = load + loads[left]
-        right = np.clip(np.searchsorted(grid, sums), 1, grid.size - 1)
-        part = (sums - grid[right - 1]) / (grid[right] - grid[right - 1])
-        errors = (1 - part) * measured[left, right - 1] + part * measured[left, right]
-        totals = (1 - part) * row[right - 1] + part * row[right] + errors - unmeasured[left] - dropped
-        best = int(np.argmin(totals))
-        if totals[best] >= current - least:
-            break
-        place = int(left[best])
-        chosen.append(place)
-        current, load, dropped = float(totals[best]), float(sums[best]), dropped + float(unmeasured[place])
-        row = row + measured[place]
-        left = np.delete(left, best)
-    return tuple(chosen), load

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,39 +13,19 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 
+Floats = NDArray[np.float64]
+
 #: The noise error of a candidate is tabulated at this many budgets.
 STEPS = 96
+#: A marginal is measured only if it lowers the expected error by more than this share of it.
+LEAST_GAIN = 1e-6
 #: The noise of pairs summed out of a combined marginal is at most `SLACK` times that of the pairs measured alone.
 SLACK = 1.0
 #: Sets of one size that are tried, those with the fewest cells first.
 MAX_SETS = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class Tradeoff:
-    """What DenseMarg weighs (PrivSyn, Zhang et al. 2021, section 4.2), from public facts and noisy answers.
-
-    Attributes:
-        loads: per candidate cells^power: its share of the budget is its load over the sum of the loads chosen.
-        gaps: per candidate the L1 distance from independence, in records: what is lost if it is left out.
-        grid: sums of loads, rising.
-        errors: candidates × grid: what noise does to a candidate, in records, if the loads sum to that.
-    """
-
-    loads: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    grid: NDArray[np.float64]
-    errors: NDArray[np.float64]
-
-    def at(self, places: NDArray[np.intp], sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Candidates' noise errors at sums of loads, interpolated."""
-        right = np.clip(np.searchsorted(self.grid, sums), 1, len(self.grid) - 1)
-        low, high = self.grid[right - 1], self.grid[right]
-        part = np.clip((sums - low) / (high - low), 0.0, 1.0)
-        return np.asarray((1 - part) * self.errors[places, right - 1] + part * self.errors[places, right])
-
-
-def noise_error(expected: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def noise_error(expected: Floats, levels: Floats) -> Floats:
     """The L1 error that noise leaves in a marginal, at each mean absolute noise: Σ over cells of min(noise, expected).
 
     A cell that should hold less than the noise comes out as what its sides say (consistency softens it), so that it
@@ -58,16 +37,15 @@ def noise_error(expected: NDArray[np.float64], levels: NDArray[np.float64]) -> N
     return np.asarray(below[place] + (ordered.size - place) * levels)
 
 
-def tradeoff(
-    gaps: NDArray[np.float64],
-    expected: Sequence[NDArray[np.float64]],
-    noise: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    power: float = 2 / 3,
-) -> Tradeoff:
-    """The table that `dense` needs.
+def dense(
+    gaps: Floats, expected: Sequence[Floats], noise: Callable[[Floats], Floats], power: float = 2 / 3
+) -> list[int]:
+    """The candidates to measure by PrivSyn's DenseMarg (Zhang et al. 2021, section 4.2): `greedy`, from none on.
+
+    Section 5.2 of Li et al. 2021b says that a low distance means a high correlation; it is the other way round.
 
     Args:
-        gaps: the candidates' noisy distances from independence, in records.
+        gaps: the candidates' noisy distances from independence, in records: what is lost if one is left out.
         expected: their marginals under independence, in records.
         noise: the mean absolute noise of a marginal, in records, from its share of the budget.
         power: shares of the budget are in proportion to cells to this power; 2/3 is PrivSyn's optimum.
@@ -75,29 +53,49 @@ def tradeoff(
     loads = np.array([e.size for e in expected], np.float64) ** power
     grid = np.geomspace(loads.min(), loads.sum() * (1 + 1e-9) + 1e-9, STEPS)
     errors = np.stack([noise_error(e, noise(w / grid)) for e, w in zip(expected, loads, strict=True)])
-    return Tradeoff(loads, np.asarray(gaps, np.float64), grid, errors)
+    return list(greedy(grid, (np.zeros(STEPS), 0.0), errors, np.asarray(gaps, np.float64), loads, gain=0.0)[0])
 
 
-def dense(table: Tradeoff) -> list[int]:
-    """The candidates to measure, greedily: each step takes the one that lowers noise error + dependency error most.
+def greedy(
+    grid: Floats,
+    start: tuple[Floats, float],
+    measured: Floats,
+    unmeasured: Floats,
+    loads: Floats,
+    certain: Sequence[int] = (),
+    gain: float = LEAST_GAIN,
+) -> tuple[tuple[int, ...], float]:
+    """The marginals taken, and the sum of all loads: each step takes the one that lowers the sum of errors most.
 
-    Section 5.2 of Li et al. 2021b says that a low distance means a high correlation; it is the other way round.
+    Args:
+        grid: sums of loads, rising.
+        start: what noise does to marginals that are measured in any case, at each of these sums; and their load.
+        measured: candidates × grid: what noise does to each, in records; `loads` theirs.
+        unmeasured: what is lost where each is left out.
+        certain: candidates that are taken first.
+        gain: a candidate is taken only if it lowers the sum by more than this share of it.
     """
-    chosen: list[int] = []
-    left = np.arange(len(table.loads))
-    load, row = 0.0, np.zeros_like(table.grid)
-    chosen_error = 0.0  # the noise error of what is chosen
+    row, load = start
+    chosen, left = list(certain), np.delete(np.arange(loads.size), list(certain))
+    least = gain * (float(np.interp(load, grid, row)) + float(unmeasured.sum()))
+    load, row = load + float(loads[chosen].sum()), row + measured[chosen].sum(axis=0)
+    dropped = float(unmeasured[chosen].sum())
+    current = float(np.interp(load, grid, row)) - dropped
     while left.size:
-        sums = load + table.loads[left]
-        totals = np.interp(sums, table.grid, row) + table.at(left, sums) - table.gaps[left]
+        sums = load + loads[left]
+        right = np.clip(np.searchsorted(grid, sums), 1, grid.size - 1)
+        part = (sums - grid[right - 1]) / (grid[right] - grid[right - 1])
+        errors = (1 - part) * measured[left, right - 1] + part * measured[left, right]
+        totals = (1 - part) * row[right - 1] + part * row[right] + errors - unmeasured[left] - dropped
         best = int(np.argmin(totals))
-        if totals[best] >= chosen_error:
+        if totals[best] >= current - least:
             break
-        chosen_error = float(totals[best] + table.gaps[left[best]])
-        chosen.append(int(left[best]))
-        load, row = float(sums[best]), row + table.errors[left[best]]
+        place = int(left[best])
+        chosen.append(place)
+        current, load, dropped = float(totals[best]), float(sums[best]), dropped + float(unmeasured[place])
+        row = row + measured[place]
         left = np.delete(left, best)
-    return chosen
+    return tuple(chosen), load
 
 
 def combined(

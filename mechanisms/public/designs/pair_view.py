@@ -30,7 +30,7 @@ ATOMS = 64
 EM_ROUNDS = 100
 #: No pair is offered to the allocation.
 NO_PAIRS = PairOffer(
-    lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), np.zeros(0)
+    lambda _, levels: levels, lambda _, level: level, np.zeros(0), np.zeros((0, 2), np.intp), *np.zeros((3, 0))
 )
 
 
@@ -102,10 +102,10 @@ class PairView:
             rows,
             self.sides[list(places)],
             gaps,
-            tuple(forest),
-            tuple(i for i in further if shown[i] and i not in forest),
             weights,
             np.array([self.factor.get(self.pairs[i], 1.0) for i in places]),
+            tuple(forest),
+            tuple(i for i in further if shown[i] and i not in forest),
         )
 
 

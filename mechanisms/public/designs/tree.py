@@ -58,17 +58,9 @@ def forest_edges(candidates: Collection[Clique]) -> int:
 def heaviest_forest(candidates: Sequence[Clique], weights: Sequence[float]) -> tuple[int, ...]:
     """The places of a forest of the pairs of largest weights, all above 0, the heaviest first (Kruskal's algorithm)."""
     home: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        """The attribute that a tree is known by; what leads there is shortened."""
-        while home.setdefault(name, name) != name:
-            home[name] = home[home[name]]
-            name = home[name]
-        return name
-
     taken = []
     for place in sorted(range(len(candidates)), key=lambda i: -weights[i]):
-        one, two = map(root, candidates[place])
+        one, two = (_root(home, n) for n in candidates[place])
         if weights[place] > 0 and one != two:
             home[one] = two
             taken.append(place)
@@ -77,8 +69,15 @@ def heaviest_forest(candidates: Sequence[Clique], weights: Sequence[float]) -> t
 
 def _components(edges: Collection[Clique]) -> dict[str, str]:
     """Each attribute's component, named by one of its members."""
-    home = {n: n for e in edges for n in e}
+    home: dict[str, str] = {}
     for a, b in edges:
-        old, new = home[a], home[b]
-        home = {n: new if h == old else h for n, h in home.items()}
-    return home
+        home[_root(home, a)] = _root(home, b)
+    return {n: _root(home, n) for n in home}
+
+
+def _root(home: dict[str, str], name: str) -> str:
+    """The attribute that a tree is known by; what leads there is shortened."""
+    while home.setdefault(name, name) != name:
+        home[name] = home[home[name]]
+        name = home[name]
+    return name

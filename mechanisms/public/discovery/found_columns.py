@@ -16,7 +16,7 @@ from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
 from mechanisms.public.schema.fields import FieldDict, Fields
-from mechanisms.public.schema.leaf_bins import leaf_edges, scouting_column
+from mechanisms.public.schema.leaf_bins import scouting_column
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 
 #: How likely noise alone may be to widen the bounds of a column.
@@ -71,8 +71,8 @@ def _with_values(column: Column, values: Sequence[str]) -> FieldDict:
 def _with_range(column: Column, answers: Floats | None, kind: NoiseKind, scale: float) -> FieldDict:
     """Bounds around what stands out of the noise, and bins of equal mass between them."""
     scout, discover = scouting_column(column), column.discover
-    assert discover is not None
-    tree, edges = LeafTree(scout.value_codes, scout.size - scout.value_codes), leaf_edges(scout)
+    tree, edges = LeafTree(scout.value_codes, scout.size - scout.value_codes), scout.grid.edges
+    assert discover is not None and edges is not None
     first, last = 0, tree.leaves
     if discover.bounds and answers is not None:
         first, last = bounds_of(tree, answers, kind=kind, scale=scale)

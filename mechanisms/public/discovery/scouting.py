@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.wanted import VALUES, Wanted
+from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.rules.table_rules import parse_rules
 from mechanisms.public.schema.leaf_bins import scouting_column
 from mechanisms.public.schema.table_schema import Schema
@@ -28,5 +28,5 @@ def questions_of(schema: Schema) -> tuple[Wanted, ...]:
         scout = scouting_column(column)
         tree = None if column.discover.values else LeafTree(scout.value_codes, scout.size - scout.value_codes)
         once = unit is not None and column.name in unit.constant
-        questions.append(Wanted(column.name, column.discover.what if tree else (VALUES,), tree, once=once))
+        questions.append(Wanted(column.name, column.discover.what, tree, once=once))
     return tuple(questions)

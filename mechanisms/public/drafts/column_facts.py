@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
@@ -143,17 +143,11 @@ class Look:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
         cells = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
-        codes_seen: dict[int, dict[float, int]] = {}
         listed = f"SELECT i, x, max(units) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
-        for i, x, n in self._engine.execute(listed).fetchall():
-            codes_seen.setdefault(i, {})[x] = int(n)
-        steps: dict[int, dict[int, int]] = {}
+        codes_seen = self._by_column(listed, float)
         rank = "3 * k + CASE WHEN x >= 5 * pow(10, k) THEN 2 WHEN x >= 2 * pow(10, k) THEN 1 ELSE 0 END"
         positive = f"SELECT *, floor(log10(x))::INTEGER AS k FROM {cells} WHERE x > 0 AND x NOT IN ({codes})"
-        for i, k, n in self._engine.execute(
-            f"SELECT i, {rank} AS r, sum(n) FROM ({positive}) GROUP BY i, r"
-        ).fetchall():
-            steps.setdefault(i, {})[int(k)] = int(n)
+        steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({positive}) GROUP BY i, r", int)
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
@@ -193,25 +187,25 @@ class Look:
         samples = self._samples.setdefault((which, most), {})
         if index not in samples:
             columns = set(self.columns) if which == ALL else self._odd | {index}
-            rows = self._engine.execute(
+            samples |= {i: {} for i in columns} | self._by_column(
                 f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
                 SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
                 GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
                 ORDER BY i, n DESC, hash(t), t"""
-            ).fetchall()
-            samples |= {i: {} for i in columns}
-            for i, text, n in rows:
-                samples[i][str(text)] = int(n)
+            )
         return samples[index]
 
     @cached_property
     def _totals(self) -> dict[int, dict[str, int]]:
-        texts: dict[int, dict[str, int]] = {}
         which = f"regexp_full_match(lower(trim(t)), {literal(TOTALS)})"
-        sql = f"SELECT i, t, sum(n) FROM seen WHERE {which} GROUP BY i, t ORDER BY i, t"
-        for i, text, n in self._engine.execute(sql).fetchall():
-            texts.setdefault(i, {})[str(text)] = int(n)
-        return texts
+        return self._by_column(f"SELECT i, t, sum(n) FROM seen WHERE {which} GROUP BY i, t ORDER BY i, t")
+
+    def _by_column(self, sql: str, of: Callable[[Any], Any] = str) -> dict[int, dict[Any, int]]:
+        """Column → what stands in the second place of the lines of a query's result → the number in the third."""
+        found: dict[int, dict[Any, int]] = {}
+        for i, key, n in self._engine.execute(sql).fetchall():
+            found.setdefault(i, {})[of(key)] = int(n)
+        return found
 
     def doubts(self, index: int, kind: str | None, reading: NumberForm) -> list[str]:
         """What a column's texts may mean instead, as sentences.
@@ -241,14 +235,11 @@ class Look:
         """
         if index not in self._shapes:
             columns = self._odd | {index}
-            rows = self._engine.execute(
+            self._shapes |= {i: {} for i in columns} | self._by_column(
                 f"""SELECT i, s, n FROM (SELECT i, {self._cells.shape(0)} AS s, sum(n) AS n FROM seen
                 WHERE ok AND {_among(columns)} GROUP BY i, s)
                 QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, s) <= {SAMPLED} ORDER BY i, n DESC, s"""
-            ).fetchall()
-            self._shapes |= {i: {} for i in columns}
-            for i, shape, n in rows:
-                self._shapes[i][str(shape)] = int(n)
+            )
         return self._shapes[index]
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.axis_sums import Numbers, add_over, summed_over
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.grid_program import Program, Writer
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, proved, too_many_records
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, exact_root, proved, too_many_records
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.units import Norm, round_up
+from mechanisms.public.units import Norm
 
 Axes = tuple[int, ...]
 
@@ -37,23 +36,33 @@ class _Node:
     parents: tuple[tuple[Axes, _Node, NDArray[np.int64]], ...]
     parts: NDArray[np.int64]
 
-    @cached_property
-    def program(self) -> Program:
-        """The 0/1 structure as steps: fine cells first, then each parent's rows."""
-        writer = Writer()
-        self._write(writer, writer.start(math.prod(self.shape)), np.arange(self.parts.size))
-        return writer.program(self.parts.size)
+    def answer(self, table: Numbers, rows: NDArray[np.int64]) -> Numbers:
+        """Some rows (ascending) of the 0/1 structure times a marginal: fine cells first, then each parent's rows."""
+        own, parts = self._asked(rows)
+        answers, rest = [table.reshape(-1)[own]], table.copy()
+        rest.reshape(-1)[self.fine] = 0
+        answers += [node.answer(summed_over(rest, axes), asked) for axes, node, asked in parts]
+        return np.concatenate(answers)
 
-    def _write(self, writer: Writer, place: int, rows: NDArray[np.int64]) -> None:
-        """Append the steps of the set whose table was made last, at `place`; `rows`: its answers (-1: none)."""
-        writer.take(place, self.fine, rows[: self.fine.size])
-        done = self.fine.size
+    def transpose(self, answers: Numbers, rows: NDArray[np.int64]) -> Numbers:
+        """The transpose of these rows times one number for each: a marginal."""
+        own, parts = self._asked(rows)
+        table = np.zeros(self.shape, answers.dtype)
+        for axes, node, asked in reversed(parts):
+            add_over(table, node.transpose(answers[-asked.size :], asked), axes)
+            answers = answers[: -asked.size]
+        table.reshape(-1)[self.fine] = 0
+        table.reshape(-1)[own] = answers
+        return table
+
+    def _asked(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[tuple[Axes, _Node, NDArray[np.int64]]]]:
+        """The fine cells among these rows, and of each parent that has any the rows of its own."""
+        first, parts = self.fine.size, []
         for axes, node, asked in self.parents:
-            theirs = np.full(node.parts.size, -1)
-            theirs[asked] = rows[done : done + asked.size]
-            done += asked.size
-            if (theirs >= 0).any():
-                node._write(writer, writer.summed(place, self.shape, axes), theirs)
+            mine = rows[(rows >= first) & (rows < first + asked.size)] - first
+            parts += [(axes, node, asked[mine])] if mine.size else []
+            first += asked.size
+        return self.fine[rows[rows < self.fine.size]], parts
 
 
 @proved
@@ -105,10 +114,11 @@ class GridQuery:
             raise ValueError(f"the set {axes} has no parent to cover the cells that are not fine")
         parents, parts = [], [np.ones(fine.size, np.int64)]
         for parent in inside:
-            summed = tuple(i for i, a in enumerate(axes) if a not in parent)
-            rows = np.flatnonzero(smaller[parent].program.answer(coarse.sum(axis=summed, dtype=np.int64).ravel()))
-            parents.append((summed, smaller[parent], rows))
-            parts.append(smaller[parent].parts[rows] * len(inside))
+            summed, node = tuple(i for i, a in enumerate(axes) if a not in parent), smaller[parent]
+            touched = node.answer(coarse.sum(axis=summed, dtype=np.int64), np.arange(node.parts.size))
+            rows = np.flatnonzero(touched)
+            parents.append((summed, node, rows))
+            parts.append(node.parts[rows] * len(inside))
         return _Node(shape, fine, tuple(parents), np.concatenate(parts))
 
     @cached_property
@@ -132,23 +142,27 @@ class GridQuery:
         """The cells that are measured one by one: their answers come first, each with entry 1."""
         return self._root.fine
 
+    def _structure(self, marginal: Numbers) -> Numbers:
+        return self._root.answer(np.ascontiguousarray(marginal).reshape(self.shape), np.arange(self.rows))
+
+    def _transposed(self, answers: Numbers) -> Numbers:
+        return self._root.transpose(answers, np.arange(self.rows)).ravel()
+
     def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self._root.program.answer(marginal.ravel()) * (self._weights * 2.0**-self.bits))
+        return np.asarray(self._structure(marginal) * (self._weights * 2.0**-self.bits))
 
     def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
         if float(np.abs(marginal).astype(np.float64).sum()) * 2.0**self.bits >= 2.0**62:
             raise too_many_records("the answers of a grid do not fit 63 bits")
-        return np.asarray(self._root.program.answer(marginal.ravel()) * self._weights, np.int64)
+        return np.asarray(self._structure(marginal) * self._weights, np.int64)
 
     def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(
-            self._root.program.transpose(answers * (self._weights * 2.0**-self.bits), self.columns), np.float64
-        )
+        return np.asarray(self._transposed(answers * (self._weights * 2.0**-self.bits)), np.float64)
 
     def _column_sums(self, norm: Norm) -> NDArray[np.int64]:
         """Per column the sum of entries (L1) or of their squares (L2), exact, times 2**bits or 4**bits."""
         entries = self._weights if norm == "l1" else self._weights**2
-        return np.asarray(self._root.program.transpose(entries, self.columns), np.int64)
+        return np.asarray(self._transposed(entries), np.int64)
 
     def largest_column_norm(self, norm: Norm) -> float:
         """max over columns of ‖q‖, rounded up."""
@@ -181,10 +195,7 @@ class GridQuery:
 
 def _length(total: int, norm: Norm, bits: int) -> float:
     """A sum of entries or of squares as a norm: exact where it is, else rounded up."""
-    if norm == "l1":
-        return float(total) * 2.0**-bits
-    root = math.isqrt(total)
-    return root * 2.0**-bits if root * root == total else round_up(math.sqrt(total) * 2.0**-bits)
+    return total * 2.0**-bits if norm == "l1" else exact_root(total, bits)
 
 
 S = TypeVar("S", Axes, Clique)
@@ -265,8 +276,3 @@ def _sets(answer: NoisyMarginal, axes: Axes) -> dict[Axes, NDArray[np.int64]]:
     if isinstance(answer.query, GridQuery):
         return {tuple(axes[a] for a in inner): cells for inner, cells in answer.query.fine.items()}
     return {axes: _fine_cells(answer)}
-
-
-def subsets(clique: Clique) -> list[Clique]:
-    """Every non-empty subset, smaller ones first."""
-    return [s for size in range(1, len(clique) + 1) for s in itertools.combinations(clique, size)]

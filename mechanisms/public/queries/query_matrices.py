@@ -82,6 +82,12 @@ def proved(cls: type[Q]) -> type[Q]:
     return cls
 
 
+def exact_root(square: int, bits: int) -> float:
+    """The root of a whole number, times 2**-bits: exact where it is a whole number, else rounded up."""
+    root = math.isqrt(square)
+    return root * 2.0**-bits if root * root == square else round_up(math.sqrt(square) * 2.0**-bits)
+
+
 def too_many_records(problem: str) -> UserError:
     """The refusal of answers that whole numbers of 63 bits do not hold; raised before anything is charged."""
     fix = "a table of fewer records, or a part of it; or a selection whose queries add up fewer of them"
@@ -185,10 +191,13 @@ class SparseQuery:
         return np.asarray(self.scaled.T @ answers) * 2.0**-self.bits
 
     def largest_column_norm(self, norm: Norm) -> float:
-        entries = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
-        sums = np.asarray((entries if norm == "l1" else entries.multiply(entries)).sum(axis=0)).ravel()
-        largest = float(sums.max(initial=0.0))
+        largest = float(self._sums(norm).max(initial=0.0))
         return largest if norm == "l1" else round_up(math.sqrt(largest))
+
+    def _sums(self, norm: Norm) -> NDArray[np.float64]:
+        """Per column the sum of entries (L1), or of their squares (L2)."""
+        entries = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
+        return np.asarray((entries if norm == "l1" else entries.multiply(entries)).sum(axis=0)).ravel()
 
     def largest_column_distance(self, norm: Norm) -> float:
         """max over pairs of columns; a bound where the matrix is too large to compare all pairs.
@@ -212,8 +221,7 @@ class SparseQuery:
         """That distance where two columns of the largest norm share no row: none of one sign can be farther apart."""
         if not self.columns or (self.scaled.data < 0).any():
             return None
-        powers = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
-        sums = np.asarray((powers if norm == "l1" else powers.multiply(powers)).sum(axis=0)).ravel()
+        sums = self._sums(norm)
         largest = np.flatnonzero(sums == sums.max())
         first, last = (self.scaled[:, [i]].toarray().ravel() for i in (largest[0], largest[-1]))
         if (first * last).any():
@@ -245,11 +253,9 @@ class Columns(SparseQuery):
     """A matrix as its columns were told; a norm that is a whole number of units stands as it is, not rounded up."""
 
     def largest_column_norm(self, norm: Norm) -> float:
-        squares = self.scaled.astype(np.float64).multiply(self.scaled.astype(np.float64)).sum(axis=0)
-        largest = float(np.max(np.asarray(squares), initial=0.0))
-        if norm == "l2" and largest < 2.0**53 and (root := math.isqrt(int(largest))) ** 2 == largest:
-            return math.ldexp(root, -self.bits)
-        return super().largest_column_norm(norm)
+        largest = math.ldexp(float(self._sums("l2").max(initial=0.0)), 2 * self.bits)
+        whole = norm == "l2" and largest < MAX_SUM
+        return exact_root(int(largest), self.bits) if whole else super().largest_column_norm(norm)
 
 
 def as_matrix(query: QueryMatrix) -> QueryMatrix:

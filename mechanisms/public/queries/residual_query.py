@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix, proved, too_many_records
-from mechanisms.public.units import Norm, round_up
+from mechanisms.public.queries.query_matrices import (
+    MATRIX_BITS,
+    Identity,
+    QueryMatrix,
+    exact_root,
+    proved,
+    too_many_records,
+)
+from mechanisms.public.units import Norm
 
 #: Cells: smaller pairs are measured whole, since combined pairs also describe three columns and more.
 SMALL_CELLS = 9
@@ -82,7 +89,7 @@ class ResidualQuery:
         """Of every column: √∏ kᵢ(kᵢ − 1) in L2, ∏ 2(kᵢ − 1) in L1, times 2**-bits."""
         if norm == "l1":
             return math.prod(2 * (k - 1) for k in self.shape) * 2.0**-self.bits
-        return self._root(math.prod(k * (k - 1) for k in self.shape))
+        return exact_root(math.prod(k * (k - 1) for k in self.shape), self.bits)
 
     def largest_column_distance(self, norm: Norm) -> float:
         """Exact, over the sets of columns of the marginal in which two cells differ."""
@@ -92,7 +99,7 @@ class ResidualQuery:
             return max(self._apart(s) for s in sets) * 2.0**-self.bits
         alike = math.prod(k * (k - 1) for k in self.shape)
         products = [math.prod(-k if i in s else k * (k - 1) for i, k in enumerate(self.shape)) for s in sets]
-        return self._root(2 * (alike - min(products)))
+        return exact_root(2 * (alike - min(products)), self.bits)
 
     def _apart(self, differ: tuple[int, ...]) -> int:
         """The L1 distance of the columns of two cells that differ on these axes: by the values of the factors."""
@@ -102,11 +109,6 @@ class ResidualQuery:
             abs(math.prod(a for a, _, _ in some) - math.prod(b for _, b, _ in some)) * math.prod(n for _, _, n in some)
             for some in itertools.product(*kinds)
         )
-
-    def _root(self, square: int) -> float:
-        root = math.isqrt(square)
-        exact = root * root == square
-        return root * 2.0**-self.bits if exact else round_up(math.sqrt(square) * 2.0**-self.bits)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         return {"shape": np.array(self.shape)}

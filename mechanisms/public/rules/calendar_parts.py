@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import known_column
-from mechanisms.public.schema.bins import CYCLIC, DAY, IntegerGrid
+from mechanisms.public.schema.bins import CYCLIC, DAY
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, as_text
 
@@ -63,8 +63,7 @@ class CalendarParts:
             codes: column of a part → the codes of the rows.
             column: of the times, with the ranges of a condition.
         """
-        parts, grid = self.parts(codes), column.grid
-        assert isinstance(grid, IntegerGrid)
+        parts, (first, last) = self.parts(codes), column.grid.spans
         seconds = times.astype(np.int64) * self.unit
         day, rest = seconds // DAY, seconds % DAY
         if "hour" in parts:
@@ -77,7 +76,7 @@ class CalendarParts:
         for days in (0, off - step, off + step, off):  # the best last: it is taken where several lie in the bin
             other = ((day + days) * DAY + rest) // self.unit
             held = np.any([(other >= low) & (other <= high) for low, high in ranges], axis=0)
-            moved = np.where((other >= grid.starts[bins]) & (other < grid.ends[bins]) & held, other, moved)
+            moved = np.where((other >= first[bins]) & (other <= last[bins]) & held, other, moved)
         return moved
 
 
@@ -118,9 +117,8 @@ def _check_time(time: Column, named: Mapping[str, str], rule: str, where: str) -
         raise UserError(f"{rule}: the column is of kind {time.kind}", where=where, fix=f"kind: {' or '.join(kinds)}")
     if time.bins is not None and time.bins.calendar in CYCLIC:
         raise UserError(f"{rule}: bins: {time.bins.calendar} come again and again", where=where, fix="bins: month")
-    grid = time.grid
-    assert isinstance(grid, IntegerGrid)
-    widths = (grid.ends - grid.starts) * (1 if time.kind == "datetime" else DAY)
+    first, last = time.grid.spans
+    widths = (last + 1 - first) * (1 if time.kind == "datetime" else DAY)
     days = max(PARTS[part][1] for part in named) // DAY
     if widths[short := int(widths.argmin())] < days * DAY:
         fix = f"bins, and bounds, that give every bin at least {days} days, such as bins: month with whole months"

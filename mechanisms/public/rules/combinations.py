@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.rules.transforms import MAX_COMBINATIONS, cells_of
+from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
@@ -39,7 +40,7 @@ def possible_cells(
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
     labels = [codes_by_label(columns_by_name[n]) for n in names]
-    cells = np.zeros(cells_of(sizes), np.bool_)
+    cells = np.zeros(math.prod(sizes), np.bool_)
     content = []
     for row in rows:
         values = [row.get(n, row) for n in names] if isinstance(row, Mapping) else row
@@ -84,6 +85,6 @@ def known_columns(given: object, columns: Mapping[str, Column], rule: str, where
 
 def check_cells(sizes: Sequence[int], rule: str, where: str) -> None:
     """Refuse a table of more combinations than a rule may need."""
-    if cells_of(sizes) > MAX_COMBINATIONS:
+    if math.prod(sizes) > MAX_COMBINATIONS:
         fix = f"at most {MAX_COMBINATIONS:,}: fewer or coarser columns"
-        raise UserError(f"{rule}: {cells_of(sizes):,} combinations", where=where, fix=fix)
+        raise UserError(f"{rule}: {math.prod(sizes):,} combinations", where=where, fix=fix)

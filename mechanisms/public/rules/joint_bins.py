@@ -67,10 +67,6 @@ def _level(column: Column, value: object, where: str) -> NDArray[np.int64]:
     if column.tree is None:
         raise UserError("joint_bins: level, but the column has no hierarchy", where=where, fix=FIX)
     try:
-        number = column.tree.number(value if isinstance(value, int) else str(value))
+        return column.tree.nodes_of(value if isinstance(value, int) else str(value))
     except UserError as error:
         raise UserError(f"joint_bins: {error.what}", where=where, fix=error.fix) from error
-    bin_of_code = np.arange(column.value_codes)
-    for level in reversed(column.tree.levels[number:]):
-        bin_of_code = np.asarray(level.parents)[bin_of_code]
-    return bin_of_code.astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.structural_zeros import Zeros
-from mechanisms.public.rules.transforms import Availability, Conflict, Derive, Recode, cells_of
+from mechanisms.public.rules.transforms import Availability, Conflict, Derive, Recode
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
@@ -87,7 +88,7 @@ def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where
 
 def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str) -> NDArray[np.int64]:
     """The derived code of every cell before the map is read; −1: none yet."""
-    table = np.full(cells_of([c.size for c in columns]), -1, np.int64)
+    table = np.full(math.prod([c.size for c in columns]), -1, np.int64)
     if otherwise == "missing" and "missing" not in target.labels:
         if target.missing_code is None:
             fix = f"missing: true for the column {target.name!r}, or otherwise: VALUE"
@@ -136,7 +137,7 @@ def parse_recode(
     names = _columns(fields.get("columns"), columns, rule, where)
     sizes = tuple(columns[n].size for n in names)
     check_cells(sizes, rule, where)
-    possible = np.ones(cells_of(sizes), np.bool_)
+    possible = np.ones(math.prod(sizes), np.bool_)
     again: FieldDict = {"columns": list(names), "combinations": "all", "conflict": _conflict(fields, rule, where)}
     listed = fields.get("combinations", "all")
     if listed != "all":

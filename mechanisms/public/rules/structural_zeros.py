@@ -107,8 +107,8 @@ def after(step: Step, zeros: Zeros, before: Domain, domain: Domain) -> Zeros | N
     return new, cells[cell_numbers(codes, clique, before.shape(clique))]
 
 
-def mend(codes: NewCodes, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> int:
-    """Move rows out of impossible combinations, in place; returns how many rows were moved.
+def mend(codes: NewCodes, domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generator) -> None:
+    """Move rows out of impossible combinations, in place.
 
     A row changes one column where that is enough, by the frequencies of the rows that are possible. What still breaks a
     rule after some passes becomes a copy of a possible row; where none is, one is searched for, code by code.
@@ -116,13 +116,9 @@ def mend(codes: NewCodes, domain: Domain, zeros: Sequence[Zeros], rng: np.random
     Raises:
         UserError: the rules leave no row possible.
     """
-    first = broken(codes, domain, zeros)
-    if not first.any():
-        return 0
     for _ in range(PASSES):
-        moved = sum(_mend_one(codes, domain, z, rng) for z in zeros)
-        if moved == 0:
-            return int(first.sum())
+        if not sum(_mend_one(codes, domain, z, rng) for z in zeros):
+            return
     left = broken(codes, domain, zeros)
     good, bad = np.flatnonzero(~left), np.flatnonzero(left)
     if bad.size and not good.size:
@@ -132,7 +128,6 @@ def mend(codes: NewCodes, domain: Domain, zeros: Sequence[Zeros], rng: np.random
     source = rng.choice(good, bad.size) if bad.size else good[:0]
     for column in codes.values():
         column[bad] = column[source]
-    return int(first.sum())
 
 
 def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.bool_]:

@@ -6,7 +6,6 @@ The steps are those of Li et al. 2021b, sections 5.3 and 5.4.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,10 +68,7 @@ class Step(ABC):
 
 def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.int64]:
     """Each row's cell in the marginal of some attributes, flattened in C order."""
-    numbers: Any = np.int64(0)
-    for name, size in zip(names, sizes, strict=True):
-        numbers = numbers * size + codes[name].astype(np.int64)
-    return np.asarray(numbers, np.int64)
+    return np.asarray(np.ravel_multi_index([codes[name] for name in names], tuple(sizes)), np.int64)
 
 
 def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Sequence[int]) -> NewCodes:
@@ -314,8 +310,3 @@ def spread_codes(weights: NDArray[np.float64], rows: int, rng: np.random.Generat
     spread = np.minimum(np.searchsorted(sums, points, side="right"), len(sums) - 1)
     rng.shuffle(spread)
     return np.asarray(spread, np.int64)
-
-
-def cells_of(sizes: Sequence[int]) -> int:
-    """Cells of a product, as an exact integer."""
-    return math.prod(sizes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,29 +44,6 @@ class Bins:
     edges: tuple[float, ...] | None = None
     calendar: str | None = None
     cells: int | None = None
-
-
-class Grid(Protocol):
-    """The value codes of an ordered column."""
-
-    @property
-    def size(self) -> int: ...
-
-    def sql(self, x: str) -> str:
-        """SQL for the code of `x`, which lies inside the bounds (a DOUBLE, or a TIMESTAMP for calendar kinds)."""
-        ...
-
-    def value_sql(self, x: str) -> str:
-        """SQL for `x` itself in the column's unit: a number, or days or seconds from 1970-01-01."""
-        ...
-
-    def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.generic]:
-        """A value inside the bin of each code, uniform over it."""
-        ...
-
-    def nearest(self, codes: Codes, places: Floats) -> NDArray[np.generic]:
-        """The value at a place inside the bin of each code (bins that lie on a line alone)."""
-        ...
 
 
 def case_tree(x: str, edges: list[str]) -> str:
@@ -115,7 +93,7 @@ class FloatGrid:
         return len(self.edges) - 1
 
     def sql(self, x: str) -> str:
-        """The bin of a number, as DuckDB computes it."""
+        """SQL for the code of `x`, which lies inside the bounds (a DOUBLE, or a TIMESTAMP for calendar kinds)."""
         if self.even:
             return cell_sql(x, float(self.edges[0]), float(self.edges[-1]), self.size)
         if self.width is None:
@@ -128,14 +106,21 @@ class FloatGrid:
         return f"CAST({guess} - {down} + {up} AS INTEGER)"
 
     def value_sql(self, x: str) -> str:
+        """SQL for `x` itself in the column's unit: a number, or days or seconds from 1970-01-01."""
         return x
 
+    @property
+    def spans(self) -> tuple[Floats, Floats]:
+        """Where each bin begins, and where it ends: of whole units its least and its largest value."""
+        return self.edges[:-1], self.edges[1:]
+
     def draw(self, codes: Codes, rng: np.random.Generator) -> Floats:
+        """A value inside the bin of each code, uniform over it."""
         low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
         return self.nearest(codes, low + (high - low) * rng.random(len(codes)))
 
     def nearest(self, codes: Codes, places: Floats) -> Floats:
-        """Places brought into their bins, and to the column's decimals where it has some."""
+        """The value at a place inside the bin of each code; with the column's decimals where it has some."""
         low, high = self.edges[codes], self.edges[codes.astype(np.int64) + 1]
         below = np.where(codes == self.size - 1, high, np.nextafter(high, low))
         exact = np.clip(places, low, below)
@@ -175,6 +160,17 @@ class IntegerGrid:
     def size(self) -> int:
         return len(self.first) - 1
 
+    @cached_property
+    def edges(self) -> Floats | None:
+        """(size + 1,) where the bins begin and the last one ends; None where they lie on no line: cyclic units."""
+        line = len(self.starts) == self.size and np.array_equal(self.starts[1:], self.ends[:-1])
+        return np.append(self.starts, self.ends[-1]).astype(np.float64) if line else None
+
+    @property
+    def spans(self) -> tuple[Floats, Floats]:
+        starts, last = self.starts[self.first[:-1]], self.ends[self.first[1:] - 1] - 1
+        return starts.astype(np.float64), last.astype(np.float64)
+
     def sql(self, x: str) -> str:
         return f"CAST({self.formula.replace('{d}', self._above(x)).replace('{t}', x)} AS INTEGER)"
 
@@ -202,6 +198,10 @@ class IntegerGrid:
         return np.clip(np.floor(places).astype(np.int64), self.starts[codes], self.ends[codes] - 1)
 
 
+#: The value codes of an ordered column.
+Grid: TypeAlias = FloatGrid | IntegerGrid
+
+
 def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:
     """The same codes, their values drawn from what lies in one of the ranges (both ends included).
 
@@ -213,7 +213,6 @@ def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:
     if isinstance(grid, FloatGrid):
         ((low, high),) = ranges
         return FloatGrid(np.clip(grid.edges, low, high), None, grid.decimals)
-    assert isinstance(grid, IntegerGrid)
     starts, ends, codes = [], [], []
     code_of_run = np.repeat(np.arange(grid.size), np.diff(grid.first))
     for low, high in ranges:

@@ -88,7 +88,7 @@ def _cluster_names(member: Ints, names: Sequence[str], apart: Floats) -> list[st
     return [called[int(one)] for one in member]
 
 
-def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()) -> Hierarchy:
+def cluster_from_settings(settings: object, *, where: str) -> Hierarchy:
     """A hierarchy from settings: {coordinates: FILE | distances: FILE, levels: [5, 25], names: […], method: average}.
 
     Args:
@@ -96,7 +96,6 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
             brought to one scale); or `distances`: a CSV with a square matrix, its header the values. `levels`: the
             numbers of clusters, coarsest first. `names`: of all levels, the leaves' last.
         where: the setting, for messages.
-        folder: where a relative path starts.
 
     Raises:
         UserError: an unknown or absent field, an unfit file, or what `cluster` does not accept.
@@ -107,7 +106,7 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
         fix = "{coordinates: places.csv, levels: [5, 25]}, or distances: instead of coordinates:"
         raise UserError("needs coordinates or distances, one of them", where=where, fix=fix)
     field = "coordinates" if "coordinates" in given else "distances"
-    path = folder / Path(str(given[field])).expanduser()
+    path = Path(str(given[field])).expanduser()
     counts = given.get("levels")
     if not isinstance(counts, list) or not counts:
         raise UserError(f"levels: got {counts!r}", where=where, fix="numbers of clusters, coarsest first: [5, 25]")
@@ -126,12 +125,12 @@ def cluster_from_settings(settings: object, *, where: str, folder: Path = Path()
     return cluster(names, apart, counts, method=method, level_names=level_names, where=where)
 
 
-def places_from_settings(settings: Fields, tree: Hierarchy, *, where: str, folder: Path = Path()) -> Places:
+def places_from_settings(settings: Fields, tree: Hierarchy, *, where: str) -> Places:
     """Where the leaves of `cluster_from_settings` lie, as far as its coordinates are places on a map."""
-    if "coordinates" not in settings or len(read_points(folder / Path(settings["coordinates"]), where)[0]) < 3:
+    if "coordinates" not in settings or len(read_points(Path(settings["coordinates"]), where)[0]) < 3:
         return Places()
     given = {"coordinates": settings["coordinates"]}
-    return parse_places(given, tree.leaves, where=where, folder=folder) or Places()
+    return parse_places(given, tree.leaves, where=where, folder=Path()) or Places()
 
 
 def _coordinates(path: Path, where: str) -> tuple[list[str], Floats]:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fields import as_text
+from mechanisms.public.schema.spellings import exact_codes
 
 
 def code_names(column: Column) -> tuple[str, ...]:
@@ -30,14 +30,8 @@ def code_values(column: Column) -> tuple[object, ...]:
 
 def codes_by_label(column: Column) -> dict[str, int]:
     """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
-    code_of_label = {label: code for code, label in enumerate(column.labels)}
-    code_of_label |= dict(column.spelled)
-    if column.other is not None and column.other_code is not None:
-        code_of_label.setdefault(column.other, column.other_code)
-    if column.missing_code is not None:
-        for text in ("", *column.missing_texts):
-            code_of_label.setdefault(text, column.missing_code)
-    return code_of_label
+    codes = {label: code for code, label in enumerate(column.labels)}
+    return codes | {text: code for text, code in exact_codes(column).items() if text not in codes}
 
 
 def label_of(column: Column, code: int) -> str | None:
@@ -114,11 +108,5 @@ def _number(value: object, default: float, rule: str, where: str) -> float:
 
 def bin_bounds(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the largest value of each bin of a column of numbers; floats: bins without their upper edge."""
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        upper = np.nextafter(grid.edges[1:], -np.inf)
-        upper[-1] = grid.edges[-1]
-        return grid.edges[:-1], upper
-    assert isinstance(grid, IntegerGrid)
-    starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[1:] - 1] - 1
-    return starts.astype(np.float64), last.astype(np.float64)
+    low, high = column.grid.spans
+    return low, np.append(np.nextafter(high[:-1], -np.inf), high[-1:]) if column.kind == "float" else high

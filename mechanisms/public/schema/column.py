@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute
-from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, IntegerGrid, float_grid, integer_grid
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, float_grid, integer_grid
 from mechanisms.public.schema.discover_fields import Discover
 from mechanisms.public.schema.distances import Distances
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -164,8 +164,33 @@ class Column:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What the value codes are called: the leaves of the hierarchy."""
-        return value_labels(self)
+        """A name for each value code, all distinct: the text, number or day, or `first to last` for a bin.
+
+        Bins of floats are named by their edges. Calendar units are 2016, 2016-12, 2016-12-31 or 2016-12-31 23; cyclic
+        ones January, Monday or the hour 0 … 23. The special codes (*other*, *missing*) are not among them.
+        """
+        if self.kind == "flag":
+            return (self.false[0], self.true[0])
+        if self.kind == "categorical" and self.codes is None:
+            return self.values
+        grid = self.grid
+        if isinstance(grid, FloatGrid):
+            return _float_bins(grid.edges)
+        calendar = None if self.bins is None else self.bins.calendar
+        if calendar in CYCLIC:
+            return {"month_of_year": MONTHS, "day_of_week": DAYS}.get(calendar, tuple(map(str, range(24))))
+        starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[:-1]] - 1
+        if grid.unit == "integer":
+            digits = self.width or 0
+            return tuple(_run(str(a).zfill(digits), str(b).zfill(digits)) for a, b in zip(starts, last, strict=True))
+        unit = DAY if grid.unit == "day" else 1
+        if calendar in CALENDAR_FORMATS:
+            form = CALENDAR_FORMATS[calendar]
+            return tuple(_moment(int(a) * unit, form) for a in starts)
+        form = "%Y-%m-%d" if grid.unit == "day" else "%Y-%m-%d %H:%M:%S"
+        return tuple(
+            _run(_moment(int(a) * unit, form), _moment(int(b) * unit, form)) for a, b in zip(starts, last, strict=True)
+        )
 
     @property
     def specials(self) -> tuple[str, ...]:
@@ -198,37 +223,6 @@ class Column:
     def bounds(self) -> tuple[float, float]:
         """The bounds that values are clipped to: in the column's unit, both included."""
         return (0, self.codes - 1) if self.codes is not None else (self.low, self.high)
-
-
-def value_labels(column: Column) -> tuple[str, ...]:
-    """A name for each value code, all distinct: the text, number or day, or `first to last` for a bin.
-
-    Bins of floats are named by their edges. Calendar units are 2016, 2016-12, 2016-12-31 or 2016-12-31 23; cyclic ones
-    January, Monday or the hour 0 … 23. The special codes (*other*, *missing*) are not among them.
-    """
-    if column.kind == "flag":
-        return (column.false[0], column.true[0])
-    if column.kind == "categorical" and column.codes is None:
-        return column.values
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        return _float_bins(grid.edges)
-    assert isinstance(grid, IntegerGrid)
-    calendar = None if column.bins is None else column.bins.calendar
-    if calendar in CYCLIC:
-        return {"month_of_year": MONTHS, "day_of_week": DAYS}.get(calendar, tuple(map(str, range(24))))
-    starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[:-1]] - 1
-    if grid.unit == "integer":
-        digits = column.width or 0
-        return tuple(_run(str(a).zfill(digits), str(b).zfill(digits)) for a, b in zip(starts, last, strict=True))
-    unit = DAY if grid.unit == "day" else 1
-    if calendar in CALENDAR_FORMATS:
-        form = CALENDAR_FORMATS[calendar]
-        return tuple(_moment(int(a) * unit, form) for a in starts)
-    form = "%Y-%m-%d" if grid.unit == "day" else "%Y-%m-%d %H:%M:%S"
-    return tuple(
-        _run(_moment(int(a) * unit, form), _moment(int(b) * unit, form)) for a, b in zip(starts, last, strict=True)
-    )
 
 
 def _run(first: str, last: str) -> str:

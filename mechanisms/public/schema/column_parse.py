@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -54,13 +54,6 @@ FALSE = ("false", "False", "FALSE", "0")
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
-class Missing(NamedTuple):
-    """Whether missing values have a code of their own, and the texts that count as missing."""
-
-    code: bool
-    texts: tuple[str, ...]
-
-
 def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Path) -> Column:
     """A checked column.
 
@@ -84,12 +77,12 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     texts = parts.get("values", ()) + parts.get("true", ()) + parts.get("false", ())
     texts += tuple(text for text, _ in parts.get("spellings", ()))
     no_code = "" in texts or "codes" in parts
-    missing = _missing(given.get("missing", not no_code), texts, where)
+    missing, gaps = _missing(given.get("missing", not no_code), texts, where)
     other = None if given.get("other") is None else as_text(given["other"], "other", where)
-    _check_labels(texts, other, missing, where)
+    _check_labels((*texts, *gaps), other, where)
     kind = parts.pop("kind", kind)
-    column = Column(name, cast(Kind, kind), other=other, missing=missing.code, missing_texts=missing.texts, **parts)
-    column = Column(**{**vars_of(column), "outside": _outside(column, given.get("outside"), where)})
+    column = Column(name, cast(Kind, kind), other=other, missing=missing, missing_texts=gaps, **parts)
+    column = replace(column, outside=_outside(column, given.get("outside"), where))
     _check_column(column, where)
     alone = true_or_false(given.get("one_way_only", False), "one_way_only", where)
     joint: FieldDict = {"joint_bins": parse_joint_bins(given.get("joint_bins"), where), "one_way_only": alone}
@@ -104,15 +97,10 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
         raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
     if given.keys() & set(PLACES):
         joint["places"] = parse_places(given, column.labels, where=where, folder=folder)
-    column = Column(**{**vars_of(column), **joint, **parse_relations(column, given, where=where, folder=folder)})
+    column = replace(column, **joint, **parse_relations(column, given, where=where, folder=folder))
     if discover is not None:
         _check_column(scouting_column(column), where)
     return column
-
-
-def vars_of(column: Column) -> FieldDict:
-    """The declared fields of a column."""
-    return {name: getattr(column, name) for name in Column.__dataclass_fields__}
 
 
 def _categorical(given: Fields, where: str) -> FieldDict:
@@ -250,19 +238,20 @@ def _edges(
     return Bins(edges=edges), edges[0], last
 
 
-def _missing(value: object, texts: tuple[str, ...], where: str) -> Missing:
+def _missing(value: object, texts: tuple[str, ...], where: str) -> tuple[bool, tuple[str, ...]]:
+    """Whether missing values have a code of their own, and the texts that count as missing."""
     if isinstance(value, bool):
         if value and "" in texts:
             fix = "missing: false; or missing: [NA] for another text that means missing"
             raise UserError("the empty text is a listed value, so it cannot also mean missing", where=where, fix=fix)
-        return Missing(value, ())
+        return value, ()
     if not isinstance(value, list | tuple):
         raise UserError(f"missing: got {value!r}", where=where, fix='true, false, or a list of texts: missing: ["?"]')
-    return Missing(True, tuple(t for t in text_list(value, "missing", where) if t or "" in texts))
+    return True, tuple(t for t in text_list(value, "missing", where) if t or "" in texts)
 
 
-def _check_labels(texts: tuple[str, ...], other: str | None, missing: Missing, where: str) -> None:
-    labels = [*texts, *missing.texts, *([] if other is None else [other])]
+def _check_labels(texts: tuple[str, ...], other: str | None, where: str) -> None:
+    labels = [*texts, *([] if other is None else [other])]
     twice = sorted({label for label in labels if labels.count(label) > 1}) if len(set(labels)) < len(labels) else []
     if twice:
         fix = "each text may mean one thing only: one value, other, or missing"

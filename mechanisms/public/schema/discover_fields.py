@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.fields import FieldDict, Fields, text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, text_list, texts_in, whole_number
 from mechanisms.public.units import WORD
 
 WHAT = ("bounds", "bins", "values")
@@ -113,18 +113,9 @@ def check_rules(rules: Fields, columns: Sequence[str], where: str) -> None:
     """
     for rule, content in rules.items():
         for name in columns:
-            if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in _texts(content)):
+            if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in texts_in(content, keys=True)):
                 problem = f"{rule}: names {name!r}, of which something is to be discovered"
                 raise UserError(problem, where=where, fix="declare the column, or leave it out of the rule")
-
-
-def _texts(content: object) -> list[str]:
-    """All texts in a rule, those of its keys too."""
-    if isinstance(content, Mapping):
-        return [text for key, value in content.items() for text in (*_texts(key), *_texts(value))]
-    if isinstance(content, list | tuple):
-        return [text for value in content for text in _texts(value)]
-    return [content] if isinstance(content, str) else []
 
 
 def _asked(given: Fields, name: str, where: str) -> bool:

@@ -64,3 +64,12 @@ def true_or_false(value: object, field: str, where: str) -> bool:
     if not isinstance(value, bool):
         raise UserError(f"{field}: got {value!r}", where=where, fix="true or false")
     return value
+
+
+def texts_in(value: object, *, keys: bool = False) -> list[str]:
+    """All texts in lists and in the values of mappings; in their keys too where asked for."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()] if keys else [*value.values()]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in texts_in(part, keys=keys)]
+    return [value] if isinstance(value, str) else []

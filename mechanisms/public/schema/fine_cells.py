@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.jit import compiled
-from mechanisms.public.schema.bins import Bins, FloatGrid, IntegerGrid
+from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: How many fine cells a column gets, about, where nothing else is asked for; and the most that may be asked for.
@@ -38,14 +37,7 @@ def plain_edges(column: Column) -> Floats | None:
 
     The cyclic calendar units (months of the year, hours of the day) lie on none.
     """
-    if column.kind not in ORDERED_KINDS or column.width is not None:
-        return None
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        return grid.edges
-    assert isinstance(grid, IntegerGrid)
-    contiguous = len(grid.starts) == grid.size and np.array_equal(grid.starts[1:], grid.ends[:-1])
-    return np.append(grid.starts, grid.ends[-1]).astype(np.float64) if contiguous else None
+    return None if column.kind not in ORDERED_KINDS or column.width is not None else column.grid.edges
 
 
 def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
@@ -174,7 +166,7 @@ def cells_of_bins(column: Column) -> NDArray[np.int64]:
     return np.searchsorted(cells, edges).astype(np.int64)
 
 
-def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Floats) -> NDArray[np.unsignedinteger]:
+def fine_codes(column: Column, codes: NDArray[np.integer], values: Floats) -> NDArray[np.unsignedinteger]:
     """The fine cell of each value, inside the bin of its code; *other* and *missing* stand behind the cells.
 
     Args:
@@ -182,32 +174,8 @@ def fine_codes(column: Column, codes: NDArray[np.unsignedinteger], values: Float
     """
     cells, first, bins = fine_edges(column), cells_of_bins(column), column.value_codes
     assert cells is not None
-    size = int(first[-1])
-    out = np.empty(len(codes), code_dtype(size + column.size - bins))
-    _place(out, np.ascontiguousarray(codes), np.asarray(values, np.float64), cells, first)
-    return out
-
-
-@compiled
-def _place(
-    out: NDArray[np.unsignedinteger],
-    codes: NDArray[np.unsignedinteger],
-    values: Floats,
-    cells: Floats,
-    first: NDArray[np.int64],
-) -> None:
-    """The last cell of the bin that does not start above the value, by bisection."""
-    bins = len(first) - 1
-    for i in range(len(out)):
-        code = np.int64(codes[i])
-        if code >= bins:
-            out[i] = code - bins + first[bins]
-            continue
-        low, high = first[code], first[code + 1]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if cells[middle] > values[i]:
-                high = middle
-            else:
-                low = middle
-        out[i] = low
+    codes = codes.astype(np.int64)
+    inside = np.minimum(codes, bins - 1)
+    place = np.searchsorted(cells, values, side="right") - 1
+    place = np.where(codes < bins, np.clip(place, first[inside], first[inside + 1] - 1), codes + (first[-1] - bins))
+    return place.astype(code_dtype(int(first[-1]) + column.size - bins))

@@ -38,36 +38,16 @@ class Level:
 class Hierarchy:
     """A rooted tree over the values of one attribute; the special codes (*other*, *missing*) are not in it.
 
+    `build_hierarchy` makes it, and refuses what is no such tree.
+
     Attributes:
         levels: level 1 (the root's children) to level t (the leaves: leaf c is value code c). Every node has a child
             in the next level; nodes are numbered in the order of their first leaf.
         ordered: the nodes of each level lie on a line, in the order given.
-
-    Raises:
-        UserError: the levels do not form such a tree; names the node.
     """
 
     levels: tuple[Level, ...]
     ordered: bool
-
-    def __post_init__(self) -> None:
-        if not self.levels:
-            raise UserError("no level", where="hierarchy", fix="at least the leaves")
-        names = [level.name for level in self.levels]
-        twice = first_repeat(names)
-        if twice is not None:
-            raise UserError(f"two levels are called {twice!r}", where="hierarchy", fix="another name for one of them")
-        for number, level in enumerate(self.levels, start=1):
-            above = self.levels[number - 2].nodes if number > 1 else ("the root",)
-            _check_level(level, above)
-            if self.ordered and list(level.parents) != sorted(level.parents):
-                late = next(i for i in range(1, len(level)) if level.parents[i] < level.parents[i - 1])
-                apart = (
-                    f"the children of {above[level.parents[late]]!r} stand apart, {level.nodes[late]!r} after others"
-                )
-                raise UserError(
-                    apart, where=f"hierarchy: level {level.name!r}", fix="nodes of an ordinal level in order"
-                )
 
     @classmethod
     def default(cls, names: Sequence[str], ordered: bool = False) -> Hierarchy:
@@ -148,25 +128,3 @@ def first_repeat(texts: Iterable[str]) -> str | None:
     """The first text that was there before."""
     seen: set[str] = set()
     return next((t for t in texts if t in seen or seen.add(t)), None)  # type: ignore[func-returns-value]
-
-
-def _check_level(level: Level, above: tuple[str, ...]) -> None:
-    """The tree's rules for one level and the level above it."""
-    where = f"hierarchy: level {level.name!r}"
-    if len(level.nodes) != len(level.parents) or not level.nodes:
-        raise UserError(
-            f"{len(level.nodes)} nodes, {len(level.parents)} parents", where=where, fix="as many, at least 1"
-        )
-    twice = first_repeat(level.nodes)
-    if twice is not None:
-        raise UserError(f"two nodes are called {twice!r}", where=where, fix="another name for one of them")
-    beyond = next((n for n, p in zip(level.nodes, level.parents, strict=True) if not 0 <= p < len(above)), None)
-    if beyond is not None:
-        raise UserError(f"node {beyond!r} has no parent", where=where, fix=f"a parent from 0 to {len(above) - 1}")
-    first = list(dict.fromkeys(level.parents))
-    childless = sorted(set(range(len(above))) - set(first))
-    if childless:
-        raise UserError(f"{above[childless[0]]!r} has no child here", where=where, fix="leave the node out")
-    if first != sorted(first):
-        late = next(above[a] for a, b in zip(first, sorted(first), strict=True) if a != b)
-        raise UserError(f"the children of {late!r} stand out of order", where=where, fix="nodes by their first leaf")

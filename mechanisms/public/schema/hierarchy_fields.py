@@ -130,10 +130,12 @@ def _distances(column: Column, given: object, where: str, folder: Path) -> Dista
     matrix = matrix_of_rows(rows, names, where)
     ordered = np.empty_like(matrix)
     ordered[np.ix_(codes, codes)] = matrix
-    try:
-        return Distances(ordered, labels)
-    except UserError as error:
-        raise UserError(f"distances: {error.what}", where=where, fix=error.fix) from error
+    bad = ~((ordered >= 0) & (ordered <= 1) | (ordered == np.inf)) | (np.eye(len(labels), dtype=bool) & (ordered != 0))
+    for i, j in np.argwhere(bad)[:1]:
+        fix = "0: a value is at no distance from itself" if i == j else "a number from 0 to 1, or inf"
+        problem = f"distances: from {labels[i]!r} to {labels[j]!r}: got {ordered[i, j]:g}"
+        raise UserError(problem, where=where, fix=fix)
+    return Distances(ordered)
 
 
 def matrix_of_csv(path: Path, where: str) -> tuple[list[str], list[list[str]]]:

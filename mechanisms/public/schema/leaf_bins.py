@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.schema.bins import DAY, Bins, FloatGrid, IntegerGrid
+from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.column import Column
 
 #: Leaves of numbers; of days and times at most so many (two hundred years of days).
@@ -36,7 +35,8 @@ def nothing_found(column: Column, leaves: int) -> bool:
     cuts = np.linspace(0, leaves, column.value_codes + 1).astype(int)
     if scout.value_codes != leaves or "bins" not in column.discovered:
         return scout.value_codes == leaves
-    return np.array_equal(leaf_edges(column), leaf_edges(scout)[cuts])
+    edges, leaf_edges = column.grid.edges, scout.grid.edges
+    return edges is not None and leaf_edges is not None and np.array_equal(edges, leaf_edges[cuts])
 
 
 def _with_leaves(column: Column) -> Column:
@@ -56,12 +56,3 @@ def _leaf_bins(column: Column) -> Bins | None:
         if column.kind == "datetime" and LEAVES * length <= span <= MAX_LEAVES * length:
             return Bins(calendar=name)
     return Bins(count=MAX_LEAVES)
-
-
-def leaf_edges(column: Column) -> NDArray[np.float64]:
-    """Where the leaves of a scouting column begin, and where the last one ends: (leaves + 1,), ascending."""
-    grid = column.grid
-    if isinstance(grid, FloatGrid):
-        return grid.edges
-    assert isinstance(grid, IntegerGrid)
-    return np.concatenate([grid.starts, grid.ends[-1:]]).astype(np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.errors import known_columns
-from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.fields import FieldDict, texts_in
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 
 
@@ -25,7 +25,7 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     rules: FieldDict = {}
     for rule, content in schema.rules.declared.items():
         if rule == "unit_id":
-            rules[rule] = None if gone & set(_strings(content)) else content
+            rules[rule] = None if gone & set(texts_in(content)) else content
         elif rule == "unit":
             rules[rule] = {k: [n for n in v if n not in gone] if isinstance(v, list) else v for k, v in content.items()}
         elif rule == "calendar":
@@ -43,15 +43,7 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
 def _columns_of(entry: Any) -> Iterable[str]:
     """The columns that one entry of a rule names, beside the one that it stands under."""
     if not isinstance(entry, Mapping):
-        return _strings(entry)
+        return texts_in(entry)
     if entry.keys() & {"from", "columns", "expression"}:
-        return _strings([entry.get("from", ()), entry.get("columns", ())])
+        return texts_in([entry.get("from", ()), entry.get("columns", ())])
     return [str(name) for name in entry]
-
-
-def _strings(value: Any) -> Iterable[str]:
-    """All texts in lists and in the values of mappings."""
-    if isinstance(value, str):
-        return [value]
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return [text for part in parts for text in _strings(part)]

@@ -92,12 +92,14 @@ def dump_yaml(value: object, *, quoted: bool = False) -> str:
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """The safe dumper, without aliases, and with quotes around texts that other readers take for something else."""
 
+    quoted = NO_TEXT  # texts of lists
+
     def ignore_aliases(self, data: object) -> bool:
         return True
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         node = super().represent_sequence(tag, sequence, flow_style)
-        _quote(node.value, NO_TEXT)
+        _quote(node.value, self.quoted)
         return node
 
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
@@ -116,10 +118,7 @@ def _quote(nodes: Sequence[Any], which: re.Pattern[str]) -> None:
 class _Quoting(_Dumper):
     """With quotes around each text of a list."""
 
-    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
-        node = super().represent_sequence(tag, sequence, flow_style)
-        _quote(node.value, ANY_TEXT)
-        return node
+    quoted = ANY_TEXT
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

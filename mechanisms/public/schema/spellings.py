@@ -124,7 +124,7 @@ def exact_codes(column: Column) -> dict[str, int]:
     if column.other is not None and column.other_code is not None:
         codes[column.other] = column.other_code
     if column.missing_code is not None:
-        codes = {text: column.missing_code for text in ("", *column.missing_texts) if text not in codes} | codes
+        codes |= {text: column.missing_code for text in ("", *column.missing_texts) if text not in codes}
     return codes
 
 

@@ -108,16 +108,6 @@ class Schema:
         return self.engineering.zeros
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """Columns whose values outside the domain refuse the run: outside of what the guarantee covers."""
-        return tuple(c.name for c in self.columns if c.outside == "refuse")
-
-    @property
-    def refusing_rules(self) -> tuple[str, ...]:
-        """Rules that refuse the run where a row contradicts them: outside of what the guarantee covers."""
-        return tuple(s.rule for s in self.rules.steps if s.conflict == "refuse")
-
-    @property
     def to_discover(self) -> tuple[Column, ...]:
         """Columns of which a run finds something out with noise; until then they are as a plan assumes them."""
         return tuple(c for c in self.columns if c.discover is not None)

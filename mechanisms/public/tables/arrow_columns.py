@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import UNITS, Drawn, Owned, draw_table
+from mechanisms.public.tables.decode import UNITS, Codes, Drawn, Owned, draw, draw_table
 
 
 def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:
@@ -24,7 +24,7 @@ def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts:
     columns = {}
     for drawn, column in zip(draw_table(rows, schema, rng, 0, rows.coded.rows), schema.columns, strict=True):
         if column.name in texts:
-            columns[column.name] = label_column(drawn) if drawn.labels is not None else text_column(drawn, column)
+            columns[column.name] = text_column(drawn, column)
         else:
             columns[column.name] = arrow_column(drawn, column, arrow_type(column))
     if rows.ids is not None:
@@ -32,9 +32,9 @@ def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts:
     return pa.table(columns)
 
 
-def label_column(drawn: Drawn) -> Any:
-    """A column of labels as texts; no value is null."""
-    return pa.array(list(drawn.labels or ()), type=pa.string()).take(pa.array(drawn.values))
+def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> Any:
+    """Codes of one column, one per row, as an Arrow array of the type that the schema gives it."""
+    return arrow_column(draw(np.asarray(codes), column, rng), column, arrow_type(column))
 
 
 def arrow_type(column: Column) -> Any:
@@ -51,6 +51,8 @@ def arrow_type(column: Column) -> Any:
 
 def arrow_column(drawn: Drawn, column: Column, kind: Any) -> Any:
     """One column as an Arrow array of its own type."""
+    if kind == pa.string():
+        return text_column(drawn, column)
     if drawn.labels is not None:
         texts: list[Any] = list(drawn.labels)
         if kind == pa.int64():
@@ -58,8 +60,6 @@ def arrow_column(drawn: Drawn, column: Column, kind: Any) -> Any:
         if kind == pa.bool_():
             texts = [False, True]
         return pa.array(texts, type=kind).take(pa.array(drawn.values))
-    if kind == pa.string():
-        return text_column(drawn, column)
     mask = drawn.missing
     if column.kind == "date":
         return pa.array(drawn.values.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
@@ -69,7 +69,9 @@ def arrow_column(drawn: Drawn, column: Column, kind: Any) -> Any:
 
 
 def text_column(drawn: Drawn, column: Column) -> Any:
-    """A column of numbers, dates or times as text; absent values are null."""
+    """A column as text; absent values are null."""
+    if drawn.labels is not None:
+        return pa.array(drawn.labels, type=pa.string()).take(pa.array(drawn.values))
     if column.kind in UNITS:
         values = _moments(drawn, column)
     else:

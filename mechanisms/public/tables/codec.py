@@ -19,13 +19,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import decode_column, decode_table
 from mechanisms.public.tables.encode import GAP, MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
 from mechanisms.public.tables.out_of_schema import codes_apart, with_apart
 from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
 from mechanisms.public.tables.write_table import write_table
 
-__all__ = ["EncodingReport", "decode_column", "decode_table", "encode_columns", "encode_table", "write_table"]
+__all__ = ["EncodingReport", "encode_columns", "write_table"]
 
 
 @dataclass(frozen=True)
@@ -62,30 +61,12 @@ class EncodingReport:
         marked = {c.name: self.unplaced[c.name] + (c.outside != "other") * self.outside[c.name] for c in schema.columns}
         return [name for name, n in marked.items() if n]
 
-    def __str__(self) -> str:
-        parts = [f"{name}: {n} outside" for name, n in self.outside.items() if n]
-        parts += [f"{name}: {n} unplaced" for name, n in self.unplaced.items() if n]
-        parts += [f"{rule}: {n} contradict it" for rule, n in self.conflicts.items() if n]
-        return "; ".join(parts) or "nothing"
-
 
 class Alongside(NamedTuple):
     """Expressions that are read with the codes, name → SQL; and who takes each batch: they are its last columns."""
 
     sql: dict[str, str]
     keep: Callable[[Any], None]
-
-
-def encode_table(source: Source, schema: Schema, *, workdir: Path, progress: Progress | None = None) -> CodedTable:
-    """All rows of a table as codes, in the order of the file. Not private.
-
-    Args:
-        workdir: where the column files go (made with mode 0700); the table maps them.
-
-    Raises:
-        UserError: a malformed file, an absent column, a full disk, or a value that a column refuses (quoting none).
-    """
-    return encode_columns(source, schema, workdir=workdir, progress=progress)[0]
 
 
 def encode_columns(
@@ -98,13 +79,17 @@ def encode_columns(
     apart: bool = False,
     fine: bool = False,
 ) -> tuple[CodedTable, EncodingReport]:
-    """Like `encode_table`, with a report.
+    """All rows of a table as codes, in the order of the file, with a report. Not private.
 
     Args:
+        workdir: where the column files go (made with mode 0700); the table maps them.
         beside: what is read beside the codes.
         apart: for scores: what the domain has no place for gets a code of its own behind all others, in the columns
             where there is any (the table's domain is larger by it); nothing is clipped, and nothing refused.
         fine: for measuring: the fine columns of the schema stand behind its own; computed columns are not read.
+
+    Raises:
+        UserError: a malformed file, an absent column, a full disk, or a value that a column refuses (quoting none).
     """
     folder = workdir / "codes"
     with mapped_errors(source):

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.tables.checked_query import DRAWN, OWN, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
@@ -224,7 +225,8 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     import pyarrow as pa
 
     faults: list[Exception] = []
-    source = Source(path, (), (), "", room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
+    limits = room.folder, room.memory_limit_bytes, 1  # bytes depend on threads
+    source = Source(path, (), PLAIN, *limits, "", (), (), (), "")
     query = checked_query(_query(address.wanted), database, source, promised=room.promised)
     columns = database.columns(query)
     names, several = [name for name, _ in columns], [name for name, one in columns if not one]

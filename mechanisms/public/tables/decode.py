@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import within
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Codes = NDArray[np.unsignedinteger]
 Floats = NDArray[np.float64]
@@ -88,64 +85,6 @@ def _inside(codes: Codes, column: Column, rng: np.random.Generator) -> NDArray[A
     if limits is not None and column.kind != "float":
         limits = limits[0], np.floor(limits[1]) + 1  # where the last whole unit ends
     return grid.nearest(codes, column.shape.inside(codes, rng, limits=limits))
-
-
-def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> pd.Series[Any]:
-    """Codes of one column as values of its kind.
-
-    Args:
-        codes: one per row, below `column.size`.
-        rng: the source of the draws inside bins.
-
-    Returns:
-        Texts, whole numbers (nullable where a value may be absent), floats, or dates and times in seconds; a column of
-        numbers with *other* becomes texts and numbers as objects.
-    """
-    return _series(draw(np.asarray(codes), column, rng), column)
-
-
-def _series(drawn: Drawn, column: Column) -> pd.Series[Any]:
-    import pandas as pd  # slow to load
-
-    if drawn.labels is not None:
-        return _series_of_labels(drawn.values, drawn.labels, column)
-    if column.kind in UNITS:
-        values = pd.Series(drawn.values.astype(f"datetime64[{UNITS[column.kind]}]").astype("datetime64[s]"))
-    else:
-        whole = column.kind != "float"
-        values = pd.Series(drawn.values, dtype="Int64" if whole and drawn.missing is not None else None)
-    if column.width is not None:
-        values = values.astype(str).str.zfill(column.width).astype(object)
-    if drawn.missing is not None:
-        values[drawn.missing] = pd.NaT if column.kind in UNITS else pd.NA if column.kind != "float" else np.nan
-    if drawn.other is not None:
-        values = values.astype(object)
-        values[drawn.other] = column.other
-    return values.rename(column.name)
-
-
-def _series_of_labels(codes: Codes, texts: tuple[str | None, ...], column: Column) -> pd.Series[Any]:
-    import pandas as pd  # slow to load
-
-    entries: Any = pd.array(list(texts), dtype="str")
-    if column.whole and column.other is None and not column.missing_texts:
-        entries = pd.array([None if t is None else int(t) for t in texts], dtype="Int64" if None in texts else "int64")
-    elif column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false") and len(texts) == 2:
-        entries = pd.array([False, True], dtype="bool")
-    return pd.Series(entries.take(codes.astype(np.intp)), name=column.name)
-
-
-def decode_table(coded: CodedTable, schema: Schema, rng: np.random.Generator) -> pd.DataFrame:
-    """All columns, decoded, in the order of the schema; with an id column if the schema declares unit ids."""
-    import pandas as pd  # slow to load
-
-    rows = with_units(coded, schema, rng)
-    drawn = draw_table(rows, schema, rng, 0, coded.rows)
-    series = [_series(d, c) for d, c in zip(drawn, schema.columns, strict=True)]
-    frame = pd.DataFrame({s.name: s for s in series})
-    if rows.ids is not None:
-        frame[schema.rules.id_column] = rows.ids
-    return frame
 
 
 def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, progress: Progress | None = None) -> Owned:

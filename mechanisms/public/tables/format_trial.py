@@ -12,7 +12,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.plain_files import open_plain
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.codec import encode_table, write_table
+from mechanisms.public.tables.codec import encode_columns, write_table
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from mechanisms.public.tables.scan import open_table
@@ -52,6 +52,6 @@ def _keeps(form: TableFormat) -> bool:
         with open_plain(path) as file:
             names = form.function("head")(file, schema.dialect)
         source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 27, threads=1)
-        again = encode_table(source, schema, workdir=Path(folder))
+        again = encode_columns(source, schema, workdir=Path(folder))[0]
         same = all(np.array_equal(*pair) for pair in zip(again.columns, written.columns, strict=True))
     return same and names == [*COLUMNS]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +33,8 @@ def found_dialect(path: Path, declared: Dialect | None = None) -> Dialect:
         UserError: a compressed file that is damaged.
     """
     compressed = inspect_file.compression(path)
-    encoding = _encoding(path, compressed)
+    with inspect_file.undamaged(path):
+        encoding = _encoding(path, compressed)
     wide = declared is not None and declared.encoding.lower().startswith(("utf-16", "utf-32"))
     if declared is not None and (wide or (not declared.bytes_are_utf8 and encoding in ("cp1252", "latin-1"))):
         encoding = declared.encoding  # what a person says of letters is better than a guess
@@ -83,7 +83,7 @@ def with_all_faults(
     """
     try:
         found = found_dialect(part, declared)
-    except (UserError, OSError, EOFError, ValueError, zlib.error):  # damaged: the error says so
+    except (UserError, OSError, ValueError):  # damaged: the error says so
         return error
     same_bytes = found.encoding == declared.encoding or (found.bytes_are_utf8 and declared.bytes_are_utf8)
     if found.delimiter == declared.delimiter and same_bytes:

@@ -8,6 +8,8 @@ import io
 import json
 import statistics
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
 
@@ -68,46 +70,22 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def compression(path: Path) -> Literal["none", "gzip", "zstd"]:
-    """By the first bytes; a compressed file is checked to be whole where the engine would not notice.
+    """By the first bytes."""
+    start = _first_bytes(path)
+    return "gzip" if start.startswith(GZIP) else "zstd" if start.startswith(ZSTD) else "none"
+
+
+@contextmanager
+def undamaged(path: Path) -> Iterator[None]:
+    """Reads the bytes of a file that may be compressed.
 
     Raises:
-        UserError: a truncated file.
+        UserError: it is truncated or damaged.
     """
-    start = _first_bytes(path)
-    if start.startswith(GZIP):
-        return "gzip"
-    if not start.startswith(ZSTD):
-        return "none"
-    if not _whole_zstd(path):
-        raise UserError("the compressed file is truncated or damaged", where=str(path), fix=DAMAGED)
-    return "zstd"
-
-
-def _whole_zstd(path: Path) -> bool:
-    """Walk over the frames and blocks of a zstd file, without decompressing (RFC 8878, section 3)."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        while file.tell() < size:
-            magic = file.read(4)
-            if len(magic) == 4 and 0x184D2A50 <= int.from_bytes(magic, "little") <= 0x184D2A5F:
-                file.seek(int.from_bytes(file.read(4), "little"), io.SEEK_CUR)
-                continue
-            descriptor = file.read(1)
-            if magic != ZSTD or not descriptor:
-                return False
-            flags = descriptor[0]
-            single, length = flags >> 5 & 1, (1, 2, 4, 8)[flags >> 6] if flags >> 6 else flags >> 5 & 1
-            file.seek((0 if single else 1) + (0, 1, 2, 4)[flags & 3] + length, io.SEEK_CUR)
-            last = 0
-            while not last:
-                head = file.read(3)
-                if len(head) < 3:
-                    return False
-                block = int.from_bytes(head, "little")
-                last, kind = block & 1, block >> 1 & 3
-                file.seek(1 if kind == 1 else block >> 3, io.SEEK_CUR)
-            file.seek(4 if flags >> 2 & 1 else 0, io.SEEK_CUR)
-        return file.tell() == size
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError("the compressed file is truncated or damaged", where=str(path), fix=DAMAGED) from error
 
 
 def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) -> tuple[tuple[str, ...], str]:
@@ -118,11 +96,10 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     """
     where = str(path)
     try:
-        line = _first_line(path, compressed).decode("utf-8-sig")
+        with undamaged(path):
+            line = _first_line(path, compressed).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError("is not UTF-8 text", where=where, fix=AS_UTF8) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError("the compressed file is truncated or damaged", where=where, fix=DAMAGED) from error
     if "\0" in line:
         raise UserError("is not a text", where=where, fix=AS_A_TABLE)
     if not line.strip():

@@ -135,8 +135,7 @@ def declared_texts(column: Column) -> list[str]:
 
     Those that were discovered are not among them, nor, values of a list aside, the usual ones.
     """
-    found = "values" in column.discovered or (column.discover is not None and column.discover.values)
-    spelled = [] if found else [t for t, _ in column.spelled]
+    spelled = [t for t, _ in column.spelled] if _listed_by_hand(column) else []
     own = {t: t in column.values for t in (*spelled, *column.missing_texts, column.other or "")}
     return [t for t, value in own.items() if value or not _usual(t.strip())]
 

@@ -41,14 +41,16 @@ def table_parts(path: Path) -> tuple[Path, ...]:
     return (path,)
 
 
-def check_table_files(path: Path) -> None:
-    """Each file of a table is there, can be read, holds something, and is of a kind that is known.
+def check_table_files(path: Path) -> tuple[Path, ...]:
+    """The files of a table: each is there, can be read, holds something, and is of a kind that is known.
 
     Raises:
         UserError: names the file and the way out.
     """
-    for part in table_parts(path):
+    parts = table_parts(path)
+    for part in parts:
         inspect_file.check_file(part)
+    return parts
 
 
 def check_same(parts: Sequence[Path], facts: Sequence[object], verb: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
 from mechanisms.public.tables.found_dialect import with_all_faults
-from mechanisms.public.tables.parts import State, check_same, states, table_parts
+from mechanisms.public.tables.parts import State, check_same, check_table_files, states
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.
@@ -40,36 +40,59 @@ FILE_FAULTS = (
 
 
 @dataclass(frozen=True)
-class Source:
-    """A table on disk that can be streamed; its columns are c0, c1, … in SQL, whatever their names.
+class Opening:
+    """A table's files, and how they are to be read: what a format's reader takes.
 
     Attributes:
         path: the file, or the folder or pattern of several.
-        names: the columns, as in the file.
-        types: DuckDB's type of each, or DURATION or SEVERAL_TEXTS; CSV text is VARCHAR throughout.
-        relation: SQL that yields the rows in file order.
+        parts: the files, by name.
+        dialect: of a CSV file; `expected` as of `open_table`.
         workdir: where the engine may spill; created by the caller, mode 0700.
         memory_limit_bytes, threads: what the engine may use.
         setting: the name of the delimiter's setting, for messages.
-        header: the raw header line of a CSV file.
-        parts: the files, by name.
-        states: how each of the table's files stood when it was opened.
-        dialect: of a CSV file; `expected` as of `open_table`.
     """
 
     path: Path
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    relation: str
+    parts: tuple[Path, ...]
+    dialect: Dialect
     workdir: Path
     memory_limit_bytes: int
     threads: int
-    setting: str = "data.delimiter"
+    setting: str
+    expected: Collection[str]
+
+    def read_as(self, dialect: Dialect) -> None:
+        """Every row of a text in another dialect; UserError where it cannot be read."""
+        source = CSV.function("reader")(replace(self, dialect=dialect))
+        source.lines(f"SELECT count(*) FROM {source.relation}")
+
+    def source(self, names: tuple[str, ...], types: tuple[str, ...], relation: str, header: str = "") -> Source:
+        """What was opened; UserError as of `check_head`."""
+        path = "ADDRESS" if self.workdir in self.path.parents else self.path  # fetched rows are gone by then
+        look = f"python -m pipeline check data=table data.path={path} data.schema=FILE"
+        found = inspect_file.found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
+        check_head(names, self.expected, where=str(self.path), look=look, once=found)
+        opened = {f.name: getattr(self, f.name) for f in fields(Opening)}
+        return Source(**opened, names=names, types=types, relation=relation, header=header)
+
+
+@dataclass(frozen=True)
+class Source(Opening):
+    """A table on disk that can be streamed; its columns are c0, c1, … in SQL, whatever their names.
+
+    Attributes:
+        names: the columns, as in the file.
+        types: DuckDB's type of each, or DURATION or SEVERAL_TEXTS; CSV text is VARCHAR throughout.
+        relation: SQL that yields the rows in file order.
+        header: the raw header line of a CSV file.
+        states: how each of the table's files stood when it was opened.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    relation: str
     header: str = field(default="", repr=False)
-    parts: tuple[Path, ...] = ()
     states: tuple[State, ...] = ()
-    dialect: Dialect = PLAIN
-    expected: Collection[str] = ()
 
     def index(self, name: str, *, where: str) -> int:
         """Position of a column.
@@ -215,38 +238,6 @@ class Source:
             return list(engine.execute(sql).fetchall())
 
 
-@dataclass(frozen=True)
-class Opening:
-    """A table's files, and how they are to be read: what a format's reader takes; the attributes are those of `Source`.
-
-    Attributes:
-        dialect: of a text.
-    """
-
-    path: Path
-    parts: tuple[Path, ...]
-    dialect: Dialect
-    workdir: Path
-    memory_limit_bytes: int
-    threads: int
-    setting: str
-    expected: Collection[str] = ()
-
-    def read_as(self, dialect: Dialect) -> None:
-        """Every row of a text in another dialect; UserError where it cannot be read."""
-        source = CSV.function("reader")(replace(self, dialect=dialect))
-        source.lines(f"SELECT count(*) FROM {source.relation}")
-
-    def source(self, names: tuple[str, ...], types: tuple[str, ...], relation: str, header: str = "") -> Source:
-        """What was opened; UserError as of `check_head`."""
-        path = "ADDRESS" if self.workdir in self.path.parents else self.path  # fetched rows are gone by then
-        look = f"python -m pipeline check data=table data.path={path} data.schema=FILE"
-        found = inspect_file.found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
-        check_head(names, self.expected, where=str(self.path), look=look, once=found)
-        limits, how = (self.workdir, self.memory_limit_bytes, self.threads), (self.dialect, self.expected)
-        return Source(self.path, names, types, relation, *limits, self.setting, header, self.parts, (), *how)
-
-
 def open_table(
     path: Path,
     *,
@@ -272,9 +263,7 @@ def open_table(
     """
     path = Path(path)
     dialect.checked(setting.removesuffix("delimiter"))
-    parts = table_parts(path)
-    for part in parts:
-        inspect_file.check_file(part)
+    parts = check_table_files(path)
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
@@ -363,7 +352,7 @@ def _damaged(source: Source) -> UserError | None:
 def _explained(message: str, source: Source) -> UserError:
     if (error := _damaged(source)) is not None:
         return error
-    where, limits = str(source.path), (source.memory_limit_bytes, source.threads)
+    where = str(source.path)
     if message.startswith("Out of Memory"):
         return _too_little_memory(source)
     line = re.search(r"CSV Error on Line: (\d+)", message)
@@ -380,8 +369,7 @@ def _explained(message: str, source: Source) -> UserError:
         return UserError(problem, where=where, fix=fix)
     if source.header and ("utf-8" in message or "unicode" in message):
         error = UserError("is not UTF-8 text" + at, where=where, fix="the encoding that it is written in")
-        own = (source.path, source.parts, source.dialect, source.workdir, *limits, source.setting, source.expected)
-        return with_all_faults(error, source.parts[0], source.dialect, source.setting, Opening(*own).read_as)
+        return with_all_faults(error, source.parts[0], source.dialect, source.setting, source.read_as)
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),

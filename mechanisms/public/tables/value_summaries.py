@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.json_values import JsonDict
+from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts
 from mechanisms.public.tables.scan import Source
 
 #: The quantiles of a summary.
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
-SECONDS = {"date": 86_400, "datetime": 1}
 
 
 def summaries(source: Source, schema: Schema) -> dict[str, JsonDict]:
@@ -95,32 +94,5 @@ def _summary(column: Column, rows: int, figures: Sequence[Any]) -> JsonDict:
     }
 
 
-def _shown(column: Column, value: float | None) -> float | str | None:
-    if value is None or column.kind not in SECONDS:
-        return value
-    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=round(value) * SECONDS[column.kind])
-    return moment.isoformat(sep=" ") if column.kind == "datetime" else moment.date().isoformat()
-
-
-class NoiseErrors(Protocol):
-    """The standard errors that noise gives to a mean and to QUANTILES; in days or seconds of dates."""
-
-    @property
-    def mean(self) -> float: ...
-
-    @property
-    def quantiles(self) -> tuple[float, ...]: ...
-
-
-def side_by_side(
-    real: Mapping[str, Json],
-    synthetic: Mapping[str, Json],
-    errors: Mapping[str, NoiseErrors] | None = None,
-) -> list[JsonDict]:
-    """One row per column: both summaries, and the standard errors that noise gives to mean and quantiles, if known."""
-    rows = []
-    for name in real:
-        error = (errors or {}).get(name)
-        noise = {"mean_standard_error": error and error.mean, "quantile_standard_errors": error and [*error.quantiles]}
-        rows.append({"column": name, "real": real[name], "synthetic": synthetic[name], **noise})
-    return rows
+def _shown(column: Column, value: float | None) -> object:
+    return written_bound(column, round(value)) if value is not None and column.kind in DATE_KINDS else value

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, TREE_STAGES, Facts, Method, Schedule, edges, tree_slots

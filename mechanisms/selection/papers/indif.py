@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.dense import combined, dense, tradeoff
+from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query, rare_groups
@@ -82,9 +82,9 @@ class Indif(ScoredPairs):
         if not candidates:
             return []
         values = [queries[c].answer(expected(c)) for c in candidates]
-        table = tradeoff(np.maximum(gaps, 0.0), values, context.reserve.noise, context.reserve.power)
+        taken = dense(np.maximum(gaps, 0.0), values, context.reserve.noise, context.reserve.power)
         shrunken = Domain(tuple(Attribute(a.name, int(merged[a.name].max()) + 1) for a in context.domain.attributes))
-        return combined(shrunken, [candidates[i] for i in dense(table)], self.combine_cells, counted=context.domain)
+        return combined(shrunken, [candidates[i] for i in taken], self.combine_cells, counted=context.domain)
 
 
 @dataclass(frozen=True)

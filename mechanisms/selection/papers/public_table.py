@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.public.designs.dense import combined, dense, tradeoff
+from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
@@ -95,7 +95,7 @@ class PublicSettings(Selection):
             inside = within(candidates, grouped(domain.names, candidates, gaps.tolist(), groups))
         if not inside:
             return []
-        pairs_chosen = dense(tradeoff(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain)))
+        pairs_chosen = dense(gaps[inside], [expected[i] for i in inside], unit_noise(facts, domain))
         return combined(domain, [candidates[inside[i]] for i in pairs_chosen], self.combine_cells)
 
 
