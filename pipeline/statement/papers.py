@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from jinja2 import TemplateError
@@ -51,23 +51,13 @@ def write_papers(
         rows_asked: how many synthetic rows the settings asked for, or None.
         given: what the rows were asked to satisfy (see `Manifest`), or None.
     """
-    digests = file_digests(folder)
     fingerprint = None if signer is None else signer.fingerprint
-    texts = (
-        {}
-        if is_older(statement)
-        else {
-            "statement.html": render_statement(
-                statement, rows_asked=rows_asked, signer=fingerprint, digests=named_digests(digests, table), given=given
-            ),
-            "deployment.yaml": registry_record(statement, given=given),
-            "croissant.json": croissant(statement, schema, tables=digests_of_tables(digests, table), given=given),
-        }
-    )
+    bound = Manifest(__version__, rows_asked, fingerprint, file_digests(folder), given)
+    texts = {} if is_older(statement) else texts_of(statement, schema, table, bound)
     for name, text in texts.items():
         write_whole(folder / name, text)
-        digests[name] = hashlib.sha256(text.encode()).hexdigest()
-    content = Manifest(__version__, rows_asked, fingerprint, dict(sorted(digests.items())), given).write(folder)
+    more = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    content = replace(bound, files=dict(sorted({**bound.files, **more}.items()))).write(folder)
     if signer is not None:
         write_signature(folder, signer, content)
 
@@ -77,20 +67,26 @@ def check_said(statement: Json, schema: Schema, release: Path) -> None:
     if statement.get("version") != STATEMENT_VERSION:
         return  # passed on without papers
     try:
-        render_statement(statement, rows_asked=None, signer=None, digests={}, given=None)
-        registry_record(statement, given=None)
-        croissant(statement, schema, tables={CSV.released: ""}, given=None)
+        texts_of(statement, schema, CSV.released, Manifest("", None, None, dict.fromkeys((CSV.released, *NAMED), "")))
     except BROKEN as error:
         fix = f"python -m pipeline verify {release} says more; do not trust this one"
         what = f"privacy.json is not as a run writes it ({type(error).__name__})"
         raise UserError(what, where=str(release), fix=fix) from error
 
 
-def named_digests(digests: Mapping[str, str], table: str) -> dict[str, str]:
-    """The digests that stand on the page."""
-    return digests_of_tables(digests, table) | {name: digests[name] for name in NAMED}
+def texts_of(statement: Json, schema: Schema, table: str, bound: Manifest) -> dict[str, str]:
+    """File → text of the papers that people and catalogues read; arguments as of `write_papers`.
 
-
-def digests_of_tables(digests: Mapping[str, str], table: str) -> dict[str, str]:
-    """The digest of the synthetic table, and that of persons beside it where there is one."""
-    return {name: digests[name] for name in (table, persons_of(table)) if name == table or name in digests}
+    Args:
+        bound: what the manifest says, with the digests of all other files.
+    """
+    digests, given = bound.files, bound.given
+    tables = {name: digests[name] for name in (table, persons_of(table)) if name == table or name in digests}
+    named = tables | {name: digests[name] for name in NAMED}
+    return {
+        "statement.html": render_statement(
+            statement, rows_asked=bound.rows_asked, signer=bound.signer, digests=named, given=given
+        ),
+        "deployment.yaml": registry_record(statement, given=given),
+        "croissant.json": croissant(statement, schema, tables=tables, given=given),
+    }
