@@ -24,8 +24,8 @@ from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import Below, RunFolder
 from pipeline.measuring.discovered import Discovered, ledger_facts
-from pipeline.measuring.fitted_models import Fit, build_fit
-from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
+from pipeline.measuring.fitted_models import build_fit
+from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.measuring.streamed_rows import DrawChunk, Spread, streamed_rows
 from pipeline.settings import memory
 from pipeline.settings.config import Config
@@ -100,8 +100,8 @@ def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurem
         ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
         if before is not None:
             ledger = ledger.continued(work.plan)
-        rounds = MeasurementContext(work.private, ledger, noise, attempt.answers, report)
-        measurements = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
+        fit = build_fit(work.spec, work.plan, work.schema.zeros)
+        measurements = measure_plan(AdaptiveRun(work.private, ledger, noise, attempt.answers, fit, report))
     return measurements, ledger
 
 
@@ -147,16 +147,13 @@ def _keep_convergence(folder: RunFolder, record: Convergence | FitRecord | None)
         write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
 
 
-def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
+def measure_plan(run: AdaptiveRun) -> Measurements:
     """Measure what a plan says, in one round or in several.
 
     Guarantee: the answers and the choices together are (ε, δ)-DP for the plan's unit and neighbouring relation. Between
         rounds only kept answers and public facts are read, so that an interrupted run goes on with the same choices.
-    Args:
-        fit: a model of what is known so far, for methods that choose.
     """
-    persons = measure_persons(rounds.table, rounds.ledger, rounds.source, answers_dir=rounds.folder)
-    rounds.folder.mkdir(mode=0o700, exist_ok=True)
-    steps = AdaptiveRun(rounds, rounds.ledger.plan, fit)
-    method_of(steps.plan.method).run(steps)
-    return replace(steps.measurements, persons=persons)
+    persons = measure_persons(run.table, run.ledger, run.source, answers_dir=run.folder)
+    run.folder.mkdir(mode=0o700, exist_ok=True)
+    method_of(run.plan.method).run(run)
+    return replace(run.measurements, persons=persons)
