@@ -27,7 +27,8 @@ from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_fil
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.load_release import load as load
 from pipeline.frames.release_object import Release as Release
-from pipeline.inference import estimate_questions, release_bounds
+from pipeline.inference import release_bounds
+from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.mgd_of_tables import deep_dive as deep_dive
 from pipeline.mgd_of_tables import mgd as mgd
 from pipeline.release_folder import read_release
@@ -93,7 +94,7 @@ def estimate(
         UserError: an impossible question; no measured marginal tells it.
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
-    return release_bounds.estimate(release, estimate_questions.question(what, column, other, by=by, **more))
+    return release_bounds.estimate(*read_release(release), EstimateQuestion(what, column, other, by, **more))
 
 
 def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:

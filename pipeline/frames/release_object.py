@@ -26,9 +26,9 @@ from pipeline.frames.frame_kinds import FORMS, in_form
 from pipeline.frames.kept_kinds import keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.rows_as_asked import Sampler
-from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.relations import distances
-from pipeline.inference.release_bounds import estimate_of, table_bounds
+from pipeline.inference.release_bounds import estimate, table_bounds
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
@@ -177,8 +177,8 @@ class Release:
         Raises:
             UserError: an impossible question; no measured marginal tells it.
         """
-        asked = question(what, column, other, by=by, **more)
-        return estimate_of(self.schema, self.statement, self.measurements, asked)
+        asked = EstimateQuestion(what, column, other, by, **more)
+        return estimate(self.schema, self.statement, self.measurements, asked)
 
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
         """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""

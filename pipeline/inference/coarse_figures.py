@@ -91,7 +91,7 @@ def _of_whole_cells(
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
     cells = _cells(evidence, question, coarse, members * groups.counted, codes)
-    part = question.quantile
+    part = question.part
     hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
     sums = Sums(coarse.counts, cells.inside, question.sampling, alpha)
@@ -130,7 +130,7 @@ def _cells(
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
     most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
     ends = np.array(least)[own], np.array(most)[own]
-    if alone is not None and question.quantile is None:
+    if alone is not None and question.part is None:
         alpha = ALPHA * HIDDEN_PART / 2
         room = np.maximum(alone.values + alone.reach(alpha), 0.0)
         records = coarse.counts.values - coarse.counts.reach(alpha)
@@ -165,7 +165,7 @@ def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts:
     middle = (groups.low + groups.high) / 2
     if question.what == "count":
         return float(inside * middle @ counts)
-    if (part := question.quantile) is not None:
+    if (part := question.part) is not None:
         cells = np.flatnonzero(inside)
         order = cells[np.argsort(groups.low[cells], kind="stable")]
         return quantile_on_bins(counts[order], groups.low[order], groups.high[order], part)
@@ -200,7 +200,7 @@ def _extremes(
     small, large = groups.low[inside], groups.high[inside]
     if question.what == "count":
         return float(least @ small), float(most @ large)
-    if (part := question.quantile) is not None:
+    if (part := question.part) is not None:
         return _quantile_ends(least, most, small, large, part, total)
     return _least_ratio(small, least, most, total), -_least_ratio(-large, least, most, total)
 

@@ -37,10 +37,10 @@ class EstimateQuestion:
         what: one of KINDS.
         column: the column that it is about; a count needs none.
         other: of a correlation or an odds ratio: the second column.
-        by: columns: an estimate for each group of their values.
+        by: columns, or one: an estimate for each group of their values.
         value: of a count or proportion: a value, a list of values, or [low, high] of an ordered column; of an odds
             ratio: column → such a value, needed for columns of more than two values.
-        part: of a quantile: between 0 and 1.
+        quantile: of a quantile: between 0 and 1; None: the median.
         within_bin: WORST or MIDPOINT.
         sampling: whether the interval is about the population from which the records are independent draws; else it is
             about the records themselves.
@@ -51,13 +51,16 @@ class EstimateQuestion:
     what: str
     column: str | None = None
     other: str | None = None
-    by: tuple[str, ...] = ()
+    by: str | Sequence[str] = ()
     value: Any = None
-    part: float = 0.5
+    quantile: float | None = None
     within_bin: str = WORST
     sampling: bool = False
     unmeasured: str = REFUSE
     level: str = LEVELS[0]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,27 +68,11 @@ class EstimateQuestion:
         return tuple(n for n in (*self.by, self.column, self.other) if n is not None)
 
     @property
-    def quantile(self) -> float | None:
+    def part(self) -> float | None:
         """The part of the records below; None where no quantile is asked for."""
         if self.what not in {"median", "quantile"}:
             return None
-        return 0.5 if self.what == "median" else self.part
-
-
-def question(
-    what: str,
-    column: str | None = None,
-    other: str | None = None,
-    *,
-    by: str | Sequence[str] = (),
-    quantile: float | None = None,
-    **more: Any,
-) -> EstimateQuestion:
-    """A question from the words of a call."""
-    groups = (by,) if isinstance(by, str) else tuple(by)
-    if quantile is not None:
-        more["part"] = quantile
-    return EstimateQuestion(what, column, other, groups, **more)
+        return 0.5 if self.what == "median" or self.quantile is None else self.quantile
 
 
 def check_question(schema: Schema, question: EstimateQuestion) -> None:
@@ -115,8 +102,8 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     if asks != (question.value is not None):
         fix = "value=VALUE, value=[A,B] or value=[low,high]" if asks else "leave value away"
         raise UserError(f"a {question.what} of {question.column or 'records'}", where="value", fix=fix)
-    if not 0 < question.part < 1:
-        raise UserError(f"got {question.part}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
+    if question.quantile is not None and not 0 < question.quantile < 1:
+        raise UserError(f"got {question.quantile}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
 
 
 def _check_values(question: EstimateQuestion) -> None:

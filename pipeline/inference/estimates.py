@@ -166,7 +166,7 @@ def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups
         sums = Sums(marginal, members * groups.counted, question.sampling)
         if question.what == "count":
             return sum_interval(sums, members * groups.low, members * groups.high)
-        if (part := question.quantile) is not None:
+        if (part := question.part) is not None:
             return quantile_interval(sums, groups.low, groups.high, part)
         return ratio_interval(sums, groups.low, groups.high)
 

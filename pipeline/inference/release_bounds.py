@@ -19,8 +19,9 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_table
 from mechanisms.public.tables.formats import released_table
-from pipeline.inference import estimate_questions, estimates
+from pipeline.inference import estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
+from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.fewer_cells import said_cells
 from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.relations import in_words, strongest
@@ -156,22 +157,17 @@ def as_frame(schema: Schema, each_bound: Sequence[ErrorBound]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def estimate(release: Path, question: estimate_questions.EstimateQuestion) -> pd.DataFrame:
-    """An estimate for each group from a release folder: see `estimates.estimate`.
-
-    Raises:
-        UserError: no release; an impossible question; no measured marginal tells it.
-    """
-    return estimate_of(*read_release(release), question)
-
-
-def estimate_of(
+def estimate(
     schema: Schema,
     statement: Json,
     measurements: Measurements,
-    question: estimate_questions.EstimateQuestion,
+    question: EstimateQuestion,
 ) -> pd.DataFrame:
-    """`estimate` of a release that is loaded already."""
+    """An estimate for each group from a release, as it was read: see `estimates.estimate`.
+
+    Raises:
+        UserError: an impossible question; no measured marginal tells it.
+    """
     frame = estimates.estimate(*at_level(schema, measurements, question.level), question)
     together = question.sampling and question.level == LEVELS[0]
     if together and as_fields(statement)["unit"]["max_records"] != 1:

@@ -314,10 +314,9 @@ def _advisories(statement: Json, index: Json) -> list[Check]:
         return [Check("advisories", True, f"none is known that concerns version {version}")]
     states = {True: "AFFECTED", False: "not affected", None: "cannot be told"}
     checks = []
-    for finding in findings:
-        holds = None if finding.affected is None else not finding.affected
-        line = f"{finding.advisory.title} (version {version}): {states[finding.affected]}; {finding.why}"
-        checks.append(Check(finding.advisory.id, holds, line))
+    for advisory, affected, why in findings:
+        line = f"{advisory.title} (version {version}): {states[affected]}; {why}"
+        checks.append(Check(advisory.id, None if affected is None else not affected, line))
     return checks
 
 
