@@ -56,7 +56,7 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
     config = typed(compose_config("synth", overrides), SynthConfig)
-    return other.synthesize(release, config, Path(output), quiet=True).path
+    return other.synthesize(release, config, Path(output), quiet=True)[0]
 
 
 def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.DataFrame:

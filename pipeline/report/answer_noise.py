@@ -40,37 +40,17 @@ CONSTANT, SURELY = 0.95, 0.9
 CROWDED, AT_LEAST = 0.9, 0.8
 
 
-@dataclass(frozen=True)
-class SignalToNoise:
-    """A released answer beside its noise.
+def signal_to_noise(measurements: Measurements) -> list[tuple[NoisyMarginal, float, float]]:
+    """Every answer of a release, residuals made whole, the weakest first; computed from the release alone.
 
-    Attributes:
-        clique: the marginal's columns.
-        cells: how many counts were asked for.
-        merged: whether cells of the marginal were asked for together.
-        stddev: of the noise of a count, in records.
-        mean: count of a cell, in records; negative ones count as 0.
-        above: share of the counts above two standard deviations.
+    Beside each the mean of its counts in records, where negative ones are 0, and the share of them above two standard
+    deviations of its noise.
     """
-
-    clique: Clique
-    cells: int
-    merged: bool
-    stddev: float
-    mean: float
-    above: float
-
-
-def signal_to_noise(measurements: Measurements) -> list[SignalToNoise]:
-    """Every answer of a release, residuals made whole, the weakest first; computed from the release alone."""
     rows = []
     for answer in completed(measurements).answers:
-        values, stddev = answer.values, answer.stddev
-        mean = float(np.clip(values, 0, None).mean()) if values.size else 0.0
-        above = float((values > 2 * stddev).mean()) if values.size else 0.0
-        merged = not isinstance(answer.query, Identity)
-        rows.append(SignalToNoise(answer.clique, answer.query.columns, merged, stddev, mean, above))
-    return sorted(rows, key=lambda r: r.above)
+        values = answer.values if answer.values.size else np.zeros(1)
+        rows.append((answer, float(np.clip(values, 0, None).mean()), float((values > 2 * answer.stddev).mean())))
+    return sorted(rows, key=lambda row: row[2])
 
 
 def said_drowned(measurements: Measurements) -> list[str]:
@@ -290,30 +270,20 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
 
 
-@dataclass(frozen=True)
-class BoundLoss:
-    """What a bound C loses: shares of the records' weight, and of the units that have more."""
-
-    bound: int
-    weight: float
-    units: float
-
-
-def losses_of_bounds(sizes: Sequence[tuple[int, int]], own: int) -> list[BoundLoss]:
-    """What each of BOUNDS, and the run's own, loses.
+def losses_of_bounds(sizes: Sequence[tuple[int, int]], own: int) -> dict[int, tuple[float, float]]:
+    """Each of BOUNDS, and the run's own → the share of the records' weight that it loses, and of units that have more.
 
     Args:
         sizes: (records of a unit, units with so many). Exact: NOT private.
     """
-    records, units = sum(n * k for n, k in sizes), sum(k for _, k in sizes)
-    return [
-        BoundLoss(
-            bound,
-            1 - sum(min(n, bound) * k for n, k in sizes) / max(records, 1),
-            sum(k for n, k in sizes if n > bound) / max(units, 1),
+    records, units = max(sum(n * k for n, k in sizes), 1), max(sum(k for _, k in sizes), 1)
+    return {
+        bound: (
+            1 - sum(min(n, bound) * k for n, k in sizes) / records,
+            sum(k for n, k in sizes if n > bound) / units,
         )
         for bound in sorted({*BOUNDS, own})
-    ]
+    }
 
 
 def size_bars(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:

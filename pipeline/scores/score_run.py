@@ -28,7 +28,7 @@ from pipeline.run_context import RunContext, State, present
 from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, texts_in, with_schema
-from pipeline.scores.release_beside import promise_of
+from pipeline.scores.release_beside import facts_of
 from pipeline.scores.score_files import write_scores
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
 from pipeline.scores.table_sources import file_facts, open_released
@@ -62,8 +62,8 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
         coded = {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole}
         tables = over_one_schema(schema, coded, look.result, spec.options, notices=notices)
-        stated, private_release = promise_of(state.statement), state.statement is not None and state.statement.private
-        tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated, private=private_release)
+        stated = facts_of(present(state.statement).to_json())
+        tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated.promise, private=stated.private)
         if spec.metrics != ON_TOP:
             _add_subjects(context, tables, private, source, released)
         if tables.options.subject is not None:

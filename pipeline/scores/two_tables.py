@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +71,11 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, lambda: look, spec.options)
+    tables = over_one_schema(schema, {name: table for name, (table, _, _) in coded.items()}, lambda: look, spec.options)
     tables.add(values=values)
-    tables.unplaced = {name: c.unplaced for name, c in coded.items()}
+    tables.unplaced = {name: lost for name, (_, lost, _) in coded.items()}
     tables.notices = (*notices, *values.notices)
-    subjects = {name: c.subjects for name, c in coded.items() if c.subjects is not None}
+    subjects = {name: own for name, (_, _, own) in coded.items() if own is not None}
     return _scored(config, sources, tables, subjects, spec, used, show)
 
 
@@ -169,19 +169,12 @@ def _add_release(
         tables.notices = (*tables.notices, line)
 
 
-@dataclass(frozen=True, eq=False)
-class _Encoded:
-    """A table as codes, what the schema does not place of it, and the text of each row's subject."""
-
-    table: CodedTable
-    unplaced: Json
-    subjects: NDArray[np.object_] | None
-
-
 def _encode(
     name: str, source: Source, schema: Schema, show: Stages, report: Progress, subject: str | None = None
-) -> _Encoded:
-    """A table as codes of the schema; its columns are memory maps in the folder of the source.
+) -> tuple[CodedTable, Json, NDArray[np.object_] | None]:
+    """A table as codes of the schema, what the schema does not place of it, and the text of each row's subject.
+
+    The columns are memory maps in the folder of the source.
 
     Args:
         subject: a column whose texts are kept, where the table has it.
@@ -199,7 +192,7 @@ def _encode(
         "values": {column: dict(values_outside(source, schema, column)) for column in losses.marked},
     }
     own = (np.concatenate(texts) if texts else np.empty(0, object)) if beside is not None else None
-    return _Encoded(table, unplaced, own)
+    return table, unplaced, own
 
 
 @contextmanager
@@ -209,5 +202,5 @@ def encoded(
     """The tables as codes of the schema, while the block lasts, and the schema of their codes."""
     with opened(tables) as sources:
         with show.stage("load") as progress:
-            coded = {name: _encode(name, s, schema, show, progress).table for name, s in sources.items()}
+            coded = {name: _encode(name, s, schema, show, progress)[0] for name, s in sources.items()}
         yield together(schema, coded)

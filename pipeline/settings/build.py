@@ -31,7 +31,6 @@ from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Schedule, check_mapped
 from pipeline.settings.criteria import build_criteria, build_selection
 from pipeline.settings.inputs import check_roles
-from pipeline.settings.machine_limits import threads
 from pipeline.settings.specs import Specs, declared_schema
 from synthesis.contract import Synthesizer
 from synthesis.pgm.junction_tree import fit_cliques
@@ -129,7 +128,7 @@ def build_plan(specs: Specs, workload: Workload, schema: Schema, discovery: Plan
         discovery: what was charged before, where the schema is one that noisy answers made concrete; None: whatever the
             schema leaves open is planned too.
     """
-    config, _ = specs.config, threads(specs.config.limits.threads)
+    config = specs.config
     check_roles(config.data, schema)
     discovery = discovery or build_discovery(specs, schema)
     specs, discovered = specs.after(discovery), () if discovery is None else discovery.charges

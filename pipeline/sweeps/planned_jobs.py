@@ -36,7 +36,7 @@ from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
-from pipeline.settings.inputs import check_lies, check_units, generated, location
+from pipeline.settings.inputs import generated, location
 from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.ready import ready
@@ -169,9 +169,6 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     if scores not in checked.scores:
         build_scores(config.evaluation, schema, config.data.roles)
         checked.scores.add(scores)
-    if not generated(config):
-        check_lies(location(config.data))
-    check_units(config.data.units)
     checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)
