@@ -41,7 +41,7 @@ def load(context: RunContext, state: State) -> State:
     Raises:
         UserError: a table that does not fit, or that changed since the run began; nothing was charged.
     """
-    config, folder, ready, design = context.config, context.folder, context.ready, state.design
+    config, folder, design = context.config, context.folder, state.design
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
     with context.show.stage("load") as report:
         data = _table(context, report)
@@ -57,7 +57,7 @@ def load(context: RunContext, state: State) -> State:
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
         private = read_rows(context, state, schema, report)
-        synthesizer = started(specs.synthesizer, config.synthesis, schema, ready.start)
+        synthesizer = started(specs.synthesizer, config.synthesis, schema, context.start)
         opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
         losses = look_before_spending(private, source, schema, config, folder, context.show, kept=context.kept)

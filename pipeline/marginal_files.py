@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, known_columns
-from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
@@ -22,17 +20,13 @@ ESTIMATED = ("consistent", "consistent_standard_error")
 INDEX = "index.csv"
 
 
-def write_marginals(folder: Path, schema: Schema, measurements: Measurements) -> None:
-    """Every marginal that was measured whole: a line per cell, with noisy and consistent counts and standard errors.
+def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.DataFrame]:
+    """File → every marginal that was measured whole: a line per cell, noisy and consistent counts with standard errors.
+
+    The index is the last one.
 
     Guarantee: post-processing of the measurements; costs no privacy.
     """
-    for name, frame in marginal_frames(schema, measurements).items():
-        write_whole(folder / name, frame.to_csv(index=False, lineterminator="\n"))
-
-
-def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.DataFrame]:
-    """A file's name → what it says; the index last."""
     frames, rows = {}, []
     for number, table in enumerate(marginal_tables(measurements)):
         name = f"{number:04d}_{_safe('_'.join(table.clique))}.csv"

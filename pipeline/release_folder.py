@@ -22,7 +22,7 @@ from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.formats import TableFormat
 from pipeline.folders import RunFolder, whole_folder
-from pipeline.marginal_files import write_marginals
+from pipeline.marginal_files import marginal_frames
 from pipeline.plugins.origins import check_known
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
@@ -76,7 +76,8 @@ def write_release(
         second = parts / form.released_persons if rows.two and rows.rows.ids is not None else None
         write_table(parts / form.released, rows.rows, rows.drawn_by, rows.rng, persons=second, progress=progress)
         save_measurements(measurements, parts / "measurements")
-        write_marginals(parts / "marginals", schema, measurements)
+        for file, frame in marginal_frames(schema, measurements).items():
+            write_whole(parts / "marginals" / file, frame.to_csv(index=False, lineterminator="\n"))
         write_whole(parts / "schema.yaml", schema.to_yaml())
         write_whole(parts / "privacy.json", json.dumps(statement, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         if statement.get("version", 1) != 1:

@@ -51,15 +51,15 @@ def measure(context: RunContext, state: State) -> State:
 
 def state_promise(context: RunContext, state: State) -> State:
     """What was promised and spent, from the objects that were used."""
-    work, taken, specs, ready = present(state.work), present(state.taken), state.design.specs, context.ready
+    work, taken, specs = present(state.work), present(state.taken), state.design.specs
     chosen = kept_choices(taken.attempt.answers) | work.answered
     bound = None if work.discovered is None or work.discovered.bound is None else work.discovered.bound.to_json()
     statement = make_statement(
         work.schema,
         work.plan,
-        declared(specs, ready.start),
+        declared(specs, context.start),
         Bought(taken.ledger, taken.measurements, chosen, taken.scores, bound),
-        publication=ready.who,
+        publication=context.who,
         running_total=None if state.total is None else state.total.to_json(),
         not_ours=not_ours(specs, work.plan, present(state.source), taken.measurements, type(work.spec)),
     )
@@ -83,7 +83,7 @@ def release(context: RunContext, state: State) -> State:
             dialect, two = as_released(config.release, work.schema), two_tables(config.release, work.schema)
             measured = replace(work.schema, dialect=dialect), present(state.statement).to_json(), taken.measurements
             rows = NewRows(owned, replace(written, dialect=dialect), rng, config.synthesis.rows, two=two)
-            write_release(work.folder, measured, rows, form, signer=context.ready.signer, progress=report)
+            write_release(work.folder, measured, rows, form, signer=context.signer, progress=report)
         if work.schema.rules.computed or work.schema.rules.unit:  # what is computed or linked has codes now
             coded = _reloaded(work, table)
     context.show.warn([EMPTY] if coded.rows == 0 else [])

@@ -23,8 +23,10 @@ from pipeline.measuring.attempts import Work
 from pipeline.measuring.discovered import Discovered
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design
-from pipeline.settings.ready import Ready
 from pipeline.stage_bars import Stages
+from pipeline.statement.publication import WhoPublishes
+from pipeline.statement.signing import Signer
+from pipeline.statement.start_table import Start
 
 T = TypeVar("T")
 
@@ -35,7 +37,8 @@ class RunContext:
 
     Attributes:
         config: the settings as they were given.
-        ready: what was looked up beside the design.
+        start: the public table whose rows are the first ones; None: none.
+        who: who publishes the release; `signer` signs it.
         booked: what the run books in a shared budget.
         folder: locked while the run lasts; `engine` reads the rows.
         shared: a closed folder where the jobs of a sweep keep the encoded table.
@@ -44,7 +47,9 @@ class RunContext:
     """
 
     config: Config
-    ready: Ready
+    start: Start | None
+    who: WhoPublishes
+    signer: Signer | None
     booked: tuple[PlannedRelease, ...]
     folder: RunFolder
     engine: Engine

@@ -159,7 +159,7 @@ def run(
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
         _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml", ""))
-        context = RunContext(specs.config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
+        context = RunContext(specs.config, *checked, booked, folder, engine, show, shared, kept, hydra_files or {})
         state = State(design)
         for stage in STAGES:
             state = stage(context, state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,21 +63,6 @@ def _around(limits: Interval, value: float) -> Interval:
     return replace(limits, value=inside)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """What is known of the values in each coarse cell, where cells hold a group or do not.
-
-    Attributes:
-        inside: 1 where a coarse cell belongs to the group and counts.
-        low, high, middle: the least and the largest mean value of its records, and the expected one.
-    """
-
-    inside: Values
-    low: Values
-    high: Values
-    middle: Values
-
-
 def _of_whole_cells(
     evidence: ReleaseEvidence,
     question: EstimateQuestion,
@@ -90,21 +75,20 @@ def _of_whole_cells(
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    cells = _cells(evidence, question, coarse, members * groups.counted, codes)
+    inside, low, high, middle = _cells(evidence, question, coarse, members * groups.counted, codes)
     part = question.part
-    hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
+    hidden = question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
-    sums = Sums(coarse.counts, cells.inside, question.sampling, alpha)
+    sums = Sums(coarse.counts, inside, question.sampling, alpha)
     if question.what == "count":
-        inside = cells.inside
-        return sum_interval(sums, inside * cells.low, inside * cells.high, inside * cells.middle)
+        return sum_interval(sums, inside * low, inside * high, inside * middle)
     if part is None:
-        return ratio_interval(sums, cells.low, cells.high, cells.middle)
-    places = np.flatnonzero(cells.inside > 0)
-    order = places[np.argsort(cells.low[places], kind="stable")]
-    if (cells.low[order][1:] < cells.high[order][:-1]).any():
+        return ratio_interval(sums, low, high, middle)
+    places = np.flatnonzero(inside > 0)
+    order = places[np.argsort(low[places], kind="stable")]
+    if (low[order][1:] < high[order][:-1]).any():
         return None  # groups of values that do not follow each other have no order
-    line = quantile_interval(sums, cells.low, cells.high, part)
+    line = quantile_interval(sums, low, high, part)
     value = _figure(question, groups, members, spread)
     return line if value is None else _around(line, value)
 
@@ -115,13 +99,21 @@ def _cells(
     coarse: Coarse,
     counted: Values,
     codes: tuple[Values, Values] | None,
-) -> _Cells:
-    """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
+) -> tuple[Values, Values, Values, Values]:
+    """What is known of the values in each coarse cell, where cells hold a group or do not.
+
+    Args:
+        counted: per fine cell 1 where it belongs to the group and counts.
+        codes: the ends of the column's values.
+    Returns:
+        1 where a coarse cell belongs to the group and counts; the least and the largest mean value of its records, and
+        the expected one.
+    """
     size = coarse.counts.values.size
     inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
     if name is None or codes is None:
-        return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
+        return inside, np.ones(size), np.ones(size), np.ones(size)
     labels, (low, high) = coarse.labels[name], codes
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
     alone = evidence.estimate((name,))
@@ -139,7 +131,7 @@ def _cells(
             if here.size > 1:
                 ends[0][place] = least_mean(low[here], room[here], float(records[place]))
                 ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
-    return _Cells(inside, ends[0], ends[1], np.clip(middle, *ends))
+    return inside, *ends, np.clip(middle, *ends)
 
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:

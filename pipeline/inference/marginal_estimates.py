@@ -16,11 +16,10 @@ from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.inference.noise_bounds import (
-    BLOCK,
-    DRAWS,
-    SEED,
     SIMULATED_CELLS,
     NoiseTerm,
+    in_blocks,
+    independent,
     merged_terms,
     quantile_above,
     stddev_of,
@@ -165,27 +164,24 @@ class MarginalEstimate:
 
     def draws(self) -> Iterator[Values]:
         """DRAWS draws of the cells' noise by a public seed, some rows of all cells at a time."""
-        rng = np.random.default_rng(SEED)
-        many = self.values.size if self.mixed is None else self.mixed.many
-        step = max(BLOCK // max(many, 1), 1)
-        for start in range(0, DRAWS, step):
-            rows = min(step, DRAWS - start)
-            if self.mixed is not None:
-                yield self.mixed.draw(rng, rows)
-            else:
-                yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
+        if self.mixed is not None:
+            return in_blocks(self.mixed.draw, self.mixed.many)
+        return in_blocks(independent(self.terms, self.values.size), self.values.size)
 
 
 def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool = False) -> MarginalEstimate | None:
     """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
 
     Where the residual of it or of a part of it was asked, it is made of its parts by least squares (`Parts`). Where no
-    whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
+    whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise. That of no
+    column is the number of records, without noise where it is public.
 
     Guarantee: post-processing; costs no privacy.
     Args:
         alone: it is the only one asked for: more of its cells are solved for, and of larger queries.
     """
+    if not clique and measurements.public_total is not None:
+        return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
         return MarginalEstimate(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
     having = measurements.answers_about(clique)
@@ -239,13 +235,6 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     value = precision @ [value for value, _, _ in estimates] / precision.sum()
     sources = tuple(dict.fromkeys(clique for _, _, its in estimates for clique in its))
     return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
-
-
-def total_estimate(measurements: Measurements) -> MarginalEstimate | None:
-    """The number of records as a marginal of no column and one cell, without noise where it is public."""
-    if measurements.public_total is not None:
-        return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
-    return marginal_estimate(measurements, NOTHING)
 
 
 def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> MarginalEstimate:

@@ -12,7 +12,7 @@ from mechanisms.public.designs.deviations import side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.release import Measurements, NoisyDistances
-from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, marginal_estimate, total_estimate
+from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, marginal_estimate
 from synthesis.independent import independent_marginals
 
 
@@ -32,8 +32,7 @@ class ReleaseEvidence:
         if len(clique) > 1:
             return marginal_estimate(self.measurements, clique)
         if clique not in self._small:
-            answers = self.measurements
-            self._small[clique] = marginal_estimate(answers, clique) if clique else total_estimate(answers)
+            self._small[clique] = marginal_estimate(self.measurements, clique)
         return self._small[clique]
 
     @property

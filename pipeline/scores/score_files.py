@@ -65,11 +65,6 @@ HEAD = ("not_private", "table", "part", "of", "figure", "value")
 NAMES = ("column", "marginal", "attributes", "metric", "name")
 
 
-def is_csv(path: str | None) -> bool:
-    """Whether a file of scores is to be a CSV."""
-    return path is not None and path.lower().endswith(".csv")
-
-
 def tidy_text(scores: Json) -> str:
     """The CSV of a scores.json, of one table or of several; `of` is a metric, a column or a marginal."""
     tables = scores.get("tables", {"": scores})

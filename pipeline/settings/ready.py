@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.accounting.plan import Plan
@@ -18,22 +17,8 @@ from pipeline.statement.signing import Signer, load_signer
 from pipeline.statement.start_table import Start, start_in
 
 
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """What a run needs beside its plan.
-
-    Attributes:
-        start: the public table whose rows are the first ones; None: none.
-        who: who publishes the release; `signer` signs it.
-    """
-
-    start: Start | None
-    who: WhoPublishes
-    signer: Signer | None
-
-
-def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
-    """What the settings ask for beside the plan, looked up and checked.
+def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start | None, WhoPublishes, Signer | None]:
+    """What the settings ask for beside the plan, looked up and checked; as `RunContext` has it.
 
     Args:
         root: the run's folder, which need not exist.
@@ -48,4 +33,4 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> Ready:
     usable_synthesizer(config.synthesis, specs.synthesizer)
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
-    return Ready(start, build_publication(config.statement), load_signer(config.statement.key))
+    return start, build_publication(config.statement), load_signer(config.statement.key)

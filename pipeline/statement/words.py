@@ -40,7 +40,7 @@ def words_of(statement: Json) -> JsonDict:
     """Each key that needs words → its sentence, or a list of them; of an older format as it stands in its file."""
     if is_older(statement):
         return {name: statement.get(name, empty) for name, empty in TEXTS.items()}
-    unit, budget = statement["unit"], statement["budget"]
+    unit, budget, total = (statement[name] for name in ("unit", "budget", "running_total"))
     return {
         "unit": sentence("unit", unit),
         "clip": sentence("clip", unit),
@@ -53,7 +53,7 @@ def words_of(statement: Json) -> JsonDict:
         "outside": [sentence("stop", stop) for stop in statement["outside"]],
         "reasons_not_private": reasons_in_words(statement["reasons_not_private"]),
         "warnings": [*budget_warnings(budget["epsilon"], budget["delta"]), *unit_warnings(unit_of(unit))],
-        "running_total": running_total_in_words(statement["running_total"]),
+        "running_total": "" if total is None else stated_total(total).sentence,
     }
 
 
@@ -96,11 +96,6 @@ def reasons_in_words(codes: Any) -> list[str]:
     """Why there is no promise; the texts of an older format as they are."""
     codes_today = ("noise_seed", "confirmed_public")
     return [sentence("reason", code) if code in codes_today else str(code) for code in codes]
-
-
-def running_total_in_words(stated: Json | None) -> str:
-    """What a budget ledger says; empty where there is none."""
-    return "" if stated is None else stated_total(stated).sentence
 
 
 def stated_total(stated: Json) -> RunningTotal:

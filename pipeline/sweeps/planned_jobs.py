@@ -241,11 +241,6 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
             raise UserError(problem, where=error.where, fix=error.fix) from error
 
 
-def job_schema(config: Config) -> Schema:
-    """The schema of an ordinary job."""
-    return build_schema(build_specs(config))
-
-
 def _looked_at(specs: Specs, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:
     """What the columns of one table lose under one schema."""
     config = specs.config

@@ -35,17 +35,18 @@ from pipeline.load_stage import schema_print
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.scores.table_sources import local
 from pipeline.settings import machine_limits
+from pipeline.settings.build import build_schema
 from pipeline.settings.compose import check_hydra, check_one_list, first_of_sweep, misspelt, records_of
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import location
 from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
+from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
 from pipeline.sweeps.planned_jobs import (
     Job,
     digest,
-    job_schema,
     longest_first,
     look_before_booking,
     planned_jobs,
@@ -253,7 +254,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str], shared: Pat
     named = f"schema {settings.data.schema}"
     if "schema" in manifest and settings.experiment.kind is None:
         if named not in prints:
-            prints[named] = schema_print(job_schema(settings))
+            prints[named] = schema_print(build_schema(build_specs(settings)))
         if manifest["schema"] != prints[named]:
             return False
     if settings.data.path is None:
