@@ -130,8 +130,7 @@ def plan(
         units: nothing of it is looked at: the schema says all that a plan needs.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = run_settings(own, settings)
+    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
     if config.plan.rows is None and isinstance(frame, Sized):
         config.plan.rows = len(frame) or None
@@ -160,8 +159,7 @@ def rehearse(
         folder: where the rehearsal is kept; None: nowhere.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = run_settings(own, settings)
+    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:

@@ -87,8 +87,7 @@ def fit(
     Raises:
         UserError: any mistake of the settings, the schema or the frame; no release is left.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = run_settings(own, settings)
+    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     if folder is None and config.evaluation.enabled and any(name.startswith("evaluation") for name in settings):
         fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
         raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
@@ -119,7 +118,7 @@ def fit(
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
 
 
-def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
+def run_settings(settings: Mapping[str, Any], **own: Any) -> Config:
     """The settings of a run on a frame.
 
     Args:

@@ -83,10 +83,10 @@ class PrivacyConfig(BoundedSettings):
 
 
 @dataclass
-class SelectionConfig:
-    """A selection by name; its own settings stand with it (`mechanisms.selection`)."""
+class MethodConfig:
+    """A selection, or who reads the rows, by name; its own settings stand with it (`mechanisms`)."""
 
-    kind: str = "fixed"
+    kind: str
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -169,14 +169,6 @@ class LimitsConfig(BoundedSettings):
 
 
 @dataclass
-class EngineConfig:
-    """Who reads the rows, by name; its own settings stand with it (`mechanisms.sensitive.engines`)."""
-
-    kind: str = "duckdb"
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
 class PlanConfig(BoundedSettings):
     settings_group: ClassVar[str] = "plan"
     format: str = setting("text", choices=PRINTED)
@@ -190,14 +182,14 @@ class Config(BoundedSettings):
 
     data: DataConfig = field(default_factory=DataConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
-    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    selection: MethodConfig = field(default_factory=lambda: MethodConfig("fixed"))
     mechanism: MechanismConfig = field(default_factory=MechanismConfig)
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
-    engine: EngineConfig = field(default_factory=EngineConfig)
+    engine: MethodConfig = field(default_factory=lambda: MethodConfig("duckdb"))
     plan: PlanConfig = field(default_factory=PlanConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
