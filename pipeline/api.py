@@ -15,8 +15,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.members import needed
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
+from pipeline.comparison.compared_tables import Comparison as Comparison
 from pipeline.comparison.compared_tables import score_several, tables_by_name
-from pipeline.comparison.several_tables import Comparison as Comparison
 from pipeline.frames.before_fit import CommandResult as CommandResult
 from pipeline.frames.before_fit import check as check
 from pipeline.frames.before_fit import draft as draft

@@ -29,9 +29,8 @@ from pipeline.run_context import RunContext, Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings.config import Config
-from pipeline.settings.design import Design, whole_design
+from pipeline.settings.design import Design, ready, whole_design
 from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
-from pipeline.settings.ready import ready
 from pipeline.settings.specs import as_released
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of

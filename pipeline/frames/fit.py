@@ -12,8 +12,7 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, named_as_given, schema_file, write_frame
-from pipeline.frames.frame_kinds import form_of
-from pipeline.frames.kept_kinds import keep_kinds
+from pipeline.frames.frame_kinds import form_of, keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.load_release import read
 from pipeline.frames.release_object import Release

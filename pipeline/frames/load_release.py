@@ -7,8 +7,7 @@ from typing import Any
 
 from mechanisms.public.errors import UserError
 from pipeline.frames.frame_files import Kinds
-from pipeline.frames.frame_kinds import FORMS
-from pipeline.frames.kept_kinds import kept_kinds
+from pipeline.frames.frame_kinds import FORMS, kept_kinds
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release
 from pipeline.release_folder import read_release

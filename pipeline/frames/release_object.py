@@ -22,8 +22,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of, released_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
-from pipeline.frames.frame_kinds import FORMS, in_form
-from pipeline.frames.kept_kinds import keep_kinds
+from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.rows_as_asked import Sampler
 from pipeline.inference.estimate_questions import EstimateQuestion

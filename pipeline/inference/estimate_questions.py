@@ -1,4 +1,4 @@
-"""What an analyst asks of a release: a question, checked, and which cells of a marginal it is about."""
+"""What an analyst asks of a release: a question, checked, the cells that it is about, and their values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, known_columns, one_of
 from mechanisms.public.marginals import Values
+from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.bin_values import BinValues, bin_values
 from pipeline.inference.person_level import LEVELS
 from pipeline.marginal_files import check_columns
 from pipeline.release_query import code_weights
@@ -173,3 +174,61 @@ def values_of(schema: Schema, question: EstimateQuestion) -> BinValues:
     if question.within_bin == MIDPOINT:
         return BinValues(np.ones(part.size), part, part)
     return BinValues(np.ones(part.size), np.floor(part + 1e-12), np.ceil(part - 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class BinValues:
+    """The numbers that each code of a column stands for.
+
+    Attributes:
+        counted: per code 1 where it stands for a number; 0 for *other* and *missing*.
+        low, high: the least and the largest number of the bin; 0 where `counted` is 0.
+    """
+
+    counted: Values
+    low: Values
+    high: Values
+
+    @property
+    def middle(self) -> Values:
+        return (self.low + self.high) / 2
+
+    def at_midpoints(self) -> BinValues:
+        """As if every value were its bin's middle."""
+        return BinValues(self.counted, self.middle, self.middle)
+
+    @property
+    def widest(self) -> float:
+        """The width of the widest bin, in the column's unit."""
+        return float((self.high - self.low).max(initial=0.0))
+
+
+def bin_values(column: Column, what: str) -> BinValues:
+    """The numbers behind the codes of a column of numbers.
+
+    Raises:
+        UserError: a column of texts, dates or times; `what` is the estimate that was asked for.
+    """
+    if column.kind in DATE_KINDS:
+        raise UserError(f"{column.name!r} holds dates", where=what, fix="a column of numbers; or query where={…}")
+    low, high = _ends(column, what)
+    behind = np.zeros(column.size - column.value_codes)
+    counted = np.concatenate([np.ones(column.value_codes), behind])
+    return BinValues(counted, np.concatenate([low, behind]), np.concatenate([high, behind]))
+
+
+def _ends(column: Column, what: str) -> tuple[Values, Values]:
+    if column.texts:
+        try:
+            numbers = np.array([float(t) for t in column.texts])
+        except ValueError as error:
+            fix = "a column of numbers; of texts ask estimate=proportion value=TEXT"
+            raise UserError(f"{column.name!r} holds texts, not numbers", where=what, fix=fix) from error
+        return numbers, numbers
+    grid = column.grid
+    if isinstance(grid, FloatGrid):
+        return grid.edges[:-1], grid.edges[1:]
+    assert isinstance(grid, IntegerGrid)
+    first = grid.first[:-1]
+    low, high = np.minimum.reduceat(grid.starts, first), np.maximum.reduceat(grid.ends, first) - 1
+    return low.astype(np.float64), high.astype(np.float64)

@@ -14,7 +14,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
 from pipeline.inference.coarse_figures import coarse_intervals, limit_intervals
 from pipeline.inference.estimate_questions import (
@@ -23,6 +22,7 @@ from pipeline.inference.estimate_questions import (
     OF_TWO,
     EstimateQuestion,
     Groups,
+    bin_values,
     check_question,
     groups_of,
     values_of,

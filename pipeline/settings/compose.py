@@ -24,8 +24,8 @@ from pipeline.conf_folder import CONF, SEARCH
 from pipeline.plugins.offers import offering
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings.experiment_list import described
-from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
+from pipeline.settings.own_settings import offer_settings
 from pipeline.settings.ways_out import first_line, of_others, way_out
 
 

@@ -31,8 +31,7 @@ from pipeline.console import CONSOLE
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.metric_settings import typed_settings
-from pipeline.settings.own_settings import culprit, form_of
+from pipeline.settings.own_settings import culprit, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
 from pipeline.settings.ways_out import first_line, way_out
 

@@ -1,9 +1,10 @@
-"""What follows from specs and a schema before any row is read; and the same once nothing of the schema is open."""
+"""What follows from specs and a schema before any row is read; the same once nothing of the schema is open."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
@@ -13,11 +14,18 @@ from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
+from mechanisms.public.tables.format_trial import released_format
 from pipeline.settings import build
 from pipeline.settings.config import Config
-from pipeline.settings.memory import check_memory
+from pipeline.settings.inputs import check_inputs
+from pipeline.settings.memory import check_disk, check_memory
+from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.policy import two_tables
 from pipeline.settings.scoring import build_places, build_scores
-from pipeline.settings.specs import Specs, build_specs
+from pipeline.settings.specs import Specs, as_released, build_specs
+from pipeline.statement.publication import WhoPublishes, build_publication
+from pipeline.statement.signing import Signer, load_signer
+from pipeline.statement.start_table import Start, start_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,3 +146,22 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
     for name, declaration in declarations.items():
         content["columns"][name] = dict(declaration)
     return parse_schema(content, where=f"{schema.name}, as discovered") if declarations else schema
+
+
+def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start | None, WhoPublishes, Signer | None]:
+    """What the settings ask for beside the plan, looked up and checked; as `RunContext` has it.
+
+    Args:
+        root: the run's folder, which need not exist.
+    Raises:
+        UserError: an impossible setting, a library or a key that is not there, or rows that the disk cannot hold.
+    """
+    config = specs.config
+    check_inputs(config)  # before a log holds an address
+    released_format(config.release.format)
+    as_released(config.release, schema)
+    two_tables(config.release, schema)
+    usable_synthesizer(config.synthesis, specs.synthesizer)
+    check_disk(specs, schema, root)
+    start = start_in(config.synthesis, discovering=plan.discovery is not None)
+    return start, build_publication(config.statement), load_signer(config.statement.key)

@@ -36,10 +36,10 @@ from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
+from pipeline.settings.design import ready
 from pipeline.settings.inputs import generated, location
 from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
-from pipeline.settings.ready import ready
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import Specs, build_specs
 from pipeline.units_table import joined
