@@ -7,19 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+import numpy as np
+
 from evaluation.score import Scorecard
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json
-from mechanisms.public.release import PrivacyStatement
+from mechanisms.public.release import Measurements, PrivacyStatement
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.budget.admission import PlannedRelease
-from pipeline.folders import RunFolder
-from pipeline.measuring.acceptance import Taken
-from pipeline.measuring.attempts import Work
+from pipeline.folders import Below, RunFolder
 from pipeline.measuring.discovered import Discovered
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design
@@ -31,9 +34,49 @@ from pipeline.statement.start_table import Start
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One try: where it keeps its ledger, its answers, its table and its scores; NOT private.
+
+    Attributes:
+        root: internal/, or a folder of its own where there may be several.
+        number: from 1; None where there is only one.
+    """
+
+    root: Path
+    number: int | None = None
+
+    ledger = Below("ledger.jsonl")
+    answers = Below("answers")
+    table = Below("candidate.npz")
+    scores = Below("scored.json")
+
+    def seed(self, given: int | None) -> int | None:
+        """A noise seed of its own, where one is given; such a release is not private."""
+        if given is None or self.number is None:
+            return given
+        return int(np.random.SeedSequence([given, self.number]).generate_state(1, np.uint64)[0])
+
+
 @dataclass(frozen=True, eq=False)
-class RunContext:
-    """What is fixed before any row is read.
+class Taken:
+    """The try that is released.
+
+    Attributes:
+        measurements: its noisy answers; `ledger` what was charged for them.
+        scores: its noisy scores in records, in the order of the criteria; None where one was charged and lost.
+        attempt: where it is kept.
+    """
+
+    measurements: Measurements
+    ledger: Ledger
+    scores: tuple[float | None, ...]
+    attempt: Attempt
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is fixed before any row is read, and what the stages found so far; None before the stage that finds it.
 
     Attributes:
         config: the settings as they were given.
@@ -44,6 +87,14 @@ class RunContext:
         shared: a closed folder where the jobs of a sweep keep the encoded table.
         kept: whether the folder stays.
         hydra_files: name → content.
+        design: what is measured; once what the schema left open is discovered, that of the rest.
+        source: the table's file; `facts` are those of the run's manifest.
+        private: the encoded and clipped rows: left of the wall.
+        losses: columns with values that the schema does not place (NOT private), the worst first.
+        total: what the shared budget held right after the run's booking; `note` notes each charge in it.
+        discovered: what was asked before the plan of the rest; None: nothing was asked.
+        taken: the try that is released.
+        statement: of the release; `table` its file, `synthetic` the rows in it, and `persons` how many hold them.
     """
 
     config: Config
@@ -54,27 +105,10 @@ class RunContext:
     folder: RunFolder
     engine: Engine
     show: Stages
+    design: Design
     shared: Path | None = None
     kept: bool = True
     hydra_files: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """What the stages found so far; None before the stage that finds it.
-
-    Attributes:
-        design: what is measured; once what the schema left open is discovered, that of the rest.
-        source: the table's file; `facts` are those of the run's manifest.
-        private: the encoded and clipped rows: left of the wall.
-        losses: columns with values that the schema does not place (NOT private), the worst first.
-        total: what the shared budget held right after the run's booking; `note` notes each charge in it.
-        discovered: what was asked before the plan of the rest; None: nothing was asked.
-        work: what every try shares; `taken` is the one that is released.
-        statement: of the release; `table` its file, `synthetic` the rows in it, and `persons` how many hold them.
-    """
-
-    design: Design
     source: Source | None = None
     facts: Json = field(default_factory=dict)
     private: PrivateTable | None = None
@@ -82,7 +116,6 @@ class State:
     total: RunningTotal | None = None
     note: Callable[[bytes], None] | None = None
     discovered: Discovered | None = None
-    work: Work | None = None
     taken: Taken | None = None
     statement: PrivacyStatement | None = None
     table: Path | None = None
@@ -95,9 +128,17 @@ class State:
         """What the coins of clipping and of a holdout follow from."""
         return bytes.fromhex(self.facts["once"]["key"])
 
+    @property
+    def plan(self) -> Plan:
+        return self.design.plan
+
+    @property
+    def schema(self) -> Schema:
+        return self.design.schema
+
 
 #: One step of a run.
-Stage: TypeAlias = Callable[[RunContext, State], State]
+Stage: TypeAlias = Callable[[State], State]
 
 
 def present(value: T | None) -> T:

@@ -149,7 +149,7 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
 
 
 def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start | None, WhoPublishes, Signer | None]:
-    """What the settings ask for beside the plan, looked up and checked; as `RunContext` has it.
+    """What the settings ask for beside the plan, looked up and checked; as `State` has it.
 
     Args:
         root: the run's folder, which need not exist.
