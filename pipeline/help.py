@@ -1,16 +1,45 @@
-"""Help texts: the settings and their comments come from the files of conf/ themselves."""
+"""The commands, and their help texts: the settings and their comments come from the files of conf/ themselves."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import yaml
 
 from evaluation.metrics import declared_settings, users
 from mechanisms.public.errors import UserError, did_you_mean
-from pipeline.commands.command_table import COMMANDS, Command
 from pipeline.conf_folder import CONF
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of `python -m pipeline`.
+
+    Attributes:
+        summary: one line, for the list of all commands.
+        about: the head of its help.
+        examples: command lines, without the program.
+        files: the files of conf/ whose settings it has, those of its choices aside.
+        own: the groups whose choices have settings of their own.
+        wordless: whether a word without `=` stands for no path: `--help WORD` finds settings then.
+        first: the settings that its help shows, by title; empty: all of them.
+    """
+
+    summary: str
+    about: str
+    examples: Sequence[str]
+    files: Sequence[str]
+    own: Sequence[str] = ()
+    wordless: bool = True
+    first: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+_FACTS = (Path(__file__).parent / "commands" / "commands.yaml").read_text(encoding="utf-8")
+COMMANDS = {name: Command(**facts) for name, facts in yaml.safe_load(_FACTS).items()}
 
 GENERAL = """Differentially private synthetic tables: discretize, measure with noise, synthesize, score.
 

@@ -19,9 +19,8 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.conditions import build_condition
 from pipeline.folders import RunFolder, not_in_release
-from pipeline.made_rows import RowMaker
+from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
 from pipeline.release_folder import read_release, write_release

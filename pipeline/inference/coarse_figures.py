@@ -14,6 +14,7 @@ from mechanisms.public.marginals import Values
 from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.estimate_questions import EstimateQuestion, Groups, codes_of
+from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import (
     ALPHA,
     Interval,
@@ -23,7 +24,6 @@ from pipeline.inference.ratio_intervals import (
     ratio_interval,
     sum_interval,
 )
-from pipeline.inference.release_evidence import ReleaseEvidence
 
 #: The part of α that pays for which values a coarse cell may hold; the noise of the sums takes the rest.
 HIDDEN_PART = 0.2

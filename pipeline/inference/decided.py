@@ -22,8 +22,7 @@ from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.marginal_estimates import marginal_estimate
-from pipeline.inference.release_evidence import ReleaseEvidence
+from pipeline.inference.marginal_estimates import ReleaseEvidence, marginal_estimate
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
 

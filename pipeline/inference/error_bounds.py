@@ -11,9 +11,8 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference.cell_limits import cell_limits
-from pipeline.inference.marginal_estimates import MarginalEstimate
+from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.noise_bounds import NoiseTerm, tail
-from pipeline.inference.release_evidence import ReleaseEvidence
 
 #: The confidence of a bound is 1 − ALPHA.
 ALPHA = 0.05

@@ -27,11 +27,10 @@ from pipeline.inference.estimate_questions import (
     groups_of,
     values_of,
 )
-from pipeline.inference.marginal_estimates import MarginalEstimate
+from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS, of_persons
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
-from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import cells_frame
 from pipeline.release_query import asked_ranges, code_weights
 

@@ -1,20 +1,22 @@
-"""What the answers of a release tell about one marginal: unbiased counts, and the law of their noise."""
+"""What the answers of a release tell about one marginal: unbiased counts, the law of their noise, and distances."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 import numpy as np
 
+from mechanisms.public.candidates import Expected
+from mechanisms.public.designs.deviations import side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
-from mechanisms.public.noise_kinds import GAUSSIAN
+from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from pipeline.inference.noise_bounds import (
     SIMULATED_CELLS,
     NoiseTerm,
@@ -28,6 +30,7 @@ from pipeline.inference.noise_bounds import (
 )
 from synthesis.consistency.least_squares import least_weights
 from synthesis.consistency.residual_parts import Layers, rebuilt_of
+from synthesis.independent import independent_marginals
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one; and cells of their queries.
 MAX_SOLVED, MAX_ASKED = 200, 5_000
@@ -269,3 +272,73 @@ def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -
         rows.append(weights)
     mixed = Mixed(np.array(rows), NoiseTerm(answer.noise, answer.scale))
     return MarginalEstimate(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)
+
+
+@dataclass(eq=False)
+class ReleaseEvidence:
+    """The answers and distances of a release.
+
+    Attributes:
+        measurements: what crossed the wall.
+    """
+
+    measurements: Measurements
+    _small: dict[Clique, MarginalEstimate | None] = field(default_factory=dict, repr=False)
+
+    def estimate(self, clique: Clique) -> MarginalEstimate | None:
+        """A marginal, as of `marginal_estimate`; that of no column is the number of records."""
+        if len(clique) > 1:
+            return marginal_estimate(self.measurements, clique)
+        if clique not in self._small:
+            self._small[clique] = marginal_estimate(self.measurements, clique)
+        return self._small[clique]
+
+    @property
+    def total(self) -> MarginalEstimate | None:
+        """The number of records; None without any answer."""
+        return self.estimate(NOTHING)
+
+    def distance(self, clique: Clique) -> tuple[NoisyDistances, int] | None:
+        """The released distances, and the place among them of a marginal all of whose cells were compared; or None."""
+        distances = self.measurements.distances
+        if distances is None or clique not in self._places or not distances.whole[self._places[clique]]:
+            return None
+        return distances, self._places[clique]
+
+    @cached_property
+    def _places(self) -> Mapping[Clique, int]:
+        distances = self.measurements.distances
+        return {} if distances is None else {c: i for i, c in enumerate(distances.cliques)}
+
+    @cached_property
+    def compared(self) -> Measurements:
+        """The answers from before the distances were drawn."""
+        distances = self.measurements.distances
+        before = self.measurements.answers[: 0 if distances is None else distances.answers]
+        return replace(self.measurements, answers=before, distances=None)
+
+    @cached_property
+    def independent(self) -> Expected:
+        """The independent columns that the released distances are from."""
+        return independent_marginals(self.compared)
+
+    @cached_property
+    def side_errors(self) -> Mapping[str, float]:
+        """Per column about how far those independent columns are from the true one-way counts, in records, in L1.
+
+        The product of two columns is no further from the product of the true ones than both sides together (triangle
+        inequality), and no distance from it is.
+        """
+        noise = {a.clique: a.mean_abs for a in self.compared.answers}
+        names = self.measurements.domain.names
+        return {n: side_error(self.independent((n,)), noise.get((n,), math.inf)) for n in names}
+
+    def distance_error(self, clique: Clique) -> float:
+        """The standard error of a released distance, as one from the product of the true one-way counts, in records.
+
+        It holds the noise of the distance and that of the one-way counts. The release must have distances.
+        """
+        distances = self.measurements.distances
+        assert distances is not None
+        own = NOISE_KINDS[distances.noise].stddev * distances.scale
+        return math.hypot(own, sum(self.side_errors[n] for n in clique))

@@ -22,13 +22,12 @@ from mechanisms.public.tables.formats import released_table
 from pipeline.inference import estimates
 from pipeline.inference.error_bounds import ErrorBound, error_bound, scale_of
 from pipeline.inference.estimate_questions import EstimateQuestion
-from pipeline.inference.fewer_cells import said_cells
+from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.relations import in_words, strongest
-from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.marginal_files import as_a_column, check_columns
 from pipeline.release_folder import read_release
-from pipeline.report.answer_noise import coverage
+from pipeline.report.answer_noise import coverage, said_cells
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
 from pipeline.statement.digests import read_manifest

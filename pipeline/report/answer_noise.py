@@ -1,4 +1,4 @@
-"""Numbers that only the report needs: signal beside noise of each released answer, and what a bound C loses."""
+"""Signal beside noise of each released answer, what helps where noise drowns a column, and what a bound C loses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
+from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.decided import pairs_of_persons
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
@@ -294,3 +296,40 @@ def size_bars(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
         name = str(n) if n <= SINGLE else f"{first * 2 ** int(np.log2(n / first))}+"
         heights[name] = heights.get(name, 0.0) + units
     return heights
+
+
+#: Columns whose cure is said.
+CURED = 4
+#: With fewer cells than this, it is not for their number that noise drowns a column.
+MANY = 20
+
+
+def said_cells(schema: Schema, names: Sequence[str], unit: str | None) -> list[str]:
+    """A sentence for each column that noise drowns and that has many cells, the one with the most first.
+
+    Computed from public facts and the names.
+
+    Args:
+        names: columns whose counts are noise for the most part.
+        unit: the column that names the unit of privacy, whose ids no release needs.
+    """
+    many = [schema[n] for n in names if n in schema.domain.names and schema[n].size >= MANY]
+    many.sort(key=lambda c: -c.size)
+    more = ", or a larger privacy.epsilon"
+    cures = [f"it names the unit: leave_out: [{c.name}]" if c.name == unit else _fewer(c) + more for c in many[:CURED]]
+    return [f"noise drowns {c.name!r}, {c.size:,} cells: {cure}" for c, cure in zip(many, cures, strict=False)]
+
+
+def _fewer(column: Column) -> str:
+    """The setting of the schema that makes fewer cells of the column."""
+    if column.width is not None:
+        prefix = int(zip_fields(column)["prefix"])
+        return f"prefix: {prefix - 1} makes a tenth of them" if prefix > 1 else "leave it out"
+    if column.kind in ORDERED_KINDS:
+        return "coarser bins make fewer"
+    return "a shorter list of values makes fewer, with other for the rest"
+
+
+def digits_drawn(schema: Schema) -> list[str]:
+    """A sentence for each column of codes whose last digits are invented."""
+    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in said_drawn(zip_fields(c))]
