@@ -38,7 +38,7 @@ def state_promise(state: State) -> State:
     """What was promised and spent, from the objects that were used."""
     taken, specs, found = present(state.taken), state.design.specs, state.discovered
     chosen = kept_choices(taken.attempt.answers) | (frozenset() if found is None else found.answered)
-    bound = None if found is None or found.bound is None else found.bound.to_json()
+    bound = None if found is None else found.bound
     statement = make_statement(
         state.schema,
         state.plan,

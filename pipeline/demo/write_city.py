@@ -28,6 +28,7 @@ from pipeline.demo.city import (
     City,
     Codes,
     build_city,
+    draw,
     weekday_of_day,
 )
 
@@ -128,25 +129,25 @@ def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Gener
         first_caller: number of the first caller; the chunk uses at most `size` numbers from there.
     """
     # A caller makes at least one call, so as many callers as rows are enough; the last one may lose a few calls.
-    kinds = city.kind.draw(0, size, rng)
-    calls = city.calls.draw(kinds, size, rng).astype(np.int64) + 1
+    kinds = draw(city.kind, 0, size, rng)
+    calls = draw(city.calls, kinds, size, rng).astype(np.int64) + 1
     used = int(np.searchsorted(np.cumsum(calls), size)) + 1
     caller = np.repeat(np.arange(used, dtype=np.uint32), calls[:used])[:size]
     rng.shuffle(caller)
-    homes = city.home.draw(kinds[:used], used, rng)
+    homes = draw(city.home, kinds[:used], used, rng)
     kind, home = kinds[caller], homes[caller]
 
-    elsewhere = city.away.draw(home, size, rng)
+    elsewhere = draw(city.away, home, size, rng)
     neighbourhood = np.where(_happens(NEIGHBOURLY, size, rng), home, elsewhere)
-    group = city.group.draw(kind * np.uint8(len(QUARTERS)) + city.quarter[neighbourhood], size, rng)
+    group = draw(city.group, kind * np.uint8(len(QUARTERS)) + city.quarter[neighbourhood], size, rng)
     place = group * np.uint16(len(NEIGHBOURHOODS)) + neighbourhood
-    incident = city.incident.draw(place, size, rng)
-    day = city.day.draw(group, size, rng)
+    incident = draw(city.incident, place, size, rng)
+    day = draw(city.day, group, size, rng)
     weekday = weekday_of_day()[day]
-    hour = city.hour.draw(incident * np.uint16(2) + (weekday >= WEEKEND), size, rng)
+    hour = draw(city.hour, incident * np.uint16(2) + (weekday >= WEEKEND), size, rng)
     second = hour * np.int32(3600) + rng.integers(0, 3600, size, dtype=np.uint16)
-    urgency = city.priority.draw(incident, size, rng)
-    channel = city.channel.draw(kind * np.uint8(len(GROUPS)) + group, size, rng)
+    urgency = draw(city.priority, incident, size, rng)
+    channel = draw(city.channel, kind * np.uint8(len(GROUPS)) + group, size, rng)
     route = (urgency * np.int32(len(NEIGHBOURHOODS)) + neighbourhood) * np.int32(24) + hour
     minutes = city.minutes[route] * city.spread[rng.integers(0, len(city.spread), size, dtype=np.uint16)]
     mobile = np.where(np.arange(len(CHANNELS)) == CHANNELS.index("Mobile"), 0.06, 0.01)

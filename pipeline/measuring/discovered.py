@@ -11,26 +11,9 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import Plan, PlannedCharge
 from mechanisms.public.discovery.unit_sizes import ASSUMED
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.statement.words import sentence
-
-
-@dataclass(frozen=True)
-class FoundBound:
-    """How many records of a unit count, as noisy counts of units say.
-
-    Attributes:
-        max_records: C.
-        noisy: the counts, per bucket; None where they were lost.
-    """
-
-    max_records: int
-    noisy: tuple[float, ...] | None
-
-    def to_json(self) -> JsonDict:
-        """What a statement says of it beside what was asked."""
-        return {"noisy": None if self.noisy is None else list(self.noisy), "chosen": self.max_records}
 
 
 @dataclass(frozen=True)
@@ -41,23 +24,26 @@ class Discovered:
         schema: without open ends; it follows from noisy answers and public facts alone.
         plan: the charges that it was asked under.
         answered: ids of the charges that were not lost.
-        bound: C, where it was asked for.
+        bound: what a statement says of C beside what was asked, where it was asked for (see `found_bound`).
     """
 
     schema: Schema
     plan: Plan
     answered: frozenset[str]
-    bound: FoundBound | None = None
+    bound: Json | None = None
 
 
-def found_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> FoundBound:
-    """C from noisy counts of units; the assumed one where they were charged and lost."""
+def found_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> JsonDict:
+    """How many records of a unit count, C, as noisy counts of units say: these, per bucket, and what they chose.
+
+    Where they were charged and lost, it is the assumed one.
+    """
     sizes, noise = charge.wanted.sizes, charge.wanted.noise
     assert sizes is not None
     if answer is None:
-        return FoundBound(ASSUMED, None)
-    noisy = tuple(float(n) for n in answer)
-    return FoundBound(sizes.chosen(noisy, stddev=as_noise(charge.event).stddev, noise=noise), noisy)
+        return {"noisy": None, "chosen": ASSUMED}
+    noisy = [float(n) for n in answer]
+    return {"noisy": noisy, "chosen": sizes.chosen(noisy, stddev=as_noise(charge.event).stddev, noise=noise)}
 
 
 def ledger_facts(holdout: float | None) -> dict[str, str]:

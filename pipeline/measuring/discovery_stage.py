@@ -32,7 +32,7 @@ def discover(state: State) -> State:
     if plan is None:
         return state
     answers = discovered(state)
-    bound = None if answers.bound is None else answers.bound.max_records
+    bound = None if answers.bound is None else answers.bound["chosen"]
     design = concrete(design.specs, answers.schema, plan, bound)
     show.warn(design.gave_way)
     state = replace(state, design=design, discovered=answers)

@@ -71,10 +71,9 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    tables = over_one_schema(schema, {name: table for name, (table, _, _) in coded.items()}, lambda: look, spec.options)
-    tables.add(values=values)
-    tables.unplaced = {name: lost for name, (_, lost, _) in coded.items()}
-    tables.notices = (*notices, *values.notices)
+    more = {"unplaced": {name: lost for name, (_, lost, _) in coded.items()}, "notices": (*notices, *values.notices)}
+    codes = {name: table for name, (table, _, _) in coded.items()}
+    tables = over_one_schema(schema, codes, lambda: look, replace(spec.options, values=values), **more)
     subjects = {name: own for name, (_, _, own) in coded.items() if own is not None}
     return _scored(config, sources, tables, subjects, spec, used, show)
 
@@ -87,8 +86,7 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
     more = {"notices": read.values.notices, "keys": read.keys}
-    tables = over_one_schema(read.schema, read.tables, lambda: look, spec.options, **more)
-    tables.add(values=read.values)
+    tables = over_one_schema(read.schema, read.tables, lambda: look, replace(spec.options, values=read.values), **more)
     return _scored(
         config, sources, tables, read.subjects, spec, known_roles(config.evaluation, None, read.schema), show
     )
