@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.deviations import side_error
+from mechanisms.public.designs.deviations import PairCells, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS
@@ -340,5 +340,16 @@ class ReleaseEvidence:
         """
         distances = self.measurements.distances
         assert distances is not None
-        own = NOISE_KINDS[distances.noise].stddev * distances.scale
-        return math.hypot(own, sum(self.side_errors[n] for n in clique))
+        return math.hypot(distance_noise(distances), sum(self.side_errors[n] for n in clique))
+
+    def pair_cells(self, pair: Clique) -> PairCells:
+        """The cells of a pair by those independent columns, and the noise of the one-way counts behind them."""
+        noise, expected = {a.clique: a.stddev for a in self.compared.answers}, self.independent
+        left, right, cells = pair[:1], pair[1:], expected(pair)
+        errors = noise.get(left, 0.0), noise.get(right, 0.0)
+        return PairCells.of_pair(cells, (expected(left), expected(right)), errors, Identity(cells.size))
+
+
+def distance_noise(distances: NoisyDistances) -> float:
+    """The standard deviation of a released distance's own noise, in records."""
+    return NOISE_KINDS[distances.noise].stddev * distances.scale
