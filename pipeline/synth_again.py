@@ -24,7 +24,7 @@ from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
 from pipeline.release_folder import read_release, write_release
-from pipeline.scores.table_sources import local_units, opened_as_found
+from pipeline.scores.table_sources import joined, local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.policy import two_tables
@@ -34,7 +34,6 @@ from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
 from pipeline.statement.words import condition_in_words
-from pipeline.units_table import joined
 
 
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> tuple[Path, Json | None]:

@@ -26,13 +26,12 @@ from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
-from pipeline.scores.table_sources import declared_dialect, file_facts, opened
+from pipeline.scores.table_sources import declared_dialect, file_facts, opened, scored_whole
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.read_where import check_read, check_tables_read
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.units_table import scored_whole
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:

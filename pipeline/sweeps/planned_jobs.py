@@ -31,7 +31,7 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print
-from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
 from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
@@ -42,7 +42,6 @@ from pipeline.settings.memory import scores_bytes
 from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import Specs, build_specs
-from pipeline.units_table import joined
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000

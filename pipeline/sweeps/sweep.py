@@ -27,8 +27,7 @@ from mechanisms.sensitive.private_table import data_print
 from pipeline.budget import admission
 from pipeline.console import NOT_PRINTED, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
-from pipeline.folder_lock import held
-from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
+from pipeline.folders import BANNER, SEEN, RunFolder, held, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import local
 from pipeline.settings import machine_limits
