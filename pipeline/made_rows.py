@@ -18,8 +18,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, with_units
-from pipeline.marginal_files import as_a_column
-from pipeline.release_folder import NewRows
+from pipeline.release_folder import NewRows, as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights
 from pipeline.stage_bars import Stages
 from synthesis.consistency.total import default_rows

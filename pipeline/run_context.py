@@ -27,8 +27,7 @@ from pipeline.measuring.discovered import Discovered
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design
 from pipeline.stage_bars import Stages
-from pipeline.statement.publication import WhoPublishes
-from pipeline.statement.signing import Signer
+from pipeline.statement.signing import Signer, WhoPublishes
 from pipeline.statement.start_table import Start
 
 T = TypeVar("T")

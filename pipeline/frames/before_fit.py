@@ -20,7 +20,7 @@ from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.load_release import read
 from pipeline.frames.release_object import Release
 from pipeline.look import rehearse as rehearsal
-from pipeline.look.look_words import as_facts, as_lines
+from pipeline.look.run_look import as_facts, as_lines
 from pipeline.look.table_look import check as look_at_table
 from pipeline.report.plan_tables import as_text, planned
 from pipeline.settings.compose import compose_config

@@ -17,7 +17,7 @@ from mechanisms.public.schema.bins import FloatGrid, IntegerGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.person_level import LEVELS
-from pipeline.marginal_files import check_columns
+from pipeline.release_folder import check_columns
 from pipeline.release_query import code_weights
 
 #: What may be estimated.

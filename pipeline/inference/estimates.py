@@ -31,7 +31,7 @@ from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvide
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS, of_persons
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
-from pipeline.marginal_files import cells_frame
+from pipeline.release_folder import cells_frame
 from pipeline.release_query import asked_ranges, code_weights
 
 #: How an estimate was made.

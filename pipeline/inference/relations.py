@@ -20,7 +20,7 @@ from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_noise, marginal_estimate
-from pipeline.marginal_files import as_a_column
+from pipeline.release_folder import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals

@@ -25,8 +25,7 @@ from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.relations import in_words, strongest
-from pipeline.marginal_files import as_a_column, check_columns
-from pipeline.release_folder import read_release
+from pipeline.release_folder import as_a_column, check_columns, read_release
 from pipeline.report.answer_noise import coverage, said_cells
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig

@@ -142,7 +142,7 @@ class ReleaseConfig(BoundedSettings):
 
 @dataclass
 class StatementConfig:
-    """Who publishes; see `pipeline.statement.publication`."""
+    """Who publishes; see `pipeline.statement.signing`."""
 
     publisher: str | None = None
     date: str | None = None

@@ -23,8 +23,7 @@ from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.policy import two_tables
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import Specs, as_released, build_specs
-from pipeline.statement.publication import WhoPublishes, build_publication
-from pipeline.statement.signing import Signer, load_signer
+from pipeline.statement.signing import Signer, WhoPublishes, build_publication, load_signer
 from pipeline.statement.start_table import Start, start_in
 
 

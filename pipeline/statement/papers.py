@@ -1,24 +1,34 @@
-"""The papers of a release: statement, registry record, metadata, and the manifest that binds all files."""
+"""The papers of a release: statement, registry record, metadata, and the manifest that binds all files.
+
+Catalogues read croissant.json (Croissant 1.0, RAI 1.0), and a registry of deployments deployment.yaml.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import yaml
 from jinja2 import TemplateError
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json
-from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.release import STATEMENT_VERSION, said_not_ours
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.formats import CSV, persons_of
-from pipeline.statement.catalogue_records import croissant, registry_record
+from mechanisms.public.tables.formats import CSV, format_of_name, persons_of
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import is_older
 from pipeline.statement.signing import Signer, write_signature
+from pipeline.statement.words import all_words, only_rows_with, text_of
 from pipeline.version import __version__
 
 #: Files whose digests stand on the page.
@@ -90,3 +100,160 @@ def texts_of(statement: Json, schema: Schema, table: str, bound: Manifest) -> di
         "deployment.yaml": registry_record(statement, given=given),
         "croissant.json": croissant(statement, schema, tables=tables, given=given),
     }
+
+
+#: The terms of the context of Croissant 1.0 (MLCommons 2024), in its order; those that are no `cr:NAME`.
+TERMS = (
+    "@language @vocab citeAs column conformsTo cr rai data dataType dct equivalentProperty examples extract field "
+    "fileProperty fileObject fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace samplingRate sc separator source subField transform"
+)
+OWN_TERMS: JsonDict = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "sc": "https://schema.org/",
+}
+CONTEXT = {name: OWN_TERMS.get(name, f"cr:{name}") for name in TERMS.split()}
+KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
+
+
+def croissant(statement: Json, schema: Schema, *, tables: Mapping[str, str], given: Json | None = None) -> str:
+    """The metadata as JSON-LD.
+
+    Args:
+        statement: the content of privacy.json.
+        schema: with which the table was written.
+        tables: the file's name in the release → its SHA-256; a second one is that of persons.
+        given: what its rows were asked to satisfy (see `Manifest`), or None.
+    """
+    part, words = only_rows_with(given), all_words(statement)
+    promise, published = _promise(statement, words), statement["published"]
+    facts = {
+        "datePublished": published["date"],
+        "license": published["license"],
+        "creator": None
+        if published["publisher"] is None
+        else {"@type": "Organization", "name": published["publisher"]},
+        "citeAs": None
+        if published["publisher"] is None
+        else f"{published['publisher']}: synthetic {statement['table']}",
+        "rai:dataUseCases": published["intended_use"],
+    }
+    record = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": f"synthetic {statement['table']}{part}",
+        "description": f"A synthetic table of {statement['table']}{part}. {promise}",
+        "version": "1.0.0",
+        **{key: value for key, value in facts.items() if value is not None},
+        "rai:personalSensitiveInformation": promise,
+        "rai:dataManipulationProtocol": f"Marginals were measured with noise ({statement['accountant']}). "
+        f"{words['how_rows_were_made']}",
+        "rai:dataLimitations": f"{words['alike_where_measured']}; small groups are less exact. "
+        "The noise of each answer stands in marginals/ and measurements/.",
+        "distribution": [_file(name, digest) for name, digest in tables.items()],
+        "recordSet": _record_sets(schema, [*tables]),
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _file(name: str, digest: str) -> JsonDict:
+    form = format_of_name(name)
+    assert form is not None, name
+    about = {"@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": name}
+    return {**about, "encodingFormat": form.media, "sha256": digest}
+
+
+def _record_sets(schema: Schema, tables: Sequence[str]) -> list[JsonDict]:
+    """The columns of each file; of two, what is constant in a person stands in the second, and the id in both."""
+    ids, unit, rows = schema.rules.id_column, schema.rules.unit, ("rows", "persons")
+    sets: list[JsonDict] = []
+    for name, table in zip(rows, tables, strict=False):
+        apart = () if unit is None or len(tables) == 1 else unit.constant
+        own = [c for c in schema.columns if (c.name in apart) == (name == "persons")]
+        fields = [_field(name, table, c.name, _kind(c)) for c in own]
+        if ids and ids not in {c.name for c in schema.columns}:
+            fields.append(_field(name, table, ids, "sc:Text"))
+        sets.append({"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields})
+    for records, persons in pairwise(sets):
+        persons["key"] = {"@id": f"persons/{ids}"}
+        records["field"][-1]["references"] = {"field": {"@id": f"persons/{ids}"}}
+    return sets
+
+
+def _promise(statement: Json, words: Json) -> str:
+    """What the release promises, and to whom; or that it does not."""
+    if not statement["private"]:
+        return f"NOT private: {'; '.join(words['reasons_not_private'])}."
+    others = said_not_ours(statement.get("not_ours"))
+    sentences = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
+    sentences.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
+    return " ".join([words["promise"], *(f"{part}." for part in sentences if part)])
+
+
+def _kind(column: Column) -> str:
+    if column.kind == "categorical" and (column.whole or column.codes is not None) and column.other is None:
+        return "sc:Integer"
+    written = column.format is not None or column.width is not None or column.decimal != "."
+    if written or column.kind not in KINDS:
+        return "sc:Text"
+    return KINDS[column.kind]
+
+
+def _field(rows: str, table: str, name: str, kind: str) -> JsonDict:
+    return {
+        "@type": "cr:Field",
+        "@id": f"{rows}/{name}",
+        "name": name,
+        "dataType": kind,
+        "source": {"fileObject": {"@id": table}, "extract": {"column": name}},
+    }
+
+
+def registry_record(statement: Json, *, given: Json | None = None) -> str:
+    """The record as YAML; what only people know is listed on top and stands as a text to replace.
+
+    Args:
+        statement: the content of privacy.json. One that is not private gets no privacy loss in its record.
+        given: what its rows were asked to satisfy (see `Manifest`), or None.
+    """
+    published = statement["published"]
+    left = [name for name in ("publisher", "publisher_type", "date", "intended_use", "region") if not published[name]]
+    head = ["# A draft for the registry of differential privacy deployments, made from privacy.json."]
+    if left:
+        head.append(f"# Fill in by hand, or by settings: {', '.join(f'statement.{name}' for name in left)}")
+    if not statement["private"]:
+        head.append("# NOT PRIVATE: this release makes no promise; do not register it.")
+    text = text_of(
+        "deployment.yaml.j2",
+        said=statement,
+        words=all_words(statement),
+        charges=Counter(e["mechanism"] for e in statement["events"]),
+        others=said_not_ours(statement.get("not_ours")),
+        part=only_rows_with(given),
+        slug=re.sub(r"[^a-z0-9]+", "-", f"synthetic {statement['table']}".lower()).strip("-"),
+        left=left,
+    )
+    record = yaml.dump(yaml.safe_load(text), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    return "\n".join(head) + "\n" + str(record)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Several lines stand as a block, so that a reader sees them as they are."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)

@@ -24,7 +24,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.policy import budget_warnings, unit_warnings
 from pipeline.settings.specs import Specs
-from pipeline.statement.publication import FIELDS, WhoPublishes
+from pipeline.statement.signing import FIELDS, WhoPublishes
 from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
