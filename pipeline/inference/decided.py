@@ -95,16 +95,16 @@ def named_pairs(pairs: Sequence[Clique]) -> str:
     return ", ".join(" × ".join(p) for p in pairs[:NAMED]) + more
 
 
-def pairs_of_persons(measurements: Measurements, schema: Schema | None) -> tuple[list[Clique], list[Clique]]:
-    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds."""
+def pairs_of_persons(
+    schema: Schema | None, domain: Domain, answered: Sequence[Clique]
+) -> tuple[list[Clique], list[Clique]]:
+    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds.
+
+    Args:
+        domain: of the columns of records.
+        answered: the labels of the questions about persons that have an answer.
+    """
     if schema is None or schema.rules.unit is None:
-        return [], []
-    return asked_of_constants(schema, measurements.domain, [a.clique for a in measurements.persons])
-
-
-def asked_of_constants(schema: Schema, domain: Domain, answered: Sequence[Clique]) -> tuple[list[Clique], list[Clique]]:
-    """The same of the questions about persons with these labels, beside columns of records."""
-    if schema.rules.unit is None:
         return [], []
     asked, held = by_label(questions_of(schema)), set[frozenset[str]]()
     for label in answered:
@@ -118,7 +118,7 @@ def asked_of_constants(schema: Schema, domain: Domain, answered: Sequence[Clique
 
 def never_asked(schema: Schema) -> list[Clique]:
     """The pairs with a constant of persons that no question of a run holds."""
-    return asked_of_constants(schema, schema.measured, [*by_label(questions_of(schema))])[1]
+    return pairs_of_persons(schema, schema.measured, [*by_label(questions_of(schema))])[1]
 
 
 def decided(measurements: Measurements, schema: Schema | None = None) -> Decided:
@@ -139,7 +139,7 @@ def decided(measurements: Measurements, schema: Schema | None = None) -> Decided
     noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
-    held, never = pairs_of_persons(measurements, schema)
+    held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
     pairs, measured = len(every) + len(held) + len(never), len(inside) + len(held)
     return Decided(pairs, measured, len(inside) - len(whole), mean, judged, shown, left, tuple(held), tuple(never))
 

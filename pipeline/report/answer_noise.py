@@ -181,7 +181,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
     if schema is not None and schema.rules.unit is not None:
         told = _of_persons(measurements, schema)
-        held, never = pairs_of_persons(measurements, schema)
+        held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
         every, measured_pairs = every + len(held) + len(never), measured_pairs | {*held}
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
         unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)

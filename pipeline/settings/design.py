@@ -21,7 +21,7 @@ from pipeline.settings.inputs import check_inputs
 from pipeline.settings.memory import check_disk, check_memory
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.policy import two_tables
-from pipeline.settings.scoring import build_places, build_scores
+from pipeline.settings.scoring import scores_of_run
 from pipeline.settings.specs import Specs, as_released, build_specs
 from pipeline.statement.signing import Signer, WhoPublishes, build_publication, load_signer
 from pipeline.statement.start_table import Start, start_in
@@ -72,10 +72,9 @@ def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> De
         design_of(specs.with_bound(config.privacy.max_records_cap), schema, plan.discovery)
     if plan.discovery is not None and discovery is None:
         _check_least(specs, schema, plan.discovery)
-    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
-    places = build_places(config.evaluation, config.data.roles, schema)
+    scored = scores_of_run(config, schema)
     check_memory(specs, schema, plan)
-    return Design(specs, schema, plan, scoring, places, tuple(build.left_out_texts(specs, schema, workload)))
+    return Design(specs, schema, plan, *scored, tuple(build.left_out_texts(specs, schema, workload)))
 
 
 def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
