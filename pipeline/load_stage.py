@@ -27,8 +27,8 @@ from pipeline.plugins.plugin_discovery import used_modules
 from pipeline.run_context import State, present
 from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
 from pipeline.settings.config import Config, DataConfig
+from pipeline.settings.design import bound_settings, post_processing
 from pipeline.settings.inputs import check_ready, generated
-from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
 from pipeline.statement.start_table import start_in
 from pipeline.version import __version__

@@ -15,8 +15,7 @@ from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import State, present
 from pipeline.scores.table_sources import open_released
-from pipeline.settings.policy import two_tables
-from pipeline.settings.specs import as_released
+from pipeline.settings.specs import as_released, two_tables
 from pipeline.statement.statement import Bought, declared, make_statement
 from synthesis.numbers.value_shapes import as_written
 

@@ -30,8 +30,7 @@ from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design, ready, whole_design
-from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
-from pipeline.settings.specs import as_released
+from pipeline.settings.specs import as_released, budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
 from pipeline.version import __version__

@@ -27,9 +27,8 @@ from pipeline.release_folder import read_release, write_release
 from pipeline.scores.table_sources import joined, local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
-from pipeline.settings.policy import two_tables
 from pipeline.settings.read_where import check_read
-from pipeline.settings.specs import as_released
+from pipeline.settings.specs import as_released, two_tables
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer

@@ -52,8 +52,8 @@ from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, 
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import declared_dialect, joined, local, open_with, units_table_look
 from pipeline.settings.config import CheckConfig
-from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import (
+    IDS_MEASURED,
     RECORD,
     asks_for_records,
     build_unit,

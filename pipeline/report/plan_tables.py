@@ -28,9 +28,16 @@ from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.memory import model_sizes, predicted_memory_bytes, scores_bytes
-from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.settings.scoring import scores_of_run
-from pipeline.settings.specs import Specs, as_released, build_specs
+from pipeline.settings.specs import (
+    Specs,
+    as_released,
+    budget_warnings,
+    build_specs,
+    id_warnings,
+    replaced_choice,
+    unit_warnings,
+)
 
 #: Of the plan's tables; names of marginals are folded beyond.
 PLAN_WIDTH = 110

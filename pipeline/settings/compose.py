@@ -21,12 +21,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
+from pipeline.help import first_line, of_others, way_out
 from pipeline.plugins.offers import offering
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings.experiment_list import described
 from pipeline.settings.overrides import spelled
 from pipeline.settings.own_settings import offer_settings
-from pipeline.settings.ways_out import first_line, of_others, way_out
 
 
 def safe_name(text: str) -> str:

@@ -28,12 +28,12 @@ from mechanisms.public.units import (
 )
 from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
+from pipeline.help import first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.own_settings import culprit, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
-from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
 #: How commands print, and what messages say of a bound on records.

@@ -16,9 +16,9 @@ from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS
 from mechanisms.sensitive.engines.engine import EngineSettings
 from mechanisms.sensitive.engines.engines import ENGINES
+from pipeline.help import OF_ONE
 from pipeline.settings.config import Config, MethodConfig, SynthesisConfig
 from pipeline.settings.own_settings import own_settings
-from pipeline.settings.ways_out import OF_ONE
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS
 

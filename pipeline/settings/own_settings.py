@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from evaluation.metrics import declared_settings
 from mechanisms.public.errors import UserError, did_you_mean
-from pipeline.settings.ways_out import first_line, way_out
+from pipeline.help import first_line, way_out
 
 T = TypeVar("T")
 _FORMS: dict[type[Any], DictConfig] = {}

@@ -22,8 +22,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
-from pipeline.settings.policy import budget_warnings, unit_warnings
-from pipeline.settings.specs import Specs
+from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
 from pipeline.statement.signing import FIELDS, WhoPublishes
 from pipeline.statement.start_table import Start
 from pipeline.version import __version__

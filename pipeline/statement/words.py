@@ -20,7 +20,7 @@ from mechanisms.public.units import ID_RULES, said_loss
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.inference.person_level import COUNTED
 from pipeline.report.page import environment
-from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.settings.specs import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
 from pipeline.statement.statement import NO_HOLDOUT, unit_fields, unit_of
 

@@ -36,10 +36,9 @@ from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
-from pipeline.settings.design import ready
+from pipeline.settings.design import bound_settings, ready
 from pipeline.settings.inputs import generated, location
 from pipeline.settings.memory import scores_bytes
-from pipeline.settings.post_processing import bound_settings
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import Specs, build_specs
 
