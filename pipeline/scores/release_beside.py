@@ -155,14 +155,14 @@ def _bound(table: Path) -> ReleaseFacts:
 def facts_of(statement: Json) -> ReleaseFacts:
     """The same of the content of privacy.json, of this version."""
     from pipeline.statement.statement import unit_of
-    from pipeline.statement.words import reasons_in_words, unit_in_words  # slow to import; few tables lie in a release
+    from pipeline.statement.words import protected, reasons_in_words  # slow to import; few tables lie in a release
 
     stated = (statement["guarantee"]["epsilon"], statement["guarantee"]["delta"])
     pairs = (stated, *((e, d) for d, e in statement["curve"] if e is not None))
     reasons, unit = tuple(reasons_in_words(statement["reasons_not_private"])), unit_of(statement["unit"])
     private = statement["private"] is True and not reasons
     held = tuple((float(e), float(d)) for e, d in pairs)
-    return ReleaseFacts(private, unit_in_words(unit), str(statement["neighbouring"]), reasons, unit, held)
+    return ReleaseFacts(private, protected(statement), str(statement["neighbouring"]), reasons, unit, held)
 
 
 def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[NDArray[np.int64]] | None:

@@ -17,12 +17,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.tables.scan import literal
 from mechanisms.public.units import ID_RULES, said_loss
-from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.inference.person_level import COUNTED
 from pipeline.report.page import environment
 from pipeline.settings.specs import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
-from pipeline.statement.statement import NO_HOLDOUT, unit_fields, unit_of
+from pipeline.statement.statement import NO_HOLDOUT, unit_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # slow to load
@@ -76,13 +75,8 @@ def noted(answer: DataFrame, statement: Json) -> DataFrame:
     return answer
 
 
-def unit_in_words(unit: PrivacyUnit) -> str:
-    """Who is protected."""
-    return sentence("unit", unit_fields(unit))
-
-
 def protected(statement: Json) -> str:
-    """The same, from a statement of any format."""
+    """Who is protected, from a statement of any format."""
     return str(statement["unit"]) if is_older(statement) else sentence("unit", statement["unit"])
 
 
