@@ -120,7 +120,7 @@ def test_all_pages_that_saw_raw_rows_share_one_stylesheet_and_say_so():
 def test_sections_fold_name_what_may_be_anything_and_lead_back_up():
     told = Table(("marginal", "at most"), [(str(i), 0.5) for i in range(20)])
     shown = {"decided": "", "related": "", "notes": (), "anything": ["a × b"], "worst": told, "first": 15}
-    page = Page("t", "s", [Section("bounds", "How wrong", shown, folded=True)]).as_html()
+    page = Page("t", "s", [Section("bounds", "How wrong", shown)]).as_html()
     assert '<details class="fold"><summary><h2>How wrong</h2></summary>' in page
     assert '<nav id="sections"' in page and 'href="#sections"' in page
     assert "1 marginals of which nothing is known" in page and "a × b" in page and "5 more marginals" in page
