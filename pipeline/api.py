@@ -25,8 +25,8 @@ from pipeline.frames.before_fit import rehearse as rehearse
 from pipeline.frames.fit import fit as fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.load_release import load as load
 from pipeline.frames.release_object import Release as Release
+from pipeline.frames.release_object import load as load
 from pipeline.inference import release_bounds
 from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.mgd_of_tables import deep_dive as deep_dive

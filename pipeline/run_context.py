@@ -23,12 +23,12 @@ from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.budget.admission import PlannedRelease
 from pipeline.folders import Below, RunFolder
-from pipeline.measuring.discovered import Discovered
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import Signer, WhoPublishes
 from pipeline.statement.start_table import Start
+from pipeline.statement.words import sentence
 
 T = TypeVar("T")
 
@@ -55,6 +55,23 @@ class Attempt:
         if given is None or self.number is None:
             return given
         return int(np.random.SeedSequence([given, self.number]).generate_state(1, np.uint64)[0])
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """What was found out before the plan of the rest.
+
+    Attributes:
+        schema: without open ends; it follows from noisy answers and public facts alone.
+        plan: the charges that it was asked under.
+        answered: ids of the charges that were not lost.
+        bound: what a statement says of C beside what was asked, where it was asked for (see `found_bound`).
+    """
+
+    schema: Schema
+    plan: Plan
+    answered: frozenset[str]
+    bound: Json | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +143,12 @@ class State:
     def key(self) -> bytes:
         """What the coins of clipping and of a holdout follow from."""
         return bytes.fromhex(self.facts["once"]["key"])
+
+    def opened_ledger(self, path: Path, plan: Plan) -> Ledger:
+        """A ledger of the run: its first line states the holdout beside the plan."""
+        holdout = self.config.evaluation.holdout
+        facts = {} if holdout is None else {"holdout": sentence("holdout", holdout)}
+        return Ledger.open(path, plan, facts, note=self.note)
 
     @property
     def plan(self) -> Plan:

@@ -17,8 +17,7 @@ from pipeline.frames.fit import REFUSED, columns_beside, run_settings
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
 from pipeline.frames.frame_kinds import form_of
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.load_release import read
-from pipeline.frames.release_object import Release
+from pipeline.frames.release_object import Release, read
 from pipeline.look import rehearse as rehearsal
 from pipeline.look.run_look import as_facts, as_lines
 from pipeline.look.table_look import check as look_at_table

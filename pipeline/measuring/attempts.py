@@ -19,7 +19,6 @@ from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import NoiseSource
 from pipeline.folders import RunFolder
-from pipeline.measuring.discovered import ledger_facts
 from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.measuring.streamed_rows import DrawChunk, streamed_rows
@@ -37,10 +36,9 @@ def measured(state: State, attempt: Attempt, noise: NoiseSource) -> tuple[Measur
 
     Guarantee: that of the plan.
     """
-    facts = ledger_facts(state.config.evaluation.holdout)
     before = None if state.discovered is None else state.discovered.plan
     with state.show.stage("measure") as report:
-        ledger = Ledger.open(attempt.ledger, before or state.plan, facts, note=state.note)
+        ledger = state.opened_ledger(attempt.ledger, before or state.plan)
         if before is not None:
             ledger = ledger.continued(state.plan)
         fit = build_fit(state.design.specs.synthesizer, state.plan, state.schema.zeros)

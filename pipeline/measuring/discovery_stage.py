@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechanisms.accounting.events import as_noise
-from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.found_columns import discovered_schema
-from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.discovering import discover as discover_with_noise
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.value_weights import ValueWeights, value_weights
 from pipeline.load_stage import read_rows
-from pipeline.measuring.discovered import Discovered, found_bound, ledger_facts
-from pipeline.run_context import State, present
+from pipeline.run_context import Discovered, State, present
 from pipeline.settings.design import concrete
 from pipeline.stage_bars import unplaced_lines
 
@@ -64,7 +68,7 @@ def discovered(state: State) -> Discovered:
         return found
 
     with show.stage("discover") as report:
-        ledger = Ledger.open(folder.ledger, plan, ledger_facts(holdout), note=state.note)
+        ledger = state.opened_ledger(folder.ledger, plan)
         noise = noise_source(state.config.privacy.noise_seed)
         ask = partial(discover_with_noise, private, weights, ledger, noise, answers_dir=folder.internal / ANSWERS)
         answers = ask(histogram=private.histogram, progress=report)
@@ -76,3 +80,16 @@ def discovered(state: State) -> Discovered:
     answered = frozenset(c.event.id for c in charges if answers[c.wanted.column] is not None)
     asked = next((c for c in charges if c.wanted.sizes is not None), None)
     return Discovered(whole, plan, answered, None if asked is None else found_bound(asked, answers[OF_UNITS]))
+
+
+def found_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> JsonDict:
+    """How many records of a unit count, C, as noisy counts of units say: these, per bucket, and what they chose.
+
+    Where they were charged and lost, it is the assumed one.
+    """
+    sizes, noise = charge.wanted.sizes, charge.wanted.noise
+    assert sizes is not None
+    if answer is None:
+        return {"noisy": None, "chosen": ASSUMED}
+    noisy = [float(n) for n in answer]
+    return {"noisy": noisy, "chosen": sizes.chosen(noisy, stddev=as_noise(charge.event).stddev, noise=noise)}

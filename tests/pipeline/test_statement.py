@@ -21,8 +21,7 @@ from mechanisms.public.units import Neighbouring, rounded_up
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
-from pipeline.statement.document import render_statement
-from pipeline.statement.papers import registry_record
+from pipeline.statement.papers import registry_record, render_statement
 from pipeline.statement.statement import Declared, FoundHere, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import SCHEMA, TOWN, command
