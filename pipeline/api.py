@@ -15,8 +15,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.members import needed
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
+from pipeline.comparison.compared_tables import Comparison as Comparison
 from pipeline.comparison.compared_tables import score_several, tables_by_name
-from pipeline.comparison.several_tables import Comparison as Comparison
 from pipeline.frames.before_fit import CommandResult as CommandResult
 from pipeline.frames.before_fit import check as check
 from pipeline.frames.before_fit import draft as draft
@@ -25,9 +25,10 @@ from pipeline.frames.before_fit import rehearse as rehearse
 from pipeline.frames.fit import fit as fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.load_release import load as load
 from pipeline.frames.release_object import Release as Release
-from pipeline.inference import estimate_questions, release_bounds
+from pipeline.frames.release_object import load as load
+from pipeline.inference import release_bounds
+from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.mgd_of_tables import deep_dive as deep_dive
 from pipeline.mgd_of_tables import mgd as mgd
 from pipeline.release_folder import read_release
@@ -55,7 +56,7 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
     config = typed(compose_config("synth", overrides), SynthConfig)
-    return other.synthesize(release, config, Path(output), quiet=True).path
+    return other.synthesize(release, config, Path(output), quiet=True)[0]
 
 
 def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
@@ -93,7 +94,7 @@ def estimate(
         UserError: an impossible question; no measured marginal tells it.
     """
     release = source.folder.release if isinstance(source, Run) else Path(source)
-    return release_bounds.estimate(release, estimate_questions.question(what, column, other, by=by, **more))
+    return release_bounds.estimate(*read_release(release), EstimateQuestion(what, column, other, by, **more))
 
 
 def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:

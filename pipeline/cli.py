@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, NoReturn
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.tables.fetched import check_no_secret
 from pipeline import error_messages
-from pipeline.commands.command_table import COMMANDS
 from pipeline.conf_folder import with_own_folder
 from pipeline.error_messages import explained, show_what_can_be_shown
-from pipeline.help import help_text
+from pipeline.help import COMMANDS, help_text
 from pipeline.version import __version__
 
 if TYPE_CHECKING:

@@ -24,27 +24,26 @@ from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origin
 from pipeline.plugins.plugin_discovery import used_modules
-from pipeline.run_context import RunContext, State, present
-from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.run_context import State, present
+from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
 from pipeline.settings.config import Config, DataConfig
+from pipeline.settings.design import bound_settings, post_processing
 from pipeline.settings.inputs import check_ready, generated
-from pipeline.settings.post_processing import bound_settings, post_processing
 from pipeline.settings.specs import check_unit
 from pipeline.statement.start_table import start_in
-from pipeline.units_table import joined
 from pipeline.version import __version__
 
 
-def load(context: RunContext, state: State) -> State:
+def load(state: State) -> State:
     """The table's rows, encoded and clipped; the folder is bound to them and to the settings.
 
     Raises:
         UserError: a table that does not fit, or that changed since the run began; nothing was charged.
     """
-    config, folder, ready, design = context.config, context.folder, context.ready, state.design
+    config, folder, design = state.config, state.folder, state.design
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
-    with context.show.stage("load") as report:
-        data = _table(context, report)
+    with state.show.stage("load") as report:
+        data = _table(state, report)
         dialect = declared_dialect(config.data, design.schema.dialect)
         names, path = specs.columns_read(design.schema), Path(str(data.path))
         records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
@@ -52,20 +51,20 @@ def load(context: RunContext, state: State) -> State:
         check_unit(specs.unit, records.names)
         now = not_the_private(public, run_facts(config, design.schema, data))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
-        keep_settings(folder, config, context.hydra_files)
+        keep_settings(folder, config, state.hydra_files)
         source = joined(records, data.units, specs.unit, config.limits, dialect)
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
-        private = read_rows(context, state, schema, report)
-        synthesizer = started(specs.synthesizer, config.synthesis, schema, ready.start)
+        private = read_rows(state, schema, report)
+        synthesizer = started(specs.synthesizer, config.synthesis, schema, state.start)
         opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-        losses = look_before_spending(private, source, schema, config, folder, context.show, kept=context.kept)
+        losses = look_before_spending(private, source, schema, config, folder, state.show, kept=state.kept)
     design = replace(design, specs=replace(specs, synthesizer=synthesizer))
     return replace(state, design=design, private=private, losses=losses)
 
 
-def read_rows(context: RunContext, state: State, schema: Schema, report: Progress) -> PrivateTable:
+def read_rows(state: State, schema: Schema, report: Progress) -> PrivateTable:
     """The encoded and clipped rows: the run's own, or those that the jobs of a sweep share.
 
     Jobs share none if units go aside, if the schema follows from noisy answers, or if another engine than the embedded
@@ -74,24 +73,24 @@ def read_rows(context: RunContext, state: State, schema: Schema, report: Progres
     Args:
         schema: by which they are read: the scouting one until what is open is discovered.
     """
-    plan, unit, aside = state.design.plan, state.design.specs.unit, context.config.evaluation.holdout
-    source, folder = present(state.source), context.folder.temporary
+    plan, unit, aside = state.design.plan, state.design.specs.unit, state.config.evaluation.holdout
+    source, folder = present(state.source), state.folder.temporary
     counted = None if plan.histogram is None else unit.max_records
     if plan.discovery is not None and state.discovered is None:
         counted, folder = plan.discovery.cap, folder / "scout"
-    if context.shared is None or aside is not None or plan.discovery is not None or context.engine != EMBEDDED:
-        load = partial(load_private, source, schema, unit, key=state.key, progress=report, engine=context.engine)
+    if state.shared is None or aside is not None or plan.discovery is not None or state.engine != EMBEDDED:
+        load = partial(load_private, source, schema, unit, key=state.key, progress=report, engine=state.engine)
         return load(workdir=folder, holdout=aside, histogram=counted)
-    shared = partial(kept_private, context.shared, source, schema, unit, data=state.facts["data"], key=state.key)
+    shared = partial(kept_private, state.shared, source, schema, unit, data=state.facts["data"], key=state.key)
     return shared(histogram=counted, progress=report)
 
 
-def _table(context: RunContext, report: Progress) -> DataConfig:
+def _table(state: State, report: Progress) -> DataConfig:
     """The tables to read, as files: those of addresses are fetched, and the demo's is generated, under internal/.
 
     The jobs of a sweep share them.
     """
-    config, place = context.config, context.shared or context.folder.temporary
+    config, place = state.config, state.shared or state.folder.temporary
     if not generated(config):
         with only_one(place, "fetched"):
             return local(config.data, config.limits, place, promised=True)

@@ -17,7 +17,7 @@ from evaluation.mgd.targets import Targets
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline.frames.frame_files import AnySchema, Table, schema_file
 from pipeline.scores import two_tables
-from pipeline.settings.metric_settings import typed_settings
+from pipeline.settings.own_settings import typed_settings
 from pipeline.stage_bars import Stages
 
 

@@ -31,8 +31,7 @@ from pipeline.inference.marginal_estimates import (
     marginal_estimate,
 )
 from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
-from pipeline.marginal_files import attribute_labels, cells_frame, check_columns
-from pipeline.release_folder import read_release
+from pipeline.release_folder import attribute_labels, cells_frame, check_columns, read_release
 from pipeline.statement.words import noted
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of

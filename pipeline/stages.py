@@ -25,14 +25,12 @@ from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import of_release, render_run
-from pipeline.run_context import RunContext, Stage, State, present
+from pipeline.run_context import Stage, State, present
 from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.settings.config import Config
-from pipeline.settings.design import Design, whole_design
-from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
-from pipeline.settings.ready import ready
-from pipeline.settings.specs import as_released
+from pipeline.settings.design import Design, ready, whole_design
+from pipeline.settings.specs import as_released, budget_warnings, id_warnings, replaced_choice, unit_warnings
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
 from pipeline.version import __version__
@@ -90,31 +88,31 @@ class Run:
         return own if self.scores is None else own + self.scores._repr_html_()
 
 
-def book(context: RunContext, state: State) -> State:
+def book(state: State) -> State:
     """The run's booking in a shared budget, where one is set: before anything is charged."""
-    total, note = admission.entered(context.booked)
+    total, note = admission.entered(state.booked)
     return replace(state, total=total, note=note)
 
 
-def score(context: RunContext, state: State) -> State:
+def score(state: State) -> State:
     """The scores, which are NOT private, and the report on them."""
     if state.design.scoring is None:
         return state
     with ThreadPoolExecutor(1) as pool:  # what the report says of the release needs no scores
-        released = pool.submit(of_release, context.folder.release, present(state.synthetic))
-        with context.show.stage("score") as report:
-            scores = score_run(context, state, report)
-        with context.show.stage("report"):
-            render_run(context.folder, released=released.result)
+        released = pool.submit(of_release, state.folder.release, present(state.synthetic))
+        with state.show.stage("score") as report:
+            scores = score_run(state, report)
+        with state.show.stage("report"):
+            render_run(state.folder, released=released.result)
     return replace(state, scores=scores)
 
 
-def share(context: RunContext, state: State) -> State:
+def share(state: State) -> State:
     """The floors of the scores, for the other jobs of a sweep that share the encoded table."""
-    design, shared = state.design, context.shared
+    design, shared = state.design, state.shared
     if shared is not None and design.scoring is not None and design.plan.discovery is None:
-        with context.show.stage("floor"):
-            share_floors(context, state, shared.parent / FLOORS)
+        with state.show.stage("floor"):
+            share_floors(state, shared.parent / FLOORS)
     return state
 
 
@@ -159,13 +157,13 @@ def run(
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
         _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml", ""))
-        context = RunContext(specs.config, checked, booked, folder, engine, show, shared, kept, hydra_files or {})
-        state = State(design)
+        fixed = (specs.config, *checked, booked, folder, engine, show)
+        state = State(*fixed, design, shared, kept, hydra_files or {})
         for stage in STAGES:
-            state = stage(context, state)
+            state = stage(state)
         LOG.info("seconds per stage: %s", show.seconds)
         LOG.info("the run ended: %s", present(state.table))
-    return _done(context, state)
+    return _done(state)
 
 
 def _log_beginning(config: Config, told: Sequence[str], overrides: str) -> None:
@@ -176,11 +174,11 @@ def _log_beginning(config: Config, told: Sequence[str], overrides: str) -> None:
         LOG.info(line)
 
 
-def _done(context: RunContext, state: State) -> Run:
+def _done(state: State) -> Run:
     answers, synthetic, design = present(state.taken).measurements, present(state.synthetic), state.design
-    schema = replace(design.schema, dialect=as_released(context.config.release, design.schema))
-    released = (context.folder, present(state.statement), answers, schema, present(state.table), state.scores)
-    relations, seconds = strongest(answers, synthetic), dict(context.show.seconds)
+    schema = replace(design.schema, dialect=as_released(state.config.release, design.schema))
+    released = (state.folder, present(state.statement), answers, schema, present(state.table), state.scores)
+    relations, seconds = strongest(answers, synthetic), dict(state.show.seconds)
     return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations, state.persons)
 
 

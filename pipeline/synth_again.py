@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,43 +15,28 @@ from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
+from mechanisms.public.json_values import Json
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.conditions import build_condition
 from pipeline.folders import RunFolder, not_in_release
-from pipeline.made_rows import RowMaker
+from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
 from pipeline.release_folder import read_release, write_release
-from pipeline.scores.table_sources import local_units, opened_as_found
+from pipeline.scores.table_sources import joined, local_units, opened_as_found
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
-from pipeline.settings.policy import two_tables
 from pipeline.settings.read_where import check_read
-from pipeline.settings.specs import as_released
+from pipeline.settings.specs import as_released, two_tables
 from pipeline.stage_bars import Stages
 from pipeline.statement.papers import check_said
 from pipeline.statement.signing import load_signer
 from pipeline.statement.words import condition_in_words
-from pipeline.units_table import joined
 
 
-@dataclass(frozen=True)
-class NewTable:
-    """A table that was made again from a release.
-
-    Attributes:
-        path: of its file.
-        given: what its rows were asked to satisfy, and how they were made (see `Manifest`); None: rows of the whole.
-    """
-
-    path: Path
-    given: Mapping[str, Any] | None = None
-
-
-def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> NewTable:
-    """A new synthetic table from a release, in `root`/release.
+def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> tuple[Path, Json | None]:
+    """A new synthetic table from a release, in `root`/release: its file, and what its rows satisfy (see `Manifest`).
 
     Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is, but for
         parts of plugins that make or write the table, which it names; what binds the new files is made anew, and says
@@ -86,7 +70,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         new = replace(new, two=two, drawn_by=replace(new.drawn_by, dialect=dialect))
         measured, folder = (replace(schema, dialect=dialect), statement, measurements), RunFolder(root)
         path = write_release(folder, measured, new, form, signer=signer, workdir=work, progress=report)
-    return NewTable(path, new.given)
+    return path, new.given
 
 
 def draft(table: str, config: DraftConfig) -> str:
@@ -147,13 +131,11 @@ def show_draft(table: str, config: DraftConfig) -> int:
 def make_table(release: Path, config: SynthConfig) -> int:
     """Make the table, and print where it lies."""
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    table = synthesize(release, config, output)
-    if table.given is None:
-        print(f"a new synthetic table, at no new privacy cost: {table.path}")
+    path, given = synthesize(release, config, output)
+    if given is None:
+        print(f"a new synthetic table, at no new privacy cost: {path}")
         return 0
-    rows = f"{condition_in_words(table.given['where'])} ({table.given['rows']})"
-    print(f"a table of rows with {rows}, at no new privacy cost: {table.path}")
-    print(
-        f"as good as {table.given['effective_rows']:,g} independent rows; its manifest and statement say what it holds"
-    )
+    rows = f"{condition_in_words(given['where'])} ({given['rows']})"
+    print(f"a table of rows with {rows}, at no new privacy cost: {path}")
+    print(f"as good as {given['effective_rows']:,g} independent rows; its manifest and statement say what it holds")
     return 0

@@ -42,7 +42,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import BOOKING, WHERE, changes, not_in_release
 from pipeline.plugins.origins import rests_on_others
 from pipeline.settings.config import Config
-from pipeline.settings.post_processing import bound_settings
+from pipeline.settings.design import bound_settings
 from pipeline.settings.specs import Specs
 from pipeline.statement.statement import why_not_private
 from pipeline.statement.words import reasons_in_words

@@ -86,7 +86,7 @@ def check(arguments: Sequence[str]) -> Work:
     settings.schema_path(config.data.schema)
     check_lies(location(config.data))
     check_units(config.data.units)
-    return later("pipeline.look.look_words:show_look", config)
+    return later("pipeline.look.run_look:show_look", config)
 
 
 def rehearse(arguments: Sequence[str]) -> Work:

@@ -15,7 +15,7 @@ from mechanisms.public.text_table import lined_up
 from pipeline.report import last_lines as report_run
 from pipeline.report.page import number
 from pipeline.scores import two_tables
-from pipeline.scores.score_files import is_csv, tidy_text
+from pipeline.scores.score_files import tidy_text
 from pipeline.settings.config import ScoreConfig
 
 
@@ -38,7 +38,8 @@ def score_command(config: ScoreConfig) -> int:
             print(deep_dives(card, config.detail, config.top), end="", file=out)
         print(report_run.summary(card), file=out)
         facts = card.to_json()
-    text = tidy_text(facts) if is_csv(config.output) else json.dumps(facts, indent=1, allow_nan=False) + "\n"
+    in_csv = str(config.output).lower().endswith(".csv")
+    text = tidy_text(facts) if in_csv else json.dumps(facts, indent=1, allow_nan=False) + "\n"
     if config.output:
         write_whole(Path(config.output), text, mode=0o600)
         print(f"scores (NOT private): {config.output}", file=out)

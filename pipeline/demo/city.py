@@ -114,37 +114,29 @@ KM = np.array([77.2, 111.2])  # per degree, at this latitude
 CHARACTER = 20230101
 
 
-@dataclass(frozen=True, eq=False)
-class Odds:
-    """Outcomes of a draw: for each context a row of equally likely slots, so that a draw is one look-up.
+def draw(odds: Codes, context: Codes | int, size: int, rng: np.random.Generator) -> Codes:
+    """One outcome per row, by one look-up; `context` is a row's context, or that of all rows."""
+    width = odds.shape[1]
+    place = rng.integers(0, width, size, dtype=np.uint16)
+    return odds.ravel()[np.multiply(context, width, dtype=np.int64) + place]
 
-    Attributes:
-        slots: contexts × slots, flattened.
-        width: slots per context.
+
+def odds(weights: Numbers, *, bits: int) -> Codes:
+    """For each context a row of equally likely outcomes, in proportion to weights, rounded to multiples of 2**-bits.
+
+    Args:
+        weights: contexts × outcomes.
     """
-
-    slots: Codes
-    width: int
-
-    def draw(self, context: Codes | int, size: int, rng: np.random.Generator) -> Codes:
-        """One outcome per row; `context` is a row's context, or that of all rows."""
-        place = rng.integers(0, self.width, size, dtype=np.uint16)
-        return self.slots[np.multiply(context, self.width, dtype=np.int64) + place]
-
-
-def odds(weights: Numbers, *, bits: int) -> Odds:
-    """Odds in proportion to weights (contexts × outcomes), rounded to multiples of 2**-bits."""
     width = 1 << bits
     share = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
     middle = (np.arange(width) + 0.5) / width
     kind = np.min_scalar_type(weights.shape[1] - 1)
-    slots = np.stack([np.searchsorted(row, middle) for row in share]).astype(kind)
-    return Odds(slots.ravel(), width)
+    return np.stack([np.searchsorted(row, middle) for row in share]).astype(kind)
 
 
 @dataclass(frozen=True, eq=False)
 class City:
-    """The map and the odds. Contexts are flattened in the order in which they are named.
+    """The map and the odds (see `odds`). Contexts are flattened in the order in which they are named.
 
     Attributes:
         quarter: of each neighbourhood.
@@ -166,16 +158,16 @@ class City:
 
     quarter: Codes
     corners: Numbers
-    kind: Odds
-    calls: Odds
-    home: Odds
-    away: Odds
-    group: Odds
-    incident: Odds
-    day: Odds
-    hour: Odds
-    priority: Odds
-    channel: Odds
+    kind: Codes
+    calls: Codes
+    home: Codes
+    away: Codes
+    group: Codes
+    incident: Codes
+    day: Codes
+    hour: Codes
+    priority: Codes
+    channel: Codes
     minutes: NDArray[np.float32]
     spread: NDArray[np.float32]
     no_help: NDArray[np.float32]
@@ -237,13 +229,13 @@ def town_map() -> tuple[Codes, Numbers]:
     return quarter, km
 
 
-def _calls_per_caller() -> Odds:
+def _calls_per_caller() -> Codes:
     """Most callers call once or twice; firms and care homes keep calling, up to MAX_CALLS times."""
     n = np.arange(1, MAX_CALLS + 1)
     return odds(np.stack([n**-2.6, n**-3.0, n**-1.7, n**-1.0]), bits=14)
 
 
-def _groups() -> Odds:
+def _groups() -> Codes:
     # Medical, Injury, Fire, Alarm, Traffic, Hazard, Rescue, Disorder, Service
     kinds = np.array(
         [
@@ -266,7 +258,7 @@ def _groups() -> Odds:
     return odds((kinds[:, None] * quarters[None]).reshape(-1, len(GROUPS)), bits=11)
 
 
-def _incidents(quarter: Codes, rng: np.random.Generator) -> Odds:
+def _incidents(quarter: Codes, rng: np.random.Generator) -> Codes:
     """Types fall off with their rank; quarters and single neighbourhoods have a mix of their own."""
     group = np.array(GROUP_OF_TYPE)
     rank = np.concatenate([np.arange(n) for n in np.bincount(group)])
@@ -283,7 +275,7 @@ def weekday_of_day() -> Codes:
     return ((np.arange(days) + first.weekday()) % 7).astype(np.uint8)
 
 
-def _days() -> Odds:
+def _days() -> Codes:
     """Seasons, weekdays, and a few days that everybody remembers."""
     weekday = weekday_of_day()
     day = np.arange(len(weekday))
@@ -299,7 +291,7 @@ def _days() -> Odds:
     return odds(weights, bits=15)
 
 
-def _hours(rng: np.random.Generator) -> Odds:
+def _hours(rng: np.random.Generator) -> Codes:
     """Each group has its hours, each type moves them a little; nights are longer at the weekend."""
     peaks = np.array([(10, 19), (14, 18), (18, 20), (9, 14), (8, 17), (9, 16), (13, 17), (23, 1), (10, 15)])
     calm = np.array([0.45, 0.25, 0.35, 0.20, 0.12, 0.30, 0.30, 0.12, 0.30])
@@ -313,7 +305,7 @@ def _hours(rng: np.random.Generator) -> Odds:
     return odds(weights.reshape(-1, 24), bits=10)
 
 
-def _priorities(rng: np.random.Generator) -> Odds:
+def _priorities(rng: np.random.Generator) -> Codes:
     """Priority 1 is the most urgent; a type has one usual priority, and one beside it."""
     usual = np.array([1.2, 1.8, 0.6, 2.6, 1.3, 1.9, 1.6, 2.6, 3.4])[np.array(GROUP_OF_TYPE)]
     usual = np.clip(usual + rng.normal(0, 0.8, len(TYPES)), 0, PRIORITIES - 1)
@@ -321,7 +313,7 @@ def _priorities(rng: np.random.Generator) -> Odds:
     return odds(np.exp(-((apart / 0.55) ** 2)) + 0.004, bits=10)
 
 
-def _channels() -> Odds:
+def _channels() -> Codes:
     # Mobile, Landline, Alarm line, Care link, App
     kinds = np.array([[60, 26, 1, 4, 9], [88, 2, 0.5, 0.2, 9], [30, 40, 25, 0.5, 4.5], [6, 38, 12, 44, 0.2]])
     groups = np.ones((len(GROUPS), 5))

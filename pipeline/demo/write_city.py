@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from pipeline.demo.city import (
     City,
     Codes,
     build_city,
+    draw,
     weekday_of_day,
 )
 
@@ -85,7 +85,7 @@ def _write(
     for number, start in enumerate(range(0, rows, CHUNK)):  # no caller appears in two chunks
         rng = np.random.default_rng([seed, number])
         calls = make_calls(city, size=min(CHUNK, rows - start), first_caller=start, rng=rng)
-        writer.write(pa.table(_columns(calls, city), schema=_schema(text=False)).cast(_schema(text=text)))
+        writer.write(pa.table(calls, schema=_schema(text=False)).cast(_schema(text=text)))
         if progress is not None:
             progress(min((number + 1) * CHUNK, rows), rows)
 
@@ -110,26 +110,6 @@ def _schema(*, text: bool) -> pa.Schema:
     return pa.schema(list(types.items()))
 
 
-def _columns(calls: Calls, city: City) -> dict[str, pa.Array]:
-    start = np.datetime64(f"{YEAR}-01-01", "s").astype(np.int64)
-    seconds = start + calls.day * np.int64(86_400) + calls.second
-    corners = city.corners.reshape(-1, 2)
-    return {
-        "caller_id": pa.array(calls.caller_id),
-        "received": pa.array((seconds * 1000).view("datetime64[ms]")),
-        "weekday": _labels(calls.weekday, WEEKDAYS),
-        "hour": pa.array(calls.hour.astype(np.int8)),
-        "neighbourhood": _labels(calls.neighbourhood, NEIGHBOURHOODS),
-        "longitude": pa.array(corners[calls.block, 0], mask=calls.no_place),
-        "latitude": pa.array(corners[calls.block, 1], mask=calls.no_place),
-        "incident_group": _labels(calls.group, GROUPS),
-        "incident_type": _labels(calls.incident, TYPES),
-        "priority": pa.array(calls.priority.astype(np.int8)),
-        "response_minutes": pa.array(calls.minutes / 10, mask=calls.no_minutes),
-        "channel": _labels(calls.channel, CHANNELS, mask=calls.no_channel),
-    }
-
-
 def _labels(codes: Codes, names: Sequence[str], mask: np.ndarray | None = None) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int16), mask=mask), pa.array(names))
 
@@ -142,84 +122,56 @@ NEIGHBOURLY = 0.72  # share of calls made at home
 WEEKEND = 5  # the first of weekday's codes
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
-    """One chunk of calls: arrays of one length.
-
-    Attributes:
-        caller_id: whole numbers.
-        day: of the year, from 0.
-        second: of the day.
-        weekday, hour, neighbourhood, group, incident, channel: codes.
-        block: neighbourhood · BLOCKS + corner.
-        priority: 1 (most urgent) … 5.
-        minutes: until help arrived, in tenths.
-        no_minutes, no_place, no_channel: True where nobody wrote it down.
-    """
-
-    caller_id: NDArray[np.int64]
-    day: Codes
-    second: Codes
-    weekday: Codes
-    hour: Codes
-    neighbourhood: Codes
-    block: Codes
-    group: Codes
-    incident: Codes
-    priority: Codes
-    minutes: Codes
-    channel: Codes
-    no_minutes: NDArray[np.bool_]
-    no_place: NDArray[np.bool_]
-    no_channel: NDArray[np.bool_]
-
-
-def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Generator) -> Calls:
-    """One chunk of calls, in no order.
+def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+    """One chunk of calls, in no order: the columns of the table, in which a gap stands where nobody wrote it down.
 
     Args:
         first_caller: number of the first caller; the chunk uses at most `size` numbers from there.
     """
     # A caller makes at least one call, so as many callers as rows are enough; the last one may lose a few calls.
-    kinds = city.kind.draw(0, size, rng)
-    calls = city.calls.draw(kinds, size, rng).astype(np.int64) + 1
+    kinds = draw(city.kind, 0, size, rng)
+    calls = draw(city.calls, kinds, size, rng).astype(np.int64) + 1
     used = int(np.searchsorted(np.cumsum(calls), size)) + 1
     caller = np.repeat(np.arange(used, dtype=np.uint32), calls[:used])[:size]
     rng.shuffle(caller)
-    homes = city.home.draw(kinds[:used], used, rng)
+    homes = draw(city.home, kinds[:used], used, rng)
     kind, home = kinds[caller], homes[caller]
 
-    elsewhere = city.away.draw(home, size, rng)
+    elsewhere = draw(city.away, home, size, rng)
     neighbourhood = np.where(_happens(NEIGHBOURLY, size, rng), home, elsewhere)
-    group = city.group.draw(kind * np.uint8(len(QUARTERS)) + city.quarter[neighbourhood], size, rng)
+    group = draw(city.group, kind * np.uint8(len(QUARTERS)) + city.quarter[neighbourhood], size, rng)
     place = group * np.uint16(len(NEIGHBOURHOODS)) + neighbourhood
-    incident = city.incident.draw(place, size, rng)
-    day = city.day.draw(group, size, rng)
+    incident = draw(city.incident, place, size, rng)
+    day = draw(city.day, group, size, rng)
     weekday = weekday_of_day()[day]
-    hour = city.hour.draw(incident * np.uint16(2) + (weekday >= WEEKEND), size, rng)
+    hour = draw(city.hour, incident * np.uint16(2) + (weekday >= WEEKEND), size, rng)
     second = hour * np.int32(3600) + rng.integers(0, 3600, size, dtype=np.uint16)
-    urgency = city.priority.draw(incident, size, rng)
-    channel = city.channel.draw(kind * np.uint8(len(GROUPS)) + group, size, rng)
+    urgency = draw(city.priority, incident, size, rng)
+    channel = draw(city.channel, kind * np.uint8(len(GROUPS)) + group, size, rng)
     route = (urgency * np.int32(len(NEIGHBOURHOODS)) + neighbourhood) * np.int32(24) + hour
     minutes = city.minutes[route] * city.spread[rng.integers(0, len(city.spread), size, dtype=np.uint16)]
     mobile = np.where(np.arange(len(CHANNELS)) == CHANNELS.index("Mobile"), 0.06, 0.01)
-    return Calls(
-        caller_id=(first_caller + caller.astype(np.int64)) * STEP % IDS,
-        day=day,
-        second=second,
-        weekday=weekday,
-        hour=hour,
-        neighbourhood=neighbourhood,
-        block=neighbourhood * np.uint16(BLOCKS) + rng.integers(0, BLOCKS, size, dtype=np.uint8),
-        group=group,
-        incident=incident,
-        priority=urgency + np.uint8(1),
-        minutes=np.rint(np.clip(minutes, 0.5, LONGEST) * 10).astype(np.int16),
-        channel=channel,
-        no_minutes=_happens(city.no_help[group * np.uint8(PRIORITIES) + urgency], size, rng),
-        no_place=_happens(mobile.astype(np.float32)[channel], size, rng),
-        no_channel=_happens(0.02, size, rng),
-    )
+    corner = neighbourhood * np.uint16(BLOCKS) + rng.integers(0, BLOCKS, size, dtype=np.uint8)
+    no_minutes = _happens(city.no_help[group * np.uint8(PRIORITIES) + urgency], size, rng)
+    no_place = _happens(mobile.astype(np.float32)[channel], size, rng)
+    no_channel = _happens(0.02, size, rng)
+    seconds = np.datetime64(f"{YEAR}-01-01", "s").astype(np.int64) + day * np.int64(86_400) + second
+    longitude, latitude = city.corners.reshape(-1, 2)[corner].T
+    tenths = np.rint(np.clip(minutes, 0.5, LONGEST) * 10).astype(np.int16)
+    return {
+        "caller_id": pa.array((first_caller + caller.astype(np.int64)) * STEP % IDS),
+        "received": pa.array((seconds * 1000).view("datetime64[ms]")),
+        "weekday": _labels(weekday, WEEKDAYS),
+        "hour": pa.array(hour.astype(np.int8)),
+        "neighbourhood": _labels(neighbourhood, NEIGHBOURHOODS),
+        "longitude": pa.array(longitude, mask=no_place),
+        "latitude": pa.array(latitude, mask=no_place),
+        "incident_group": _labels(group, GROUPS),
+        "incident_type": _labels(incident, TYPES),
+        "priority": pa.array((urgency + np.uint8(1)).astype(np.int8)),
+        "response_minutes": pa.array(tenths / 10, mask=no_minutes),
+        "channel": _labels(channel, CHANNELS, mask=no_channel),
+    }
 
 
 def _happens(probability: float | NDArray[np.float32], size: int, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -28,7 +28,8 @@ from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.specs import build_unit, settled
-from pipeline.statement.words import reasons_in_words, unit_in_words
+from pipeline.statement.statement import unit_fields
+from pipeline.statement.words import reasons_in_words, sentence
 
 #: Where the table is to be had; the experiment says so where it runs without.
 WHERE = (
@@ -126,7 +127,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
                 entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
         inside = folder.root / FOLDER
         labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
-        who = unit_in_words(build_unit(settled(config).privacy, config.data))
+        who = sentence("unit", unit_fields(build_unit(settled(config).privacy, config.data)))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, own_findings in findings_of.items() for row in own_findings.rows)
         first = next(iter(findings_of.values()))

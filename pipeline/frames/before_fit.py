@@ -17,10 +17,9 @@ from pipeline.frames.fit import REFUSED, columns_beside, run_settings
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
 from pipeline.frames.frame_kinds import form_of
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.load_release import read
-from pipeline.frames.release_object import Release
+from pipeline.frames.release_object import Release, read
 from pipeline.look import rehearse as rehearsal
-from pipeline.look.look_words import as_facts, as_lines
+from pipeline.look.run_look import as_facts, as_lines
 from pipeline.look.table_look import check as look_at_table
 from pipeline.report.plan_tables import as_text, planned
 from pipeline.settings.compose import compose_config
@@ -130,8 +129,7 @@ def plan(
         units: nothing of it is looked at: the schema says all that a plan needs.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = run_settings(own, settings)
+    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
     if config.plan.rows is None and isinstance(frame, Sized):
         config.plan.rows = len(frame) or None
@@ -160,8 +158,7 @@ def rehearse(
         folder: where the rehearsal is kept; None: nowhere.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = run_settings(own, settings)
+    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:

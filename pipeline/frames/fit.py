@@ -12,11 +12,9 @@ from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, named_as_given, schema_file, write_frame
-from pipeline.frames.frame_kinds import form_of
-from pipeline.frames.kept_kinds import keep_kinds
+from pipeline.frames.frame_kinds import form_of, keep_kinds
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.load_release import read
-from pipeline.frames.release_object import Release
+from pipeline.frames.release_object import Release, read
 from pipeline.report.last_lines import release_warnings
 from pipeline.settings.config import Config, load_config
 from pipeline.settings.specs import RECORD, settled_privacy
@@ -87,8 +85,7 @@ def fit(
     Raises:
         UserError: any mistake of the settings, the schema or the frame; no release is left.
     """
-    own = {"epsilon": epsilon, "delta": delta, "unit": unit, "max_records": max_records}
-    config = run_settings(own, settings)
+    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     if folder is None and config.evaluation.enabled and any(name.startswith("evaluation") for name in settings):
         fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
         raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
@@ -119,7 +116,7 @@ def fit(
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
 
 
-def run_settings(own: Mapping[str, Any], settings: Mapping[str, Any]) -> Config:
+def run_settings(settings: Mapping[str, Any], **own: Any) -> Config:
     """The settings of a run on a frame.
 
     Args:

@@ -22,20 +22,24 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of, released_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
-from pipeline.frames.frame_kinds import FORMS, in_form
-from pipeline.frames.kept_kinds import keep_kinds
+from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, kept_kinds
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.rows_as_asked import Sampler
-from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.relations import distances
-from pipeline.inference.release_bounds import estimate_of, table_bounds
+from pipeline.inference.release_bounds import estimate, table_bounds
+from pipeline.release_folder import read_release
 from pipeline.release_query import answer
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
-from pipeline.settings.config import ScoreConfig, SynthesisConfig, typed
+from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
+from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import condition_in_words, loss_in_words, noted, refuse_part, words_of
+
+#: Settings of `synth` that are arguments of `sample`.
+OF_SAMPLE = {"where": "where=…", "rows": "rows", "synthesis.rows": "rows", "seed": "seed=…", "synthesis.seed": "seed=…"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +181,8 @@ class Release:
         Raises:
             UserError: an impossible question; no measured marginal tells it.
         """
-        asked = question(what, column, other, by=by, **more)
-        return estimate_of(self.schema, self.statement, self.measurements, asked)
+        asked = EstimateQuestion(what, column, other, by, **more)
+        return estimate(self.schema, self.statement, self.measurements, asked)
 
     def bounds(self, marginal: Sequence[str] = ()) -> pd.DataFrame:
         """A 95 % bound on the error of each column and pair of the released table, or of one marginal."""
@@ -246,3 +250,40 @@ def _whole(value: Any, name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise UserError(f"got {value!r}", where=name, fix="a whole number of at least 0")
     return int(value)
+
+
+def load(path: Path | str, **settings: Any) -> Release:
+    """A release from its folder, or from the folder of its run; every file is checked against the manifest.
+
+    Args:
+        path: RUN/release, or RUN.
+        settings: how `sample` makes rows, as for `synth`: synthesis="pgm", **{"synthesis.max_cells": 10_000}.
+    Raises:
+        UserError: no path; no release there; a file was edited, is missing or is foreign.
+    """
+    if not isinstance(path, str | Path):
+        raise UserError(f"{path!r} is no path", where="path", fix="the folder of a run, or its release")
+    folder = Path(path).expanduser()
+    inner = folder / "release"
+    sample = {name: f"sample({argument})" for name, argument in OF_SAMPLE.items()}
+    own = {"synthesis": "auto", **settings}
+    config = typed(
+        compose_config("synth", overrides_of(own, {"from": "path", "output": "save", **sample})), SynthConfig
+    )
+    usable_synthesizer(config.synthesis)
+    release = inner if (inner / "measurements").is_dir() else folder
+    return read(release, config.synthesis)
+
+
+def read(folder: Path, synthesis: SynthesisConfig, kinds: Kinds | None = None, form: str = FORMS[0]) -> Release:
+    """The release of a folder with all its files.
+
+    Args:
+        kinds: of the columns of the frame that it was made from; None: those that are kept beside it, or of the schema.
+        form: of the frames that `sample` gives, where the kinds are given.
+    """
+    schema, statement, measurements = read_release(folder)
+    if kinds is None:
+        kinds, form = kept_kinds(folder)
+    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return Release(schema, measurements, statement, files, kinds, synthesis, form)

@@ -18,10 +18,9 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
-from pipeline.conditions import build_condition
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Frame, Kinds, opened_stream
-from pipeline.made_rows import RowMaker
+from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
 from pipeline.settings.config import LimitsConfig, SynthesisConfig
 from pipeline.settings.memory import check_rows

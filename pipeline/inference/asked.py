@@ -49,11 +49,8 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
     if config.estimate is not None:
         if "quantile" in given and config.estimate != "quantile":
             raise UserError(f"a {config.estimate} has none", where="quantile", fix="estimate=quantile")
-        part = given.pop("quantile", 0.5)
-        question = EstimateQuestion(
-            config.estimate, **{**given, "by": tuple(config.by), "part": part, "level": config.level}
-        )
-        return _with_sources(estimate(release, question))
+        question = EstimateQuestion(config.estimate, **given, level=config.level)
+        return _with_sources(estimate(*read_release(release), question))
     if config.bounds:
         if config.where:
             raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
-from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate
-from pipeline.inference.release_evidence import ReleaseEvidence
+from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, ReleaseEvidence
 
 #: Pairs of known marginals that are laid together for the lower limit, the largest first.
 MAX_PAIRS = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from mechanisms.public.marginals import Values
 from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.estimate_questions import EstimateQuestion, Groups, codes_of
+from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import (
     ALPHA,
     Interval,
@@ -23,7 +24,6 @@ from pipeline.inference.ratio_intervals import (
     ratio_interval,
     sum_interval,
 )
-from pipeline.inference.release_evidence import ReleaseEvidence
 
 #: The part of α that pays for which values a coarse cell may hold; the noise of the sums takes the rest.
 HIDDEN_PART = 0.2
@@ -63,21 +63,6 @@ def _around(limits: Interval, value: float) -> Interval:
     return replace(limits, value=inside)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """What is known of the values in each coarse cell, where cells hold a group or do not.
-
-    Attributes:
-        inside: 1 where a coarse cell belongs to the group and counts.
-        low, high, middle: the least and the largest mean value of its records, and the expected one.
-    """
-
-    inside: Values
-    low: Values
-    high: Values
-    middle: Values
-
-
 def _of_whole_cells(
     evidence: ReleaseEvidence,
     question: EstimateQuestion,
@@ -90,21 +75,20 @@ def _of_whole_cells(
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    cells = _cells(evidence, question, coarse, members * groups.counted, codes)
-    part = question.quantile
-    hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
+    inside, low, high, middle = _cells(evidence, question, coarse, members * groups.counted, codes)
+    part = question.part
+    hidden = question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
-    sums = Sums(coarse.counts, cells.inside, question.sampling, alpha)
+    sums = Sums(coarse.counts, inside, question.sampling, alpha)
     if question.what == "count":
-        inside = cells.inside
-        return sum_interval(sums, inside * cells.low, inside * cells.high, inside * cells.middle)
+        return sum_interval(sums, inside * low, inside * high, inside * middle)
     if part is None:
-        return ratio_interval(sums, cells.low, cells.high, cells.middle)
-    places = np.flatnonzero(cells.inside > 0)
-    order = places[np.argsort(cells.low[places], kind="stable")]
-    if (cells.low[order][1:] < cells.high[order][:-1]).any():
+        return ratio_interval(sums, low, high, middle)
+    places = np.flatnonzero(inside > 0)
+    order = places[np.argsort(low[places], kind="stable")]
+    if (low[order][1:] < high[order][:-1]).any():
         return None  # groups of values that do not follow each other have no order
-    line = quantile_interval(sums, cells.low, cells.high, part)
+    line = quantile_interval(sums, low, high, part)
     value = _figure(question, groups, members, spread)
     return line if value is None else _around(line, value)
 
@@ -115,13 +99,21 @@ def _cells(
     coarse: Coarse,
     counted: Values,
     codes: tuple[Values, Values] | None,
-) -> _Cells:
-    """Of the coarse cells whose fine ones belong to the group and count; `codes`: the ends of the column's values."""
+) -> tuple[Values, Values, Values, Values]:
+    """What is known of the values in each coarse cell, where cells hold a group or do not.
+
+    Args:
+        counted: per fine cell 1 where it belongs to the group and counts.
+        codes: the ends of the column's values.
+    Returns:
+        1 where a coarse cell belongs to the group and counts; the least and the largest mean value of its records, and
+        the expected one.
+    """
     size = coarse.counts.values.size
     inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
     if name is None or codes is None:
-        return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
+        return inside, np.ones(size), np.ones(size), np.ones(size)
     labels, (low, high) = coarse.labels[name], codes
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
     alone = evidence.estimate((name,))
@@ -130,7 +122,7 @@ def _cells(
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
     most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
     ends = np.array(least)[own], np.array(most)[own]
-    if alone is not None and question.quantile is None:
+    if alone is not None and question.part is None:
         alpha = ALPHA * HIDDEN_PART / 2
         room = np.maximum(alone.values + alone.reach(alpha), 0.0)
         records = coarse.counts.values - coarse.counts.reach(alpha)
@@ -139,7 +131,7 @@ def _cells(
             if here.size > 1:
                 ends[0][place] = least_mean(low[here], room[here], float(records[place]))
                 ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
-    return _Cells(inside, ends[0], ends[1], np.clip(middle, *ends))
+    return inside, *ends, np.clip(middle, *ends)
 
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:
@@ -165,7 +157,7 @@ def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts:
     middle = (groups.low + groups.high) / 2
     if question.what == "count":
         return float(inside * middle @ counts)
-    if (part := question.quantile) is not None:
+    if (part := question.part) is not None:
         cells = np.flatnonzero(inside)
         order = cells[np.argsort(groups.low[cells], kind="stable")]
         return quantile_on_bins(counts[order], groups.low[order], groups.high[order], part)
@@ -200,7 +192,7 @@ def _extremes(
     small, large = groups.low[inside], groups.high[inside]
     if question.what == "count":
         return float(least @ small), float(most @ large)
-    if (part := question.quantile) is not None:
+    if (part := question.part) is not None:
         return _quantile_ends(least, most, small, large, part, total)
     return _least_ratio(small, least, most, total), -_least_ratio(-large, least, most, total)
 

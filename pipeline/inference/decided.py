@@ -10,10 +10,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.deviations import ABSOLUTE, PairCells, by_chance, side_error
+from mechanisms.public.designs.deviations import ABSOLUTE, by_chance, side_error
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import by_label
@@ -22,8 +20,7 @@ from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.marginal_estimates import marginal_estimate
-from pipeline.inference.release_evidence import ReleaseEvidence
+from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_noise, marginal_estimate
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
 
@@ -98,16 +95,16 @@ def named_pairs(pairs: Sequence[Clique]) -> str:
     return ", ".join(" × ".join(p) for p in pairs[:NAMED]) + more
 
 
-def pairs_of_persons(measurements: Measurements, schema: Schema | None) -> tuple[list[Clique], list[Clique]]:
-    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds."""
+def pairs_of_persons(
+    schema: Schema | None, domain: Domain, answered: Sequence[Clique]
+) -> tuple[list[Clique], list[Clique]]:
+    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds.
+
+    Args:
+        domain: of the columns of records.
+        answered: the labels of the questions about persons that have an answer.
+    """
     if schema is None or schema.rules.unit is None:
-        return [], []
-    return asked_of_constants(schema, measurements.domain, [a.clique for a in measurements.persons])
-
-
-def asked_of_constants(schema: Schema, domain: Domain, answered: Sequence[Clique]) -> tuple[list[Clique], list[Clique]]:
-    """The same of the questions about persons with these labels, beside columns of records."""
-    if schema.rules.unit is None:
         return [], []
     asked, held = by_label(questions_of(schema)), set[frozenset[str]]()
     for label in answered:
@@ -121,7 +118,7 @@ def asked_of_constants(schema: Schema, domain: Domain, answered: Sequence[Clique
 
 def never_asked(schema: Schema) -> list[Clique]:
     """The pairs with a constant of persons that no question of a run holds."""
-    return asked_of_constants(schema, schema.measured, [*by_label(questions_of(schema))])[1]
+    return pairs_of_persons(schema, schema.measured, [*by_label(questions_of(schema))])[1]
 
 
 def decided(measurements: Measurements, schema: Schema | None = None) -> Decided:
@@ -142,7 +139,7 @@ def decided(measurements: Measurements, schema: Schema | None = None) -> Decided
     noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
-    held, never = pairs_of_persons(measurements, schema)
+    held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
     pairs, measured = len(every) + len(held) + len(never), len(inside) + len(held)
     return Decided(pairs, measured, len(inside) - len(whole), mean, judged, shown, left, tuple(held), tuple(never))
 
@@ -155,12 +152,12 @@ def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float)
         return 0, 0, None
     distances, places = placed[0][0], [place for _, place in placed]
     expected = evidence.independent
-    stddev = NOISE_KINDS[distances.noise].stddev * distances.scale
+    stddev = distance_noise(distances)
     least = NormalDist().inv_cdf(1 - LEVEL / len(distances.cliques)) * stddev
     values = distances.values[places]
     off = float(values.mean()) + NormalDist().inv_cdf(1 - LEVEL) * stddev / math.sqrt(len(places))
     if distances.below:
-        base = [_beyond(evidence.compared, distances.cliques[i], expected, distances.below) for i in places]
+        base = [evidence.pair_cells(distances.cliques[i]).base(distances.below) for i in places]
         hidden = [np.minimum(expected(distances.cliques[i]), distances.below).sum() for i in places]
         missing = records - float(expected(distances.cliques[0]).sum())
         off = 2 * (max(off, 0.0) + float(np.mean(hidden))) + max(missing, 0.0)  # as in `scored_error`
@@ -169,12 +166,3 @@ def _unmeasured(measurements: Measurements, pairs: list[Clique], records: float)
         chance = [float(by_chance(expected(c)).sum()) for c in asked]  # the errors of the two sides may add up
         base = [math.hypot(a, sum(evidence.side_errors[n] for n in c)) for a, c in zip(chance, asked, strict=True)]
     return len(places), int((values - np.array(base) > least).sum()), min(max(off, 0.0) / (2 * records), 1.0)
-
-
-def _beyond(before: Measurements, pair: Clique, expected: Expected, level: float) -> float:
-    """How much of the distance of independent columns is beyond a level, in records."""
-    errors = {a.clique: a.stddev for a in before.answers}
-    left, right = pair
-    sides, noise = (expected((left,)), expected((right,))), (errors.get((left,), 0.0), errors.get((right,), 0.0))
-    cells = expected(pair)
-    return PairCells.of_pair(cells, sides, noise, Identity(cells.size)).base(level)

@@ -1,4 +1,4 @@
-"""What an analyst asks of a release: a question, checked, and which cells of a marginal it is about."""
+"""What an analyst asks of a release: a question, checked, the cells that it is about, and their values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, known_columns, one_of
 from mechanisms.public.marginals import Values
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.bin_values import BinValues, bin_values
 from pipeline.inference.person_level import LEVELS
-from pipeline.marginal_files import check_columns
+from pipeline.release_folder import check_columns
 from pipeline.release_query import code_weights
 
 #: What may be estimated.
@@ -37,10 +37,10 @@ class EstimateQuestion:
         what: one of KINDS.
         column: the column that it is about; a count needs none.
         other: of a correlation or an odds ratio: the second column.
-        by: columns: an estimate for each group of their values.
+        by: columns, or one: an estimate for each group of their values.
         value: of a count or proportion: a value, a list of values, or [low, high] of an ordered column; of an odds
             ratio: column → such a value, needed for columns of more than two values.
-        part: of a quantile: between 0 and 1.
+        quantile: of a quantile: between 0 and 1; None: the median.
         within_bin: WORST or MIDPOINT.
         sampling: whether the interval is about the population from which the records are independent draws; else it is
             about the records themselves.
@@ -51,13 +51,16 @@ class EstimateQuestion:
     what: str
     column: str | None = None
     other: str | None = None
-    by: tuple[str, ...] = ()
+    by: str | Sequence[str] = ()
     value: Any = None
-    part: float = 0.5
+    quantile: float | None = None
     within_bin: str = WORST
     sampling: bool = False
     unmeasured: str = REFUSE
     level: str = LEVELS[0]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,27 +68,11 @@ class EstimateQuestion:
         return tuple(n for n in (*self.by, self.column, self.other) if n is not None)
 
     @property
-    def quantile(self) -> float | None:
+    def part(self) -> float | None:
         """The part of the records below; None where no quantile is asked for."""
         if self.what not in {"median", "quantile"}:
             return None
-        return 0.5 if self.what == "median" else self.part
-
-
-def question(
-    what: str,
-    column: str | None = None,
-    other: str | None = None,
-    *,
-    by: str | Sequence[str] = (),
-    quantile: float | None = None,
-    **more: Any,
-) -> EstimateQuestion:
-    """A question from the words of a call."""
-    groups = (by,) if isinstance(by, str) else tuple(by)
-    if quantile is not None:
-        more["part"] = quantile
-    return EstimateQuestion(what, column, other, groups, **more)
+        return 0.5 if self.what == "median" or self.quantile is None else self.quantile
 
 
 def check_question(schema: Schema, question: EstimateQuestion) -> None:
@@ -115,8 +102,8 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     if asks != (question.value is not None):
         fix = "value=VALUE, value=[A,B] or value=[low,high]" if asks else "leave value away"
         raise UserError(f"a {question.what} of {question.column or 'records'}", where="value", fix=fix)
-    if not 0 < question.part < 1:
-        raise UserError(f"got {question.part}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
+    if question.quantile is not None and not 0 < question.quantile < 1:
+        raise UserError(f"got {question.quantile}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
 
 
 def _check_values(question: EstimateQuestion) -> None:
@@ -186,3 +173,55 @@ def values_of(schema: Schema, question: EstimateQuestion) -> BinValues:
     if question.within_bin == MIDPOINT:
         return BinValues(np.ones(part.size), part, part)
     return BinValues(np.ones(part.size), np.floor(part + 1e-12), np.ceil(part - 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class BinValues:
+    """The numbers that each code of a column stands for.
+
+    Attributes:
+        counted: per code 1 where it stands for a number; 0 for *other* and *missing*.
+        low, high: the least and the largest number of the bin; 0 where `counted` is 0.
+    """
+
+    counted: Values
+    low: Values
+    high: Values
+
+    @property
+    def middle(self) -> Values:
+        return (self.low + self.high) / 2
+
+    def at_midpoints(self) -> BinValues:
+        """As if every value were its bin's middle."""
+        return BinValues(self.counted, self.middle, self.middle)
+
+    @property
+    def widest(self) -> float:
+        """The width of the widest bin, in the column's unit."""
+        return float((self.high - self.low).max(initial=0.0))
+
+
+def bin_values(column: Column, what: str) -> BinValues:
+    """The numbers behind the codes of a column of numbers.
+
+    Raises:
+        UserError: a column of texts, dates or times; `what` is the estimate that was asked for.
+    """
+    if column.kind in DATE_KINDS:
+        raise UserError(f"{column.name!r} holds dates", where=what, fix="a column of numbers; or query where={…}")
+    low, high = _ends(column, what)
+    behind = np.zeros(column.size - column.value_codes)
+    counted = np.concatenate([np.ones(column.value_codes), behind])
+    return BinValues(counted, np.concatenate([low, behind]), np.concatenate([high, behind]))
+
+
+def _ends(column: Column, what: str) -> tuple[Values, Values]:
+    if column.texts:
+        try:
+            numbers = np.array([float(t) for t in column.texts])
+        except ValueError as error:
+            fix = "a column of numbers; of texts ask estimate=proportion value=TEXT"
+            raise UserError(f"{column.name!r} holds texts, not numbers", where=what, fix=fix) from error
+        return numbers, numbers
+    return column.grid.spans

@@ -14,7 +14,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse, coarse_told
 from pipeline.inference.coarse_figures import coarse_intervals, limit_intervals
 from pipeline.inference.estimate_questions import (
@@ -23,16 +22,16 @@ from pipeline.inference.estimate_questions import (
     OF_TWO,
     EstimateQuestion,
     Groups,
+    bin_values,
     check_question,
     groups_of,
     values_of,
 )
-from pipeline.inference.marginal_estimates import MarginalEstimate
+from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS, of_persons
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
-from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.marginal_files import cells_frame
+from pipeline.release_folder import cells_frame
 from pipeline.release_query import asked_ranges, code_weights
 
 #: How an estimate was made.
@@ -166,7 +165,7 @@ def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups
         sums = Sums(marginal, members * groups.counted, question.sampling)
         if question.what == "count":
             return sum_interval(sums, members * groups.low, members * groups.high)
-        if (part := question.quantile) is not None:
+        if (part := question.part) is not None:
             return quantile_interval(sums, groups.low, groups.high, part)
         return ratio_interval(sums, groups.low, groups.high)
 

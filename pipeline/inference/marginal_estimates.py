@@ -1,26 +1,27 @@
-"""What the answers of a release tell about one marginal: unbiased counts, and the law of their noise."""
+"""What the answers of a release tell about one marginal: unbiased counts, the law of their noise, and distances."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 import numpy as np
 
+from mechanisms.public.candidates import Expected
+from mechanisms.public.designs.deviations import PairCells, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
-from mechanisms.public.noise_kinds import GAUSSIAN
+from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from pipeline.inference.noise_bounds import (
-    BLOCK,
-    DRAWS,
-    SEED,
     SIMULATED_CELLS,
     NoiseTerm,
+    in_blocks,
+    independent,
     merged_terms,
     quantile_above,
     stddev_of,
@@ -29,6 +30,7 @@ from pipeline.inference.noise_bounds import (
 )
 from synthesis.consistency.least_squares import least_weights
 from synthesis.consistency.residual_parts import Layers, rebuilt_of
+from synthesis.independent import independent_marginals
 
 #: Cells of a marginal that are asked of answers that are no whole marginal, one by one; and cells of their queries.
 MAX_SOLVED, MAX_ASKED = 200, 5_000
@@ -165,27 +167,24 @@ class MarginalEstimate:
 
     def draws(self) -> Iterator[Values]:
         """DRAWS draws of the cells' noise by a public seed, some rows of all cells at a time."""
-        rng = np.random.default_rng(SEED)
-        many = self.values.size if self.mixed is None else self.mixed.many
-        step = max(BLOCK // max(many, 1), 1)
-        for start in range(0, DRAWS, step):
-            rows = min(step, DRAWS - start)
-            if self.mixed is not None:
-                yield self.mixed.draw(rng, rows)
-            else:
-                yield np.sum([t.draw(rng, rows * many) for t in self.terms], axis=0).reshape(rows, many)
+        if self.mixed is not None:
+            return in_blocks(self.mixed.draw, self.mixed.many)
+        return in_blocks(independent(self.terms, self.values.size), self.values.size)
 
 
 def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool = False) -> MarginalEstimate | None:
     """A marginal from all whole answers that contain it, weighted by precision; None where no answer tells it.
 
     Where the residual of it or of a part of it was asked, it is made of its parts by least squares (`Parts`). Where no
-    whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise.
+    whole answer contains it, the one answer to other queries is taken whose weighted sums have least noise. That of no
+    column is the number of records, without noise where it is public.
 
     Guarantee: post-processing; costs no privacy.
     Args:
         alone: it is the only one asked for: more of its cells are solved for, and of larger queries.
     """
+    if not clique and measurements.public_total is not None:
+        return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
         return MarginalEstimate(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
     having = measurements.answers_about(clique)
@@ -241,13 +240,6 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
 
 
-def total_estimate(measurements: Measurements) -> MarginalEstimate | None:
-    """The number of records as a marginal of no column and one cell, without noise where it is public."""
-    if measurements.public_total is not None:
-        return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
-    return marginal_estimate(measurements, NOTHING)
-
-
 def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> MarginalEstimate:
     """The mean of the sums of answers over the columns that are not in the clique, weighted by precision.
 
@@ -280,3 +272,84 @@ def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -
         rows.append(weights)
     mixed = Mixed(np.array(rows), NoiseTerm(answer.noise, answer.scale))
     return MarginalEstimate(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)
+
+
+@dataclass(eq=False)
+class ReleaseEvidence:
+    """The answers and distances of a release.
+
+    Attributes:
+        measurements: what crossed the wall.
+    """
+
+    measurements: Measurements
+    _small: dict[Clique, MarginalEstimate | None] = field(default_factory=dict, repr=False)
+
+    def estimate(self, clique: Clique) -> MarginalEstimate | None:
+        """A marginal, as of `marginal_estimate`; that of no column is the number of records."""
+        if len(clique) > 1:
+            return marginal_estimate(self.measurements, clique)
+        if clique not in self._small:
+            self._small[clique] = marginal_estimate(self.measurements, clique)
+        return self._small[clique]
+
+    @property
+    def total(self) -> MarginalEstimate | None:
+        """The number of records; None without any answer."""
+        return self.estimate(NOTHING)
+
+    def distance(self, clique: Clique) -> tuple[NoisyDistances, int] | None:
+        """The released distances, and the place among them of a marginal all of whose cells were compared; or None."""
+        distances = self.measurements.distances
+        if distances is None or clique not in self._places or not distances.whole[self._places[clique]]:
+            return None
+        return distances, self._places[clique]
+
+    @cached_property
+    def _places(self) -> Mapping[Clique, int]:
+        distances = self.measurements.distances
+        return {} if distances is None else {c: i for i, c in enumerate(distances.cliques)}
+
+    @cached_property
+    def compared(self) -> Measurements:
+        """The answers from before the distances were drawn."""
+        distances = self.measurements.distances
+        before = self.measurements.answers[: 0 if distances is None else distances.answers]
+        return replace(self.measurements, answers=before, distances=None)
+
+    @cached_property
+    def independent(self) -> Expected:
+        """The independent columns that the released distances are from."""
+        return independent_marginals(self.compared)
+
+    @cached_property
+    def side_errors(self) -> Mapping[str, float]:
+        """Per column about how far those independent columns are from the true one-way counts, in records, in L1.
+
+        The product of two columns is no further from the product of the true ones than both sides together (triangle
+        inequality), and no distance from it is.
+        """
+        noise = {a.clique: a.mean_abs for a in self.compared.answers}
+        names = self.measurements.domain.names
+        return {n: side_error(self.independent((n,)), noise.get((n,), math.inf)) for n in names}
+
+    def distance_error(self, clique: Clique) -> float:
+        """The standard error of a released distance, as one from the product of the true one-way counts, in records.
+
+        It holds the noise of the distance and that of the one-way counts. The release must have distances.
+        """
+        distances = self.measurements.distances
+        assert distances is not None
+        return math.hypot(distance_noise(distances), sum(self.side_errors[n] for n in clique))
+
+    def pair_cells(self, pair: Clique) -> PairCells:
+        """The cells of a pair by those independent columns, and the noise of the one-way counts behind them."""
+        noise, expected = {a.clique: a.stddev for a in self.compared.answers}, self.independent
+        left, right, cells = pair[:1], pair[1:], expected(pair)
+        errors = noise.get(left, 0.0), noise.get(right, 0.0)
+        return PairCells.of_pair(cells, (expected(left), expected(right)), errors, Identity(cells.size))
+
+
+def distance_noise(distances: NoisyDistances) -> float:
+    """The standard deviation of a released distance's own noise, in records."""
+    return NOISE_KINDS[distances.noise].stddev * distances.scale

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,8 @@ LEFT_OVER = 0.8
 BLOCK = 2_000_000
 #: Draws by which the mean |noise| of sums without a formula is known.
 MEAN_DRAWS = 1_000_000
+#: Draws the noise of all cells so many times.
+Draw: TypeAlias = Callable[[np.random.Generator, int], Values]
 
 
 @dataclass(frozen=True)
@@ -116,14 +119,19 @@ def _unit_bound(cells: int, shapes: tuple[tuple[NoiseKind, float, int], ...], al
     if cells > SIMULATED_CELLS:
         mean = _mean_abs(terms)
         return cells * mean + math.sqrt(cells * (1 - mean**2) * (1 / alpha - 1))
-    rng = np.random.default_rng(SEED)
-    sums = [np.zeros(0)]
-    step = max(BLOCK // cells, 1)
-    for start in range(0, DRAWS, step):
-        rows = min(step, DRAWS - start)
-        noise = np.sum([t.draw(rng, rows * cells) for t in terms], axis=0)
-        sums.append(np.abs(noise).reshape(rows, cells).sum(axis=1))
+    sums = [np.abs(noise).sum(axis=1) for noise in in_blocks(independent(terms, cells), cells)]
     return quantile_above(np.concatenate(sums), alpha)
+
+
+def independent(terms: Sequence[NoiseTerm], cells: int) -> Draw:
+    """What draws independent noise of so many cells."""
+    return lambda rng, rows: np.sum([t.draw(rng, rows * cells) for t in terms], axis=0).reshape(rows, cells)
+
+
+def in_blocks(draw: Draw, many: int) -> Iterator[Values]:
+    """DRAWS draws by a public seed, some rows at a time; `many` numbers make one of them."""
+    rng, step = np.random.default_rng(SEED), max(BLOCK // max(many, 1), 1)
+    return (draw(rng, min(step, DRAWS - start)) for start in range(0, DRAWS, step))
 
 
 def _mean_abs(terms: Sequence[NoiseTerm]) -> float:

@@ -10,13 +10,11 @@ import numpy as np
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.bin_values import bin_values
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts
-from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, codes_of
-from pipeline.inference.marginal_estimates import MarginalEstimate
+from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, bin_values, codes_of
+from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, ratio_interval
-from pipeline.inference.release_evidence import ReleaseEvidence
 from pipeline.release_query import code_weights
 
 #: A correlation that the noise leaves open.

@@ -70,11 +70,10 @@ def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values | No
     Args:
         weights, upper: the least and the largest weights that may be true; `middle` those of the estimate, or half way.
     """
-    above = upper
-    middle = (weights + above) / 2 if middle is None else middle
+    middle = (weights + upper) / 2 if middle is None else middle
     far = sums.far(middle)
     low = max(sums.value(weights) - far * sums.error(weights), 0.0)
-    high = max(sums.value(above) + far * sums.error(above), 0.0)
+    high = max(sums.value(upper) + far * sums.error(upper), 0.0)
     return Interval(sums.value(middle), low, high, sums.error(middle))
 
 

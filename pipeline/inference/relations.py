@@ -11,18 +11,16 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.designs.deviations import ABSOLUTE, PairCells, by_chance
+from mechanisms.public.designs.deviations import ABSOLUTE, by_chance
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values, count_cliques
-from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.marginal_estimates import marginal_estimate
-from pipeline.inference.release_evidence import ReleaseEvidence
-from pipeline.marginal_files import as_a_column
+from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_noise, marginal_estimate
+from pipeline.release_folder import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
@@ -98,26 +96,18 @@ def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: flo
 
     Where sums of cells were compared, the distance itself, which is less.
     """
-    noise = {a.clique: a.stddev for a in evidence.compared.answers}
+    own = distance_noise(distances)
     for place in np.argsort(-distances.values, kind="stable")[:SEEN]:
         pair, value = distances.cliques[place], distances.values[place]
         if len(pair) != 2:
             continue
-        sides = tuple(evidence.independent((n,)) for n in pair)
-        expected = evidence.independent(pair)
-        cells = PairCells.of_pair(
-            expected,
-            (sides[0], sides[1]),
-            (noise.get(pair[:1], 0.0), noise.get(pair[1:], 0.0)),
-            Identity(expected.size),
-        )
-        own = NOISE_KINDS[distances.noise].stddev * distances.scale
+        cells = evidence.pair_cells(pair)
         if value - cells.base(distances.below) < max(CERTAIN * own, PRINTED * evidence.distance_error(pair)):
             continue
         moved = float(value)
         if distances.whole[place]:
             moved = _beyond(cells.distance(cells.strength(moved, distances.below)), cells.distance(0.0))
-        yield pair, min(moved / (2 * records), 1.0), Identity(expected.size)
+        yield pair, min(moved / (2 * records), 1.0), Identity(evidence.measurements.domain.cells(pair))
 
 
 def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
@@ -200,7 +190,7 @@ def distances(schema: Schema, measurements: Measurements) -> pd.DataFrame:
     total = estimate_total(measurements)
     shown = [i for i, c in enumerate(released.cliques) if all(as_a_column(schema, n) for n in c)]
     values = released.values[shown]
-    own = NOISE_KINDS[released.noise].stddev * released.scale
+    own = distance_noise(released)
     evidence = ReleaseEvidence(measurements)
     errors = [evidence.distance_error(released.cliques[i]) for i in shown]
     frame = pd.DataFrame(

@@ -19,9 +19,8 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import write_table
-from pipeline.folder_lock import no_empty_folders
 from pipeline.folders import REHEARSAL as TABLE
-from pipeline.folders import RunFolder, check_free
+from pipeline.folders import RunFolder, check_free, no_empty_folders
 from pipeline.report.last_lines import rehearsed, run_facts
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config

@@ -50,10 +50,10 @@ from pipeline.look.reading_look import (
 )
 from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
 from pipeline.look.unit_look import LossBar, units_look
-from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.scores.table_sources import declared_dialect, joined, local, open_with, units_table_look
 from pipeline.settings.config import CheckConfig
-from pipeline.settings.policy import IDS_MEASURED
 from pipeline.settings.specs import (
+    IDS_MEASURED,
     RECORD,
     asks_for_records,
     build_unit,
@@ -63,7 +63,6 @@ from pipeline.settings.specs import (
     settled_privacy,
 )
 from pipeline.stage_bars import Stages
-from pipeline.units_table import joined, units_table_look
 
 #: Said of columns in `leave_out` that the look did not meet.
 NOT_READ = "in leave_out, and no column of what was read (misspelt, or left out of a frame by fit)"

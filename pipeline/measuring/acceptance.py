@@ -6,7 +6,7 @@ The candidates' own tables of one try are written and removed here.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
-from pipeline.measuring.attempts import Attempt, Work, check_answers, measured, synthesized
+from pipeline.measuring.attempts import check_answers, measured, synthesized
+from pipeline.run_context import Attempt, State, Taken, present
 from pipeline.statement.statement import unit_fields, why_not_private
 from synthesis.consistency.total import estimate_total
 
@@ -37,23 +38,7 @@ class Withheld(UserError):
     """The release was not accepted: nothing is published, and what it cost stays spent."""
 
 
-@dataclass(frozen=True, eq=False)
-class Taken:
-    """The try that is released.
-
-    Attributes:
-        measurements: its noisy answers; `ledger` what was charged for them.
-        scores: its noisy scores in records, in the order of the criteria; None where one was charged and lost.
-        attempt: where it is kept.
-    """
-
-    measurements: Measurements
-    ledger: Ledger
-    scores: tuple[float | None, ...]
-    attempt: Attempt
-
-
-def settle(work: Work) -> Taken:
+def settle(state: State) -> Taken:
     """Try until a release is accepted, or none is; kept answers, tables and scores are taken as they are.
 
     Guarantee: what comes out (the try that is taken, or that there is none) costs `selection.total` of the plan's
@@ -61,95 +46,95 @@ def settle(work: Work) -> Taken:
     Raises:
         Withheld: no try is accepted.
     """
-    selection = work.plan.tries
+    selection = state.plan.tries
     if not selection.several:
-        taken = _tried(work, Attempt(work.folder.internal))
-        check_answers(taken.measurements, work.plan, taken.ledger, work.show)
-        if _within(work, taken.scores):
+        taken = _tried(state, Attempt(state.folder.internal))
+        check_answers(taken.measurements, state.plan, taken.ledger, state.show)
+        if _within(state, taken.scores):
             return taken
-        raise _withheld(work, _figures(work, taken.scores))
+        raise _withheld(state, _figures(state, taken.scores))
     tried: dict[int, Taken] = {}
-    with work.show.kept_back():  # a line per stage would tell how many tries there were
-        winner = selection.pick(_most_tries(work), lambda n: _verdict(work, _attempt(work, n), tried))
-        accepted = None if winner is None else tried.get(winner) or _tried(work, _attempt(work, winner))
+    with state.show.kept_back():  # a line per stage would tell how many tries there were
+        winner = selection.pick(_most_tries(state), lambda n: _verdict(state, _attempt(state, n), tried))
+        accepted = None if winner is None else tried.get(winner) or _tried(state, _attempt(state, winner))
     if accepted is None:
-        raise _withheld(work, "no try was accepted before a secret coin stopped them")
-    for other in work.folder.internal.glob("tries/*/candidate.npz"):
+        raise _withheld(state, "no try was accepted before a secret coin stopped them")
+    for other in state.folder.internal.glob("tries/*/candidate.npz"):
         if other != accepted.attempt.table:
             other.unlink()
     return accepted
 
 
-def _attempt(work: Work, number: int) -> Attempt:
-    return Attempt(work.folder.internal / "tries" / f"{number:04}", number)
+def _attempt(state: State, number: int) -> Attempt:
+    return Attempt(state.folder.internal / "tries" / f"{number:04}", number)
 
 
-def _verdict(work: Work, attempt: Attempt, tried: dict[int, Taken]) -> TryVerdict:
+def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> TryVerdict:
     """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
-    scores, selection = _kept_scores(attempt), work.plan.tries
+    scores, selection = _kept_scores(attempt), state.plan.tries
     if scores is None:
-        taken = _tried(work, attempt)
+        taken = _tried(state, attempt)
         if selection.threshold:
             tried.clear()
         tried[attempt.number or 1], scores = taken, taken.scores
-    accepted = _within(work, scores)
+    accepted = _within(state, scores)
     if selection.threshold and not accepted:
         attempt.table.unlink(missing_ok=True)
     return TryVerdict(accepted, scores[0])
 
 
-def only_try(work: Work) -> Taken:
+def only_try(state: State) -> Taken:
     """The one try of a run that accepts every release."""
-    attempt = Attempt(work.folder.internal)
-    measurements, ledger = measured(work, attempt, noise_source(work.config.privacy.noise_seed))
-    check_answers(measurements, work.plan, ledger, work.show)
+    attempt = Attempt(state.folder.internal)
+    measurements, ledger = measured(state, attempt, noise_source(state.config.privacy.noise_seed))
+    check_answers(measurements, state.plan, ledger, state.show)
     return Taken(measurements, ledger, (), attempt)
 
 
-def table_of(work: Work, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
+def table_of(state: State, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
     """The synthetic table to release, and the source of what is drawn when it is written."""
-    if work.plan.scores:
-        return kept_table(work, taken.attempt, taken.measurements)
-    rng = np.random.default_rng(work.config.synthesis.seed)
-    return synthesized(work, taken.measurements, rng), rng
+    if state.plan.scores:
+        return kept_table(state, taken.attempt, taken.measurements)
+    rng = np.random.default_rng(state.config.synthesis.seed)
+    return synthesized(state, taken.measurements, rng), rng
 
 
-def _tried(work: Work, attempt: Attempt) -> Taken:
+def _tried(state: State, attempt: Attempt) -> Taken:
     """One try: measure, synthesize, keep the table, and only then ask how far it is off."""
     attempt.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    noise = noise_source(attempt.seed(work.config.privacy.noise_seed))
-    measurements, ledger = measured(work, attempt, noise)
+    noise = noise_source(attempt.seed(state.config.privacy.noise_seed))
+    measurements, ledger = measured(state, attempt, noise)
     if not measurements.answers:  # all of them charged and lost: there is nothing to make a table of
-        return Taken(measurements, ledger, (None,) * len(work.plan.scores), attempt)
+        return Taken(measurements, ledger, (None,) * len(state.plan.scores), attempt)
     scores = _kept_scores(attempt)
     if scores is None:
-        scores = _scored(work, attempt, measurements, ledger, noise)
+        scores = _scored(state, attempt, measurements, ledger, noise)
         write_whole(attempt.scores, json.dumps(scores) + "\n", mode=0o600)
     return Taken(measurements, ledger, scores, attempt)
 
 
 def _scored(
-    work: Work, attempt: Attempt, measurements: Measurements, ledger: Ledger, noise: NoiseSource
+    state: State, attempt: Attempt, measurements: Measurements, ledger: Ledger, noise: NoiseSource
 ) -> tuple[float | None, ...]:
-    synthetic, _ = kept_table(work, attempt, measurements)
-    unit = work.schema.rules.unit
-    scaled = work.config.synthesis.rows is not None or (unit is not None and unit.counted is not None)
+    synthetic, _ = kept_table(state, attempt, measurements)
+    unit = state.schema.rules.unit
+    scaled = state.config.synthesis.rows is not None or (unit is not None and unit.counted is not None)
     scale = estimate_total(measurements) / synthetic.rows if scaled and synthetic.rows else 1.0
-    check_clipped(work.private, work.plan.budget)
-    private = replace(work.private, coded=without_fine(work.private.coded, work.schema))
-    with work.show.stage("accept"):
+    check_clipped(private := present(state.private), state.plan.budget)
+    private = replace(private, coded=without_fine(private.coded, state.schema))
+    with state.show.stage("accept"):
         # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
-        table = engineer(synthetic, work.schema.engineering)[0] if work.schema.engineering.steps else synthetic
+        table = engineer(synthetic, state.schema.engineering)[0] if state.schema.engineering.steps else synthetic
         return tuple(
             noisy_distance(
                 planned,
                 lambda p=planned: exact_distance(private, table, p.criterion, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
-                budget=work.plan.budget,
+                budget=state.plan.budget,
                 path=attempt.root / f"accept-{planned.criterion.place}.json",
             )
-            for planned in work.plan.scores
+            for planned in state.plan.scores
         )
 
 
@@ -159,35 +144,35 @@ def _kept_scores(attempt: Attempt) -> tuple[float | None, ...] | None:
     return tuple(json.loads(attempt.scores.read_text(encoding="utf-8")))
 
 
-def _within(work: Work, scores: tuple[float | None, ...]) -> bool:
+def _within(state: State, scores: tuple[float | None, ...]) -> bool:
     """Whether every noisy score is at most what its criterion says; one that was lost is not."""
-    limits = [s.criterion.at_most for s in work.plan.scores]
+    limits = [s.criterion.at_most for s in state.plan.scores]
     return all(
         limit is None or (score is not None and score <= limit) for score, limit in zip(scores, limits, strict=True)
     )
 
 
-def _most_tries(work: Work) -> int:
+def _most_tries(state: State) -> int:
     """How many tries the coins allow: drawn once, before the first of them, and kept under internal/.
 
     Raises:
         UserError: there was a try, and the number is gone: other coins would let through what these stopped.
     """
-    path = work.folder.internal / "tries" / "most.json"
+    path = state.folder.internal / "tries" / "most.json"
     if not path.exists():
         if any(path.parent.glob("*/ledger.jsonl")):
             fix = "a new run, with its own budget"
             raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        most = work.plan.tries.most_tries(noise_source(work.config.privacy.noise_seed).stream("accept:stop"))
+        most = state.plan.tries.most_tries(noise_source(state.config.privacy.noise_seed).stream("accept:stop"))
         write_whole(path, json.dumps(most) + "\n", mode=0o600)
     return int(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
+def _figures(state: State, scores: tuple[float | None, ...]) -> str:
     """The noisy scores of a single try against what they had to be: they are part of what it paid for."""
     figures = []
-    for planned, score in zip(work.plan.scores, scores, strict=True):
+    for planned, score in zip(state.plan.scores, scores, strict=True):
         limit = planned.criterion.at_most
         if limit is not None:
             lost = f"was charged and lost, at most {in_records(limit)}"
@@ -196,24 +181,24 @@ def _figures(work: Work, scores: tuple[float | None, ...]) -> str:
     return "; ".join(figures)
 
 
-def _withheld(work: Work, why: str) -> Withheld:
+def _withheld(state: State, why: str) -> Withheld:
     """What stays of it: the cost, under internal/ for whoever adds up what was spent."""
-    plan, config = work.plan, work.config
-    reasons = why_not_private(work.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
+    plan, config = state.plan, state.config
+    reasons = why_not_private(state.schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public)
     spent = plan.tries.total(PrivacyLoss(plan.budget.epsilon, plan.loss.delta))
     facts = {
         "version": STATEMENT_VERSION,
         "private": not reasons,
-        "unit": unit_fields(work.private.unit),
+        "unit": unit_fields(present(state.private).unit),
         "neighbouring": str(plan.budget.neighbouring),
         "guarantee": {"epsilon": spent.epsilon, "delta": spent.delta},
     }
-    write_whole(work.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)
+    write_whole(state.folder.withheld, json.dumps(facts, indent=1) + "\n", mode=0o600)
     fix = "a new run that spends its own budget, with a larger at_most or a larger ε; this one's stays spent"
     return Withheld(f"the release was not accepted and is withheld ({why})", where="accept", fix=fix)
 
 
-def kept_table(work: Work, attempt: Attempt, measurements: Measurements) -> tuple[CodedTable, np.random.Generator]:
+def kept_table(state: State, attempt: Attempt, measurements: Measurements) -> tuple[CodedTable, np.random.Generator]:
     """The try's table as it was scored, or will be, and the source of what is drawn when it is written.
 
     It is on disk before anything is asked about it: a score belongs to one table for good.
@@ -222,13 +207,13 @@ def kept_table(work: Work, attempt: Attempt, measurements: Measurements) -> tupl
         UserError: it was scored, and is not there any more.
     """
     # A seed of synthesis is no secret: were it another one for each try, the table would betray the try's number.
-    rng = np.random.default_rng(work.config.synthesis.seed)
+    rng = np.random.default_rng(state.config.synthesis.seed)
     if attempt.table.exists():
         return _load_table(attempt.table, rng), rng
     if attempt.scores.exists() or any(attempt.root.glob("accept-*.json")):
         fix = "a new run, with its own budget"
         raise UserError("the table that was accepted is gone", where=str(attempt.table), fix=fix)
-    synthetic = synthesized(work, measurements, rng)
+    synthetic = synthesized(state, measurements, rng)
     facts = {"domain": [asdict(a) for a in synthetic.domain.attributes], "rng": rng.bit_generator.state}
     arrays: dict[str, Any] = {"facts": np.array(json.dumps(facts))}
     arrays |= {f"{i:04}": column for i, column in enumerate(synthetic.columns)}

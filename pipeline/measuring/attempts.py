@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -17,91 +15,34 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.table_schema import Schema
 from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import NoiseSource
-from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
-from pipeline.folders import Below, RunFolder
-from pipeline.measuring.discovered import Discovered, ledger_facts
-from pipeline.measuring.fitted_models import Fit, build_fit
-from pipeline.measuring.selection_context import AdaptiveRun, MeasurementContext
-from pipeline.measuring.streamed_rows import DrawChunk, Spread, streamed_rows
+from pipeline.folders import RunFolder
+from pipeline.measuring.fitted_models import build_fit
+from pipeline.measuring.selection_context import AdaptiveRun
+from pipeline.measuring.streamed_rows import DrawChunk, streamed_rows
+from pipeline.run_context import Attempt, State, present
 from pipeline.settings import memory
-from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages
 from synthesis.consistency.total import default_rows
-from synthesis.contract import Synthesizer
 from synthesis.convergence import Convergence, FitRecord
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.synthesize import synthesize_recorded
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
-    """What every try of a run shares.
-
-    Attributes:
-        aside: the probability with which units were set aside; None: none were.
-        discovered: what was found out before the plan; None: nothing was asked.
-        spread: where chunks of a model's rows are drawn.
-        note: what notes each charge in a shared budget; None: none is kept.
-    """
-
-    config: Config
-    schema: Schema
-    spec: Synthesizer
-    plan: Plan
-    private: PrivateTable
-    folder: RunFolder
-    show: Stages
-    aside: float | None
-    discovered: Discovered | None = None
-    spread: Spread = EMBEDDED.spread
-    note: Callable[[bytes], None] | None = None
-
-    @property
-    def answered(self) -> frozenset[str]:
-        """Ids of the charges for what was discovered that were not lost."""
-        return frozenset() if self.discovered is None else self.discovered.answered
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One try: where it keeps its ledger, its answers, its table and its scores; NOT private.
-
-    Attributes:
-        root: internal/, or a folder of its own where there may be several.
-        number: from 1; None where there is only one.
-    """
-
-    root: Path
-    number: int | None = None
-
-    ledger = Below("ledger.jsonl")
-    answers = Below("answers")
-    table = Below("candidate.npz")
-    scores = Below("scored.json")
-
-    def seed(self, given: int | None) -> int | None:
-        """A noise seed of its own, where one is given; such a release is not private."""
-        if given is None or self.number is None:
-            return given
-        return int(np.random.SeedSequence([given, self.number]).generate_state(1, np.uint64)[0])
-
-
-def measured(work: Work, attempt: Attempt, noise: NoiseSource) -> tuple[Measurements, Ledger]:
+def measured(state: State, attempt: Attempt, noise: NoiseSource) -> tuple[Measurements, Ledger]:
     """The noisy answers of a try, kept ones as they are, and what was charged for them.
 
     Guarantee: that of the plan.
     """
-    facts, before = ledger_facts(work.aside), None if work.discovered is None else work.discovered.plan
-    with work.show.stage("measure") as report:
-        ledger = Ledger.open(attempt.ledger, before or work.plan, facts, note=work.note)
+    before = None if state.discovered is None else state.discovered.plan
+    with state.show.stage("measure") as report:
+        ledger = state.opened_ledger(attempt.ledger, before or state.plan)
         if before is not None:
-            ledger = ledger.continued(work.plan)
-        rounds = MeasurementContext(work.private, ledger, noise, attempt.answers, report)
-        measurements = measure_plan(rounds, fit=build_fit(work.spec, work.plan, work.schema.zeros))
+            ledger = ledger.continued(state.plan)
+        fit = build_fit(state.design.specs.synthesizer, state.plan, state.schema.zeros)
+        measurements = measure_plan(AdaptiveRun(present(state.private), ledger, noise, attempt.answers, fit, report))
     return measurements, ledger
 
 
@@ -120,24 +61,24 @@ def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: 
         show.warn([f"{gone} of {len(asked)} questions about persons are spent without an answer"])
 
 
-def synthesized(work: Work, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
+def synthesized(state: State, measurements: Measurements, rng: np.random.Generator) -> CodedTable:
     """Synthetic rows of the table's columns from the answers; no raw row is read."""
-    config, schema, rows = work.config, work.schema, work.config.synthesis.rows
-    check = partial(memory.check_rows, schema, measurements, work.spec, rows, config.limits)
-    fixed, most = [c for c, _ in schema.zeros], memory.rows_at_once(work.spec, schema, config.accept)
+    config, schema, spec, rows = state.config, state.schema, state.design.specs.synthesizer, state.config.synthesis.rows
+    check = partial(memory.check_rows, schema, measurements, spec, rows, config.limits)
+    fixed, most = [c for c, _ in schema.zeros], memory.rows_at_once(spec, schema, config.accept)
     check(fixed=fixed, at_once=most)
-    with work.show.stage("synthesize") as report:
+    with state.show.stage("synthesize") as report:
         coarse = for_synthesis(measurements, schema)
         count = default_rows(coarse) if rows is None else rows
         if most is not None and count > most:
-            if (model := work.spec.model(coarse, zeros=schema.zeros, progress=report)) is not None:
-                _keep_convergence(work.folder, model.fit)
+            if (model := spec.model(coarse, zeros=schema.zeros, progress=report)) is not None:
+                _keep_convergence(state.folder, model.fit)
                 own = rng.spawn(-(-count // most))
                 draw = DrawChunk(model, schema, coarse, measurements, count, most, tuple(own))
-                return streamed_rows(draw, work.folder.temporary / "drawn", work.spread, progress=report)
+                return streamed_rows(draw, state.folder.temporary / "drawn", state.engine.spread, progress=report)
             check(fixed=fixed)  # rows that are changed until they fit are held all together
-        result = synthesize_recorded(coarse, work.spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
-        _keep_convergence(work.folder, result.record or result.fit)
+        result = synthesize_recorded(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        _keep_convergence(state.folder, result.record or result.fit)
         return as_columns(result.table, schema, measurements, rng)
 
 
@@ -147,16 +88,13 @@ def _keep_convergence(folder: RunFolder, record: Convergence | FitRecord | None)
         write_whole(folder.convergence, json.dumps(plain(record.to_json()), allow_nan=False), mode=0o600)
 
 
-def measure_plan(rounds: MeasurementContext, *, fit: Fit) -> Measurements:
+def measure_plan(run: AdaptiveRun) -> Measurements:
     """Measure what a plan says, in one round or in several.
 
     Guarantee: the answers and the choices together are (ε, δ)-DP for the plan's unit and neighbouring relation. Between
         rounds only kept answers and public facts are read, so that an interrupted run goes on with the same choices.
-    Args:
-        fit: a model of what is known so far, for methods that choose.
     """
-    persons = measure_persons(rounds.table, rounds.ledger, rounds.source, answers_dir=rounds.folder)
-    rounds.folder.mkdir(mode=0o700, exist_ok=True)
-    steps = AdaptiveRun(rounds, rounds.ledger.plan, fit)
-    method_of(steps.plan.method).run(steps)
-    return replace(steps.measurements, persons=persons)
+    persons = measure_persons(run.table, run.ledger, run.source, answers_dir=run.folder)
+    run.folder.mkdir(mode=0o700, exist_ok=True)
+    method_of(run.plan.method).run(run)
+    return replace(run.measurements, persons=persons)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechanisms.accounting.events import as_noise
-from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.found_columns import discovered_schema
-from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.discovering import discover as discover_with_noise
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.value_weights import ValueWeights, value_weights
 from pipeline.load_stage import read_rows
-from pipeline.measuring.discovered import Discovered, found_bound, ledger_facts
-from pipeline.run_context import RunContext, State, present
+from pipeline.run_context import Discovered, State, present
 from pipeline.settings.design import concrete
 from pipeline.stage_bars import unplaced_lines
 
@@ -23,27 +27,27 @@ from pipeline.stage_bars import unplaced_lines
 ANSWERS = "discovery"
 
 
-def discover(context: RunContext, state: State) -> State:
+def discover(state: State) -> State:
     """What the schema leaves open is asked with noise; then the design is that of the rest, and the rows are read anew.
 
     Guarantee: that of the plan of what is discovered.
     """
-    design, show, plan = state.design, context.show, state.design.plan.discovery
+    design, show, plan = state.design, state.show, state.design.plan.discovery
     if plan is None:
         return state
-    answers = discovered(context, state)
-    bound = None if answers.bound is None else answers.bound.max_records
+    answers = discovered(state)
+    bound = None if answers.bound is None else answers.bound["chosen"]
     design = concrete(design.specs, answers.schema, plan, bound)
     show.warn(design.gave_way)
     state = replace(state, design=design, discovered=answers)
     with show.stage("load again") as report:
-        private = read_rows(context, state, design.schema, report)
+        private = read_rows(state, design.schema, report)
     show.warn_privately(unplaced_lines(private.encoding))
     # what discovered bounds cut off is lost too
     return replace(state, private=private, losses=losses_of(private.encoding, design.schema))
 
 
-def discovered(context: RunContext, state: State) -> Discovered:
+def discovered(state: State) -> Discovered:
     """Ask what the schema leaves open, answers that are kept as they are.
 
     Guarantee: that of the plan.
@@ -51,7 +55,7 @@ def discovered(context: RunContext, state: State) -> Discovered:
     schema, plan = state.design.schema, present(state.design.plan.discovery)
     private, source = present(state.private), present(state.source)
     charges = plan.of("discover")
-    folder, holdout, show = context.folder, context.config.evaluation.holdout, context.show
+    folder, holdout, show = state.folder, state.config.evaluation.holdout, state.show
 
     @cache
     def weights() -> dict[str, ValueWeights]:
@@ -59,13 +63,13 @@ def discovered(context: RunContext, state: State) -> Discovered:
         asked = [c.wanted for c in charges if c.wanted.of_values]
         for most in sorted({w.most for w in asked}):  # one value of a constant, C of others
             columns, unit = [schema[w.column] for w in asked if w.most == most], replace(private.unit, max_records=most)
-            read = partial(value_weights, source, columns, unit, key=state.key, engine=context.engine)
+            read = partial(value_weights, source, columns, unit, key=state.key, engine=state.engine)
             found |= read(norm=plan.norm, holdout=holdout, workdir=folder.temporary / ANSWERS)
         return found
 
     with show.stage("discover") as report:
-        ledger = Ledger.open(folder.ledger, plan, ledger_facts(holdout), note=state.note)
-        noise = noise_source(context.config.privacy.noise_seed)
+        ledger = state.opened_ledger(folder.ledger, plan)
+        noise = noise_source(state.config.privacy.noise_seed)
         ask = partial(discover_with_noise, private, weights, ledger, noise, answers_dir=folder.internal / ANSWERS)
         answers = ask(histogram=private.histogram, progress=report)
         scales = {c.wanted.column: as_noise(c.event).scale for c in charges}
@@ -76,3 +80,16 @@ def discovered(context: RunContext, state: State) -> Discovered:
     answered = frozenset(c.event.id for c in charges if answers[c.wanted.column] is not None)
     asked = next((c for c in charges if c.wanted.sizes is not None), None)
     return Discovered(whole, plan, answered, None if asked is None else found_bound(asked, answers[OF_UNITS]))
+
+
+def found_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> JsonDict:
+    """How many records of a unit count, C, as noisy counts of units say: these, per bucket, and what they chose.
+
+    Where they were charged and lost, it is the assumed one.
+    """
+    sizes, noise = charge.wanted.sizes, charge.wanted.noise
+    assert sizes is not None
+    if answer is None:
+        return {"noisy": None, "chosen": ASSUMED}
+    noisy = [float(n) for n in answer]
+    return {"noisy": noisy, "chosen": sizes.chosen(noisy, stddev=as_noise(charge.event).stddev, noise=noise)}

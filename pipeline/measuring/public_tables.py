@@ -112,7 +112,7 @@ def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema, start: S
         table = read_public(path, ",", schema, Path(folder), where=START)
         coarse = without_fine(table, schema)
         columns = tuple(np.array(coarse.column(n)) for n in schema.synthesized.names)
-    if Start.of(path) != start:
+    if start_in(config) != start:
         raise UserError("the table changed while it was read", where=START, fix="a file that nobody writes to")
     if not table.rows:
         raise UserError("the public table has no rows", where=START, fix="another table, or leave it out")

@@ -35,40 +35,33 @@ from pipeline.measuring.fitted_models import Fit
 from synthesis.independent import independent_marginals
 
 
-@dataclass(frozen=True)
-class MeasurementContext:
-    """What measuring needs.
+@dataclass
+class AdaptiveRun:
+    """One adaptive run: what is known so far, and the ways to know more; see `Context`.
 
     Attributes:
         folder: where answers and choices are kept, one file each, written whole.
+        model: makes models of what was measured so far.
+        answers: those so far, in the order asked.
+        compared: the noisy distances from independent columns, once they were asked for.
     """
 
     table: PrivateTable
     ledger: Ledger
     source: NoiseSource
     folder: Path
-    progress: Progress | None = None
-
-
-@dataclass
-class AdaptiveRun:
-    """One adaptive run: what is known so far, and the ways to know more; see `Context`.
-
-    Attributes:
-        model: makes models of what was measured so far.
-        answers: those so far, in the order asked.
-        compared: the noisy distances from independent columns, once they were asked for.
-    """
-
-    run: MeasurementContext
-    plan: Plan
     model: Fit
+    progress: Progress | None = None
     answers: list[NoisyMarginal] = field(default_factory=list, repr=False)
     compared: NoisyDistances | None = None
 
     @property
+    def plan(self) -> Plan:
+        return self.ledger.plan
+
+    @property
     def domain(self) -> Domain:
-        return self.run.table.coded.domain
+        return self.table.coded.domain
 
     @property
     def known(self) -> tuple[NoisyMarginal, ...]:
@@ -77,7 +70,7 @@ class AdaptiveRun:
 
     @property
     def measurements(self) -> Measurements:
-        public_total = self.run.table.public_rows(self.plan.budget.neighbouring)
+        public_total = self.table.public_rows(self.plan.budget.neighbouring)
         return Measurements(self.domain, self.known, public_total, distances=self.compared)
 
     @property
@@ -105,9 +98,9 @@ class AdaptiveRun:
 
         Out of the reserve a residual has the noise of that sensitivity; other matrices that of columns of norm 1.
         """
-        run, planned = self.run, [(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions]
+        planned = [(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions]
         self.answers += measure_some(
-            run.table, planned, run.ledger, run.source, answers_dir=run.folder, progress=run.progress
+            self.table, planned, self.ledger, self.source, answers_dir=self.folder, progress=self.progress
         )
 
     def _place(self, payment: Payment) -> int:
@@ -124,10 +117,10 @@ class AdaptiveRun:
         below: float = 0.0,
     ) -> NDArray[np.float64] | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
-        run, asked, event = self.run, queries or {}, self.event(payment, len(cliques))
+        asked, event = queries or {}, self.event(payment, len(cliques))
         scores = self.score(lambda: {c: Candidate(c, asked.get(c), below=below) for c in cliques}, expected)
         path = self._choice_file(self._place(payment))
-        values = noisy_scores(cliques, scores, event, run.ledger, run.source, path=path)
+        values = noisy_scores(cliques, scores, event, self.ledger, self.source, path=path)
         first = isinstance(payment, Slot) and self.model.settings is None
         if first and values is not None and cliques:
             released = _released_distances(self, cliques, asked, values, expected(), event)
@@ -179,21 +172,21 @@ class AdaptiveRun:
             event, path = as_choice(self.plan.slots[payment.place].event), self._choice_file(payment.place)
         else:
             event = self.plan.choice_event(f"{payment.number:04d}:choose", payment.share)
-            path = self.run.folder / f"choice-{payment.number:04d}.json"
+            path = self.folder / f"choice-{payment.number:04d}.json"
         build_scores = cast(Callable[[], PrivateScores], scores)  # as `score` made them
-        return choose(among, build_scores, event, self.run.ledger, self.run.source, path=path)
+        return choose(among, build_scores, event, self.ledger, self.source, path=path)
 
     def _choice_file(self, place: int) -> Path:
-        return self.run.folder / f"{place:05d}.json"
+        return self.folder / f"{place:05d}.json"
 
     def advance(self, done: float, note: str) -> None:
         """Show how much of the rounds is done, a part of 1."""
-        if self.run.progress is not None:
-            self.run.progress(round(1000 * done), 1000, note)
+        if self.progress is not None:
+            self.progress(round(1000 * done), 1000, note)
 
     def remember(self, number: int, part: float) -> float:
         """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
-        path = self.run.folder / f"round-{number:04d}.json"
+        path = self.folder / f"round-{number:04d}.json"
         if path.exists():
             return float(json.loads(path.read_text(encoding="utf-8"))["part"])
         write_whole(path, json.dumps({"part": part}) + "\n", mode=0o600)
@@ -210,7 +203,7 @@ class AdaptiveRun:
     @cached_property
     def counts(self) -> PrivateCounts:
         """The candidates' exact marginals; NOT private."""
-        return PrivateCounts(self.run.table, BATCH_CELLS)
+        return PrivateCounts(self.table, BATCH_CELLS)
 
 
 def _released_distances(

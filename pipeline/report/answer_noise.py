@@ -1,4 +1,4 @@
-"""Numbers that only the report needs: signal beside noise of each released answer, and what a bound C loses."""
+"""Signal beside noise of each released answer, what helps where noise drowns a column, and what a bound C loses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
+from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.decided import pairs_of_persons
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
@@ -40,37 +42,17 @@ CONSTANT, SURELY = 0.95, 0.9
 CROWDED, AT_LEAST = 0.9, 0.8
 
 
-@dataclass(frozen=True)
-class SignalToNoise:
-    """A released answer beside its noise.
+def signal_to_noise(measurements: Measurements) -> list[tuple[NoisyMarginal, float, float]]:
+    """Every answer of a release, residuals made whole, the weakest first; computed from the release alone.
 
-    Attributes:
-        clique: the marginal's columns.
-        cells: how many counts were asked for.
-        merged: whether cells of the marginal were asked for together.
-        stddev: of the noise of a count, in records.
-        mean: count of a cell, in records; negative ones count as 0.
-        above: share of the counts above two standard deviations.
+    Beside each the mean of its counts in records, where negative ones are 0, and the share of them above two standard
+    deviations of its noise.
     """
-
-    clique: Clique
-    cells: int
-    merged: bool
-    stddev: float
-    mean: float
-    above: float
-
-
-def signal_to_noise(measurements: Measurements) -> list[SignalToNoise]:
-    """Every answer of a release, residuals made whole, the weakest first; computed from the release alone."""
     rows = []
     for answer in completed(measurements).answers:
-        values, stddev = answer.values, answer.stddev
-        mean = float(np.clip(values, 0, None).mean()) if values.size else 0.0
-        above = float((values > 2 * stddev).mean()) if values.size else 0.0
-        merged = not isinstance(answer.query, Identity)
-        rows.append(SignalToNoise(answer.clique, answer.query.columns, merged, stddev, mean, above))
-    return sorted(rows, key=lambda r: r.above)
+        values = answer.values if answer.values.size else np.zeros(1)
+        rows.append((answer, float(np.clip(values, 0, None).mean()), float((values > 2 * answer.stddev).mean())))
+    return sorted(rows, key=lambda row: row[2])
 
 
 def said_drowned(measurements: Measurements) -> list[str]:
@@ -199,7 +181,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
     if schema is not None and schema.rules.unit is not None:
         told = _of_persons(measurements, schema)
-        held, never = pairs_of_persons(measurements, schema)
+        held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
         every, measured_pairs = every + len(held) + len(never), measured_pairs | {*held}
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
         unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
@@ -290,30 +272,20 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
 
 
-@dataclass(frozen=True)
-class BoundLoss:
-    """What a bound C loses: shares of the records' weight, and of the units that have more."""
-
-    bound: int
-    weight: float
-    units: float
-
-
-def losses_of_bounds(sizes: Sequence[tuple[int, int]], own: int) -> list[BoundLoss]:
-    """What each of BOUNDS, and the run's own, loses.
+def losses_of_bounds(sizes: Sequence[tuple[int, int]], own: int) -> dict[int, tuple[float, float]]:
+    """Each of BOUNDS, and the run's own → the share of the records' weight that it loses, and of units that have more.
 
     Args:
         sizes: (records of a unit, units with so many). Exact: NOT private.
     """
-    records, units = sum(n * k for n, k in sizes), sum(k for _, k in sizes)
-    return [
-        BoundLoss(
-            bound,
-            1 - sum(min(n, bound) * k for n, k in sizes) / max(records, 1),
-            sum(k for n, k in sizes if n > bound) / max(units, 1),
+    records, units = max(sum(n * k for n, k in sizes), 1), max(sum(k for _, k in sizes), 1)
+    return {
+        bound: (
+            1 - sum(min(n, bound) * k for n, k in sizes) / records,
+            sum(k for n, k in sizes if n > bound) / units,
         )
         for bound in sorted({*BOUNDS, own})
-    ]
+    }
 
 
 def size_bars(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
@@ -324,3 +296,40 @@ def size_bars(sizes: Sequence[tuple[int, int]]) -> dict[str, float]:
         name = str(n) if n <= SINGLE else f"{first * 2 ** int(np.log2(n / first))}+"
         heights[name] = heights.get(name, 0.0) + units
     return heights
+
+
+#: Columns whose cure is said.
+CURED = 4
+#: With fewer cells than this, it is not for their number that noise drowns a column.
+MANY = 20
+
+
+def said_cells(schema: Schema, names: Sequence[str], unit: str | None) -> list[str]:
+    """A sentence for each column that noise drowns and that has many cells, the one with the most first.
+
+    Computed from public facts and the names.
+
+    Args:
+        names: columns whose counts are noise for the most part.
+        unit: the column that names the unit of privacy, whose ids no release needs.
+    """
+    many = [schema[n] for n in names if n in schema.domain.names and schema[n].size >= MANY]
+    many.sort(key=lambda c: -c.size)
+    more = ", or a larger privacy.epsilon"
+    cures = [f"it names the unit: leave_out: [{c.name}]" if c.name == unit else _fewer(c) + more for c in many[:CURED]]
+    return [f"noise drowns {c.name!r}, {c.size:,} cells: {cure}" for c, cure in zip(many, cures, strict=False)]
+
+
+def _fewer(column: Column) -> str:
+    """The setting of the schema that makes fewer cells of the column."""
+    if column.width is not None:
+        prefix = int(zip_fields(column)["prefix"])
+        return f"prefix: {prefix - 1} makes a tenth of them" if prefix > 1 else "leave it out"
+    if column.kind in ORDERED_KINDS:
+        return "coarser bins make fewer"
+    return "a shorter list of values makes fewer, with other for the rest"
+
+
+def digits_drawn(schema: Schema) -> list[str]:
+    """A sentence for each column of codes whose last digits are invented."""
+    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in said_drawn(zip_fields(c))]

@@ -118,9 +118,8 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> list[list[
         listed: whether a person listed the metrics: these come first then.
     """
     from pipeline.inference.decided import decided  # a scoring needs none of these
-    from pipeline.inference.fewer_cells import digits_drawn, said_cells
     from pipeline.inference.relations import in_words
-    from pipeline.report.answer_noise import coverage
+    from pipeline.report.answer_noise import coverage, digits_drawn, said_cells
 
     statement, folder = done.statement, done.folder
     words = words_of(statement.to_json())
@@ -169,8 +168,7 @@ def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
     Args:
         covered: that of the last lines, which say more of columns; None: no last lines follow.
     """
-    from pipeline.inference.fewer_cells import digits_drawn
-    from pipeline.report.answer_noise import coverage, said_drowned
+    from pipeline.report.answer_noise import coverage, digits_drawn, said_drowned
 
     own = covered or coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
     parts = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]

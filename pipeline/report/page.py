@@ -20,6 +20,10 @@ from pipeline.report.charts import Drawing
 
 #: The (class, name) of the two tables in a chart.
 BOTH = (("lreal", "real"), ("lmade", "synthetic"))
+#: Sections that most readers skip, which are closed at first.
+FOLDED = frozenset(
+    {"noise", "bounds", "convergence", "units", "axes", "densities", "pairs", "mgd", "distances", "sdnist", "validity"}
+)
 BANNER = "NOT PRIVATE. This report saw raw rows. Keep it back: what may be published lies in release/ alone."
 
 
@@ -111,14 +115,17 @@ class Section:
         title: its heading.
         shown: the mapping that its template sees as `section`.
         template: the template, where it is that of several sections.
-        folded: whether it is closed until somebody asks for it.
     """
 
     name: str
     title: str
     shown: Json
     template: str = ""
-    folded: bool = False
+
+    @property
+    def folded(self) -> bool:
+        """Whether it is closed until somebody asks for it."""
+        return self.name in FOLDED
 
 
 @dataclass(frozen=True)

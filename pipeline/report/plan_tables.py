@@ -27,10 +27,17 @@ from pipeline.report.plan_words import candidate_noise, expectations, in_words, 
 from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.config import Config
 from pipeline.settings.machine_limits import memory_limit_bytes
-from pipeline.settings.memory import grown_model_cells, planned_model_cells, predicted_memory_bytes, scores_bytes
-from pipeline.settings.policy import budget_warnings, id_warnings, replaced_choice, unit_warnings
-from pipeline.settings.scoring import check_scores
-from pipeline.settings.specs import Specs, as_released, build_specs
+from pipeline.settings.memory import model_sizes, predicted_memory_bytes, scores_bytes
+from pipeline.settings.scoring import scores_of_run
+from pipeline.settings.specs import (
+    Specs,
+    as_released,
+    budget_warnings,
+    build_specs,
+    id_warnings,
+    replaced_choice,
+    unit_warnings,
+)
 
 #: Of the plan's tables; names of marginals are folded beyond.
 PLAN_WIDTH = 110
@@ -50,7 +57,7 @@ def planned(config: Config) -> JsonDict:
     schema = build_schema(specs)
     workload = build_workload(specs, schema)
     plan = build_plan(specs, workload, schema)
-    check_scores(config, schema)
+    scores_of_run(config, schema, prepare=False)
     as_released(config.release, schema)
     return describe(specs, schema, workload, plan)
 
@@ -77,8 +84,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "left_out_above": specs.selection.limit(specs.facts(schema)),
         "never_asked": [list(c) for c in never_asked(schema)],
         "no_room": [list(c) for c in workload.no_room],
-        "model_cells": planned_model_cells(spec, schema, plan),
-        "grown_model_cells": grown_model_cells(spec, schema, plan),
+        **dict(zip(("model_cells", "grown_model_cells"), model_sizes(spec, schema, plan), strict=True)),
         "warnings": [
             *budget_warnings(own.epsilon, own.delta),
             *unit_warnings(unit),

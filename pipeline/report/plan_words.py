@@ -15,7 +15,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
 from mechanisms.selection.base import GIVEN
 from mechanisms.selection.selections import method_of
-from pipeline.inference.fewer_cells import said_cells
+from pipeline.report.answer_noise import said_cells
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs

@@ -8,6 +8,7 @@ from pathlib import Path
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import rounded_up
@@ -83,14 +84,14 @@ def noise_section(measurements: Measurements, schema: Schema, statement: Json) -
     """From the released answers, their schema and the statement alone."""
     rows = [
         (
-            " × ".join(a.clique) + (" (merged cells)" if a.merged else ""),
-            a.cells,
+            " × ".join(a.clique) + ("" if isinstance(a.query, Identity) else " (merged cells)"),
+            a.query.columns,
             round(a.stddev, 1),
-            round(a.mean, 1),
-            f"{a.above:.0%}",
-            Gauge(a.above),
+            round(mean, 1),
+            f"{above:.0%}",
+            Gauge(above),
         )
-        for a in signal_to_noise(measurements)
+        for a, mean, above in signal_to_noise(measurements)
     ]
     head = ("marginal", "cells", "noise (sd)", "mean cell", "above 2 sd", "")
     covered = coverage(measurements, schema, start=start_named(statement))
@@ -106,8 +107,8 @@ def units_section(units: Json) -> Section:
     x, y = ChartAxis.named(list(heights)), ChartAxis.linear(heights.values())
     picture = lines(drawn, x, y, label="Units by their number of records", width=340, height=200)
     lost = [
-        (f"{loss.bound}{' (this run)' if loss.bound == own else ''}", f"{loss.weight:.1%}", f"{loss.units:.1%}")
-        for loss in losses_of_bounds(sizes, own)
+        (f"{bound}{' (this run)' if bound == own else ''}", f"{weight:.1%}", f"{units_cut:.1%}")
+        for bound, (weight, units_cut) in losses_of_bounds(sizes, own).items()
     ]
     left = Card(f"Units by records: {units['column']}", picture, "how many units have so many records")
     right = Card("Lost at a bound C", Table(("C", "weight lost", "units cut"), lost))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import write_whole
@@ -46,12 +46,6 @@ from pipeline.report.table_sections import (
 )
 from pipeline.scores.score_files import damaged, report_files
 from pipeline.settings.inputs import check_scored
-
-#: Sections that most readers skip, which are closed at first.
-FOLDED = frozenset(
-    {"noise", "bounds", "convergence", "units", "axes", "densities", "pairs", "mgd", "distances", "sdnist", "validity"}
-)
-
 
 #: A release's schema and statement, and the sections that follow from it alone.
 OfRelease = tuple[Schema, Json, list[Section]]
@@ -96,11 +90,12 @@ def render_run(folder: RunFolder, output: Path | None = None, released: Callable
     title = f"Synthetic {schema.name}"
     lost = [f"The schema does not place all values: {line}." for line in drawn.get("lost", ())]
     subject = f"the run in {folder.root.name}"
-    text = _whole(title, subject, facts, scores, drawn, _OfRun(first, last, lost))
+    page = _page(title, subject, facts, scores, drawn, first)
+    page = replace(page, sections=[*page.sections, *last], warnings=[*page.warnings, *lost])
     target = output or folder.report
     if output is not None:
         check_output(output, "output", own=PAGES)
-    write_whole(target, text, mode=0o600)
+    write_whole(target, page.as_html(), mode=0o600)
     return target
 
 
@@ -118,7 +113,7 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
 
 def render_scores(name: str, scores: Json, drawn: Json) -> str:
     """The report of any two tables: what is known of them without a run."""
-    return _whole(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), scores, drawn)
+    return _page(f"Scores over {name}", "two tables", _facts(scores, drawn.get("files")), scores, drawn).as_html()
 
 
 def _facts(scores: Json, named: object) -> list[tuple[str, str]]:
@@ -135,40 +130,28 @@ def _facts(scores: Json, named: object) -> list[tuple[str, str]]:
     return facts
 
 
-class _OfRun(NamedTuple):
-    """What a run adds to a page: sections behind its scores and at the end, and warnings."""
-
-    first: Sequence[Section] = ()
-    last: Sequence[Section] = ()
-    warnings: Sequence[str] = ()
-
-
-NOTHING = _OfRun()
-
-
-def _whole(
+def _page(
     title: str,
     subject: str,
     facts: list[tuple[str, str]],
     scores: Json,
     drawn: Json,
-    run: _OfRun = NOTHING,
-) -> str:
+    first: Sequence[Section] = (),
+) -> Page:
     files, first_lines = drawn.get("files"), list(scores.get("first", ()))
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
     notes = [*(line for line in [in_short(scores, drawn)] if line), *notes]
-    page = Page(
+    return Page(
         title,
         subject + (f", scored {files['scored']}; schema: {files['schema']}" if files else ""),
-        [replace(s, folded=s.name in FOLDED) for s in (*_sections(scores, drawn, run.first), *run.last)],
+        _sections(scores, drawn, first),
         header_cards(scores),
         facts,
         files_table(files),
         notes,
-        [*first_lines, *run.warnings],
+        first_lines,
         not_computed(scores["metrics"]),
     )
-    return page.as_html()
 
 
 def _sections(scores: Json, drawn: Json, first: Sequence[Section]) -> list[Section]:

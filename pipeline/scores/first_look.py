@@ -106,8 +106,9 @@ def first_look(
     """
     errors = None if measurements is None else noise_errors(schema, measurements, QUANTILES)
     numbers = _side_by_side(summaries(real, schema), summaries(synthetic, schema), errors)
-    rows = [row for by in groups for row in _grouped(real, synthetic, schema, by, measurements)]
-    names = tuple(c.name for c in numbers_of(schema))
+    names, rows = tuple(c.name for c in numbers_of(schema)), list[JsonDict]()
+    for by in groups:
+        rows += _grouped([group_summaries(s, schema, by) for s in (real, synthetic)], schema, by, names, measurements)
     values = (value_sample(real, schema, RECORDS), value_sample(synthetic, schema, RECORDS)) if names else None
     moments = {c.name: DAY if c.kind == "date" else 1 for c in numbers_of(schema) if c.kind in DATE_KINDS}
     return FirstLook(numbers, rows, names, values, moments)
@@ -128,24 +129,27 @@ def _side_by_side(
 
 
 def _grouped(
-    real: Source, synthetic: Source, schema: Schema, by: str, measurements: Measurements | None
+    both: Sequence[Mapping[int, Mapping[str, Json]]],
+    schema: Schema,
+    by: str,
+    names: Sequence[str],
+    measurements: Measurements | None = None,
 ) -> list[JsonDict]:
-    both, rows = [group_summaries(source, schema, by) for source in (real, synthetic)], []
-    for column in (c.name for c in numbers_of(schema) if c.name != by):
+    """Rows of `FirstLook.groups`: a column's figures in both tables, of the records with one value of another.
+
+    Args:
+        both: of each table, code of `by` → column → its figures.
+    """
+    rows, groups = [], code_names(schema[by])
+    for column in (name for name in names if name != by):
         told = measurements is not None and column in schema.shaped
         errors = group_errors(schema, measurements, column, by) if measurements is not None and told else None
         for code in sorted(both[0].keys() | both[1].keys()):
-            own = [table[code][column] if code in table else None for table in both]
-            rows.append(_group(schema, by, code, column, own, None if errors is None else float(errors[code])))
+            real, synthetic = (table[code][column] if code in table else None for table in both)
+            error = math.nan if errors is None else float(errors[code])
+            row = {"by": by, "group": groups[code], "column": column, "real": real, "synthetic": synthetic}
+            rows.append(row | {"mean_standard_error": None if math.isnan(error) else error})
     return rows
-
-
-def _group(
-    schema: Schema, by: str, code: int, column: str, own: Sequence[Json | None], error: float | None = None
-) -> JsonDict:
-    """A row of `FirstLook.groups`: a column's figures in both tables, of the records with one value of another."""
-    told = {"by": by, "group": code_names(schema[by])[code], "column": column, "real": own[0], "synthetic": own[1]}
-    return told | {"mean_standard_error": None if error is None or math.isnan(error) else error}
 
 
 def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], groups: Sequence[str] = ()) -> FirstLook:
@@ -159,22 +163,20 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
     tables = [values.tables[name] for name in ("real", "synthetic")]
     real, synthetic = ({c.name: _summary(c, t.column(c.name)) for c in columns} for t in tables)
     numbers = _side_by_side(real, synthetic)
-    rows = [row for by in groups for row in _grouped_values(columns, tables, schema, coded, by)]
-    names = tuple(c.name for c in columns)
+    names, rows = tuple(c.name for c in columns), list[JsonDict]()
+    for by in groups:
+        both = [_groups(columns, table, codes.column(by)) for table, codes in zip(tables, coded, strict=True)]
+        rows += _grouped(both, schema, by, names)
     sample = (_sample(columns, tables[0]), _sample(columns, tables[1])) if names else None
     return FirstLook(numbers, rows, names, sample, moments={c.name: 1 for c in columns if c.kind == "date"})
 
 
-def _grouped_values(
-    columns: Sequence[ValueColumn], tables: Sequence[CodedTable], schema: Schema, coded: Sequence[CodedTable], by: str
-) -> list[JsonDict]:
-    rows, of_rows = [], [t.column(by) for t in coded]
-    for column in (c for c in columns if c.name != by):
-        for code in np.union1d(*of_rows):
-            inside = [t.column(column.name)[g == code] for t, g in zip(tables, of_rows, strict=True)]
-            own = [_summary(column, codes) if len(codes) else None for codes in inside]
-            rows.append(_group(schema, by, int(code), column.name, own))
-    return rows
+def _groups(
+    columns: Sequence[ValueColumn], table: CodedTable, groups: NDArray[np.unsignedinteger]
+) -> dict[int, dict[str, JsonDict]]:
+    """Each code of the rows' groups → column → its figures."""
+    inside = {int(code): groups == code for code in np.unique(groups)}
+    return {code: {c.name: _summary(c, table.column(c.name)[rows]) for c in columns} for code, rows in inside.items()}
 
 
 def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDict:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import read_mapping
-from mechanisms.public.release import STATEMENT_VERSION, PrivacyStatement
+from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.formats import persons_of
@@ -34,15 +34,13 @@ class ReleaseFacts:
 
     Attributes:
         private: whether it says that the release is private as stated.
-        epsilon, delta, unit, neighbouring: of its guarantee, the unit in words.
+        neighbouring: of its guarantee.
         reasons: why it is not private.
-        of: the unit.
+        of: the unit; `unit` says it in words.
         pairs: (ε, δ) that hold, the stated one first.
     """
 
     private: bool
-    epsilon: float
-    delta: float
     unit: str
     neighbouring: str
     reasons: tuple[str, ...]
@@ -54,36 +52,24 @@ class ReleaseFacts:
         """One line for readers."""
         if not self.private:
             return f"the statement beside the synthetic table says NOT PRIVATE: {'; '.join(self.reasons)}"
-        promise = f"{said_loss(self.epsilon, self.delta)} for {self.unit} ({self.neighbouring})"
+        promise = f"{said_loss(*self.pairs[0])} for {self.unit} ({self.neighbouring})"
         return f"the statement beside the synthetic table says private: {promise}; `verify` checks it"
 
     @property
     def promise(self) -> AttackPromise | None:
-        """What an attack on a unit may be held against: a promise about a unit more or less, of a known unit."""
-        return _promise(self.private, self.neighbouring, self.pairs)
+        """What an attack on a unit may be held against: a promise about a unit more or less, which holds.
+
+        Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
+        """
+        holds = self.private and self.neighbouring == Neighbouring.ADD_REMOVE
+        return AttackPromise(self.pairs) if holds else None
 
     def to_json(self) -> JsonDict:
         """JSON values."""
-        facts = {"private": self.private, "epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
-        facts["per"] = self.of.column or "record"
-        return facts | {"neighbouring": self.neighbouring, "reasons_not_private": list(self.reasons), "verified": False}
-
-
-def promise_of(statement: PrivacyStatement | None) -> AttackPromise | None:
-    """What an attack on a unit of a run may be held against."""
-    if statement is None:
-        return None
-    stated = (statement.guarantee["epsilon"], statement.guarantee["delta"])
-    pairs = (stated, *((e, d) for d, e in statement.curve if e is not None))
-    return _promise(statement.private, statement.neighbouring, pairs)
-
-
-def _promise(private: bool, neighbouring: str, pairs: tuple[tuple[float, float], ...]) -> AttackPromise | None:
-    """A promise about a unit more or less, which holds.
-
-    Under `replace` the statement compares tables of equal size, and a unit that was set aside leaves a smaller one.
-    """
-    return AttackPromise(pairs) if private and neighbouring == Neighbouring.ADD_REMOVE else None
+        epsilon, delta = self.pairs[0]
+        facts = {"private": self.private, "epsilon": epsilon, "delta": delta, "unit": self.unit}
+        facts |= {"per": self.of.column or "record", "neighbouring": self.neighbouring}
+        return facts | {"reasons_not_private": list(self.reasons), "verified": False}
 
 
 def schema_of(path: Path) -> Schema:
@@ -160,18 +146,23 @@ def _bound(table: Path) -> ReleaseFacts:
     statement = read_mapping(folder / STATEMENT)
     if statement["version"] != STATEMENT_VERSION:
         raise UserError(f"of version {statement['version']!r}")
-    stated = (float(statement["guarantee"]["epsilon"]), float(statement["guarantee"]["delta"]))
-    if not (stated[0] >= 0 and 0 <= stated[1] < 1):
+    facts = facts_of(statement)
+    if not (facts.pairs[0][0] >= 0 and 0 <= facts.pairs[0][1] < 1):
         raise UserError("its guarantee is none")
-    from pipeline.statement.statement import unit_of
-    from pipeline.statement.words import reasons_in_words, unit_in_words  # slow to import; few tables lie in a release
+    return facts
 
-    further = tuple((float(e), float(d)) for d, e in statement["curve"] if e is not None)
+
+def facts_of(statement: Json) -> ReleaseFacts:
+    """The same of the content of privacy.json, of this version."""
+    from pipeline.statement.statement import unit_of
+    from pipeline.statement.words import protected, reasons_in_words  # slow to import; few tables lie in a release
+
+    stated = (statement["guarantee"]["epsilon"], statement["guarantee"]["delta"])
+    pairs = (stated, *((e, d) for d, e in statement["curve"] if e is not None))
     reasons, unit = tuple(reasons_in_words(statement["reasons_not_private"])), unit_of(statement["unit"])
     private = statement["private"] is True and not reasons
-    return ReleaseFacts(
-        private, *stated, unit_in_words(unit), str(statement["neighbouring"]), reasons, unit, (stated, *further)
-    )
+    held = tuple((float(e), float(d)) for e, d in pairs)
+    return ReleaseFacts(private, protected(statement), str(statement["neighbouring"]), reasons, unit, held)
 
 
 def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[NDArray[np.int64]] | None:

@@ -65,11 +65,6 @@ HEAD = ("not_private", "table", "part", "of", "figure", "value")
 NAMES = ("column", "marginal", "attributes", "metric", "name")
 
 
-def is_csv(path: str | None) -> bool:
-    """Whether a file of scores is to be a CSV."""
-    return path is not None and path.lower().endswith(".csv")
-
-
 def tidy_text(scores: Json) -> str:
     """The CSV of a scores.json, of one table or of several; `of` is a metric, a column or a marginal."""
     tables = scores.get("tables", {"": scores})
@@ -83,14 +78,13 @@ def tidy_text(scores: Json) -> str:
     return text.getvalue()
 
 
-def _figures(content: Any) -> Iterator[tuple[str, str, Any]]:
+def _figures(content: Any, *path: str) -> Iterator[tuple[str, str, Any]]:
     """(of, figure, value) of every number, text and truth value below a part."""
     if not isinstance(content, Mapping | list):
-        yield "", "", content
+        yield path[0] if path else "", ".".join(path[1:]).rstrip("."), content
         return
     for name, inner in _entries(content):
-        for figure, value in _flat(inner):
-            yield name, figure, value
+        yield from _figures(inner, *path, name)
 
 
 def _entries(content: Json | list[Any]) -> Iterator[tuple[str, Any]]:
@@ -101,11 +95,3 @@ def _entries(content: Json | list[Any]) -> Iterator[tuple[str, Any]]:
         named = [inner[n] for n in NAMES if isinstance(inner, Mapping) and inner.get(n) is not None][:1]
         name = named[0] if named else place
         yield (" × ".join(map(str, name)) if isinstance(name, list) else str(name)), inner
-
-
-def _flat(content: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(content, Mapping | list):
-        yield "", content
-        return
-    for name, inner in _entries(content):
-        yield from ((f"{name}.{figure}".rstrip("."), value) for figure, value in _flat(inner))

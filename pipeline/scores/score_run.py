@@ -24,11 +24,11 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers, unit_texts
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.run_context import RunContext, State, present
+from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
 from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, texts_in, with_schema
-from pipeline.scores.release_beside import promise_of
+from pipeline.scores.release_beside import facts_of
 from pipeline.scores.score_files import write_scores
 from pipeline.scores.scored_tables import ScoredTables, over_one_schema
 from pipeline.scores.table_sources import file_facts, open_released
@@ -38,19 +38,19 @@ from pipeline.settings.scoring import affordable, known_roles, with_subjects
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
 
 
-def score_run(context: RunContext, state: State, progress: Progress | None = None) -> Scorecard:
+def score_run(state: State, progress: Progress | None = None) -> Scorecard:
     """Score a run's table, of the rows that were not set aside; leaves scores.json, scores.csv and figures.json.
 
     Where the engine holds more rows than scores may read, what follows from counts takes its counts, and all else a
     sample, but where units were set aside: these are known by reading all rows.
     """
-    design, folder, private, source = state.design, context.folder, present(state.private), present(state.source)
+    design, folder, private, source = state.design, state.folder, present(state.private), present(state.source)
     schema, synthetic, file = design.schema, present(state.synthetic), source
-    released = open_released(present(state.table), context.config.limits, folder.temporary)
+    released = open_released(present(state.table), state.config.limits, folder.temporary)
     whole = None
     if private.aside is None:
         work = folder.temporary / "scored"
-        seen = context.engine.scored(source, schema, private.encoding, workdir=work, progress=progress)
+        seen = state.engine.scored(source, schema, private.encoding, workdir=work, progress=progress)
         source, whole = (source, None) if seen is None else (seen.sample, seen.whole)
     truth, aside = _truth(private, source, schema, folder.temporary)
     spec = replace(affordable(present(design.scoring), truth.rows), dive=True)
@@ -62,12 +62,12 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
         unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
         coded = {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole}
         tables = over_one_schema(schema, coded, look.result, spec.options, notices=notices)
-        stated, private_release = promise_of(state.statement), state.statement is not None and state.statement.private
-        tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated, private=private_release)
+        stated = facts_of(present(state.statement).to_json())
+        tables.add(values=values, unit=unit, holdout_unit=unit_aside, promise=stated.promise, private=stated.private)
         if spec.metrics != ON_TOP:
-            _add_subjects(context, tables, private, source, released)
+            _add_subjects(state, tables, private, source, released)
         if tables.options.subject is not None:
-            spec = with_subjects(spec, context.config.evaluation.metrics)
+            spec = with_subjects(spec, state.config.evaluation.metrics)
         card = tables.score(spec, progress)
     about = file_facts({"real": file, "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
@@ -78,7 +78,7 @@ def score_run(context: RunContext, state: State, progress: Progress | None = Non
     return card
 
 
-def share_floors(context: RunContext, state: State, floors: Path) -> None:
+def share_floors(state: State, floors: Path) -> None:
     """The floors of a sweep's scores, measured by the first of its jobs that comes here.
 
     Args:
@@ -87,7 +87,7 @@ def share_floors(context: RunContext, state: State, floors: Path) -> None:
     private, source, schema = present(state.private), present(state.source), state.design.schema
     path = floors_file(floors, state.facts)
     if private.kept is not None and not path.exists():
-        truth, _ = _truth(private, source, schema, context.folder.temporary)
+        truth, _ = _truth(private, source, schema, state.folder.temporary)
         schema, tables = together(schema, {"real": truth})
         spec = affordable(present(state.design.scoring), truth.rows)
         spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
@@ -97,11 +97,9 @@ def share_floors(context: RunContext, state: State, floors: Path) -> None:
         keep_floors(path, tables["real"], schema, spec, state.facts["settings"]["synthesis"]["rows"], values)
 
 
-def _add_subjects(
-    context: RunContext, tables: ScoredTables, private: PrivateTable, source: Source, released: Source
-) -> None:
+def _add_subjects(state: State, tables: ScoredTables, private: PrivateTable, source: Source, released: Source) -> None:
     """Whose each row is, where the released table has the column that tells it under the name of the real one."""
-    roles = known_roles(context.config.evaluation, context.config.data.roles, tables.schema)
+    roles = known_roles(state.config.evaluation, state.config.data.roles, tables.schema)
     column = roles.get("subject", private.unit.column)
     if column is None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,12 @@ from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
-from pipeline.scores.table_sources import declared_dialect, file_facts, opened
+from pipeline.scores.table_sources import declared_dialect, file_facts, opened, scored_whole
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.read_where import check_read, check_tables_read
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
-from pipeline.units_table import scored_whole
 
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
@@ -72,11 +71,10 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    tables = over_one_schema(schema, {name: c.table for name, c in coded.items()}, lambda: look, spec.options)
-    tables.add(values=values)
-    tables.unplaced = {name: c.unplaced for name, c in coded.items()}
-    tables.notices = (*notices, *values.notices)
-    subjects = {name: c.subjects for name, c in coded.items() if c.subjects is not None}
+    more = {"unplaced": {name: lost for name, (_, lost, _) in coded.items()}, "notices": (*notices, *values.notices)}
+    codes = {name: table for name, (table, _, _) in coded.items()}
+    tables = over_one_schema(schema, codes, lambda: look, replace(spec.options, values=values), **more)
+    subjects = {name: own for name, (_, _, own) in coded.items() if own is not None}
     return _scored(config, sources, tables, subjects, spec, used, show)
 
 
@@ -88,8 +86,7 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
     more = {"notices": read.values.notices, "keys": read.keys}
-    tables = over_one_schema(read.schema, read.tables, lambda: look, spec.options, **more)
-    tables.add(values=read.values)
+    tables = over_one_schema(read.schema, read.tables, lambda: look, replace(spec.options, values=read.values), **more)
     return _scored(
         config, sources, tables, read.subjects, spec, known_roles(config.evaluation, None, read.schema), show
     )
@@ -172,19 +169,12 @@ def _add_release(
         tables.notices = (*tables.notices, line)
 
 
-@dataclass(frozen=True, eq=False)
-class _Encoded:
-    """A table as codes, what the schema does not place of it, and the text of each row's subject."""
-
-    table: CodedTable
-    unplaced: Json
-    subjects: NDArray[np.object_] | None
-
-
 def _encode(
     name: str, source: Source, schema: Schema, show: Stages, report: Progress, subject: str | None = None
-) -> _Encoded:
-    """A table as codes of the schema; its columns are memory maps in the folder of the source.
+) -> tuple[CodedTable, Json, NDArray[np.object_] | None]:
+    """A table as codes of the schema, what the schema does not place of it, and the text of each row's subject.
+
+    The columns are memory maps in the folder of the source.
 
     Args:
         subject: a column whose texts are kept, where the table has it.
@@ -202,7 +192,7 @@ def _encode(
         "values": {column: dict(values_outside(source, schema, column)) for column in losses.marked},
     }
     own = (np.concatenate(texts) if texts else np.empty(0, object)) if beside is not None else None
-    return _Encoded(table, unplaced, own)
+    return table, unplaced, own
 
 
 @contextmanager
@@ -212,5 +202,5 @@ def encoded(
     """The tables as codes of the schema, while the block lasts, and the schema of their codes."""
     with opened(tables) as sources:
         with show.stage("load") as progress:
-            coded = {name: _encode(name, s, schema, show, progress).table for name, s in sources.items()}
+            coded = {name: _encode(name, s, schema, show, progress)[0] for name, s in sources.items()}
         yield together(schema, coded)

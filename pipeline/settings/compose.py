@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
+from pipeline.help import first_line, of_others, way_out
 from pipeline.plugins.offers import offering
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings.experiment_list import described
-from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
-from pipeline.settings.ways_out import first_line, of_others, way_out
+from pipeline.settings.own_settings import offer_settings
 
 
 def safe_name(text: str) -> str:
@@ -61,15 +61,26 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
     given = list(map(spelled, overrides))
     firsts = [first_of_sweep(o) for o in given]
     check_one_list(firsts)
-    load_asked(given)
-    offer_settings()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+    with composing(given):
         try:
             composed: DictConfig = compose(name, firsts, return_hydra_config=own)
             return composed
         except (HydraException, OmegaConfBaseException) as error:
             raise misspelt(name, firsts, error) from error
+
+
+@contextmanager
+def composing(overrides: Sequence[str]) -> Iterator[None]:
+    """Hydra composes settings in this block; modules of others that the overrides ask for are loaded.
+
+    Raises:
+        UserError: a module that cannot be loaded.
+    """
+    load_asked(overrides)
+    offer_settings()
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+        yield
 
 
 def check_one_list(overrides: Sequence[str]) -> None:

@@ -28,13 +28,12 @@ from mechanisms.public.units import (
 )
 from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
+from pipeline.help import first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.metric_settings import typed_settings
-from pipeline.settings.own_settings import culprit, form_of
+from pipeline.settings.own_settings import culprit, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
-from pipeline.settings.ways_out import first_line, way_out
 
 T = TypeVar("T")
 #: How commands print, and what messages say of a bound on records.
@@ -83,10 +82,10 @@ class PrivacyConfig(BoundedSettings):
 
 
 @dataclass
-class SelectionConfig:
-    """A selection by name; its own settings stand with it (`mechanisms.selection`)."""
+class MethodConfig:
+    """A selection, or who reads the rows, by name; its own settings stand with it (`mechanisms`)."""
 
-    kind: str = "fixed"
+    kind: str
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -143,7 +142,7 @@ class ReleaseConfig(BoundedSettings):
 
 @dataclass
 class StatementConfig:
-    """Who publishes; see `pipeline.statement.publication`."""
+    """Who publishes; see `pipeline.statement.signing`."""
 
     publisher: str | None = None
     date: str | None = None
@@ -169,14 +168,6 @@ class LimitsConfig(BoundedSettings):
 
 
 @dataclass
-class EngineConfig:
-    """Who reads the rows, by name; its own settings stand with it (`mechanisms.sensitive.engines`)."""
-
-    kind: str = "duckdb"
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
 class PlanConfig(BoundedSettings):
     settings_group: ClassVar[str] = "plan"
     format: str = setting("text", choices=PRINTED)
@@ -190,14 +181,14 @@ class Config(BoundedSettings):
 
     data: DataConfig = field(default_factory=DataConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
-    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    selection: MethodConfig = field(default_factory=lambda: MethodConfig("fixed"))
     mechanism: MechanismConfig = field(default_factory=MechanismConfig)
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
     statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
-    engine: EngineConfig = field(default_factory=EngineConfig)
+    engine: MethodConfig = field(default_factory=lambda: MethodConfig("duckdb"))
     plan: PlanConfig = field(default_factory=PlanConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)

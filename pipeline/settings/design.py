@@ -1,9 +1,10 @@
-"""What follows from specs and a schema before any row is read; and the same once nothing of the schema is open."""
+"""What follows from specs and a schema before any row is read; the same once nothing of the schema is open."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
@@ -11,13 +12,20 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
+from mechanisms.public.tables.format_trial import released_format
+from mechanisms.selection.selections import method_of
+from pipeline.folders import RunFolder
 from pipeline.settings import build
 from pipeline.settings.config import Config
-from pipeline.settings.memory import check_memory
-from pipeline.settings.scoring import build_places, build_scores
-from pipeline.settings.specs import Specs, build_specs
+from pipeline.settings.inputs import check_inputs
+from pipeline.settings.memory import check_disk, check_memory
+from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.scoring import scores_of_run
+from pipeline.settings.specs import Specs, as_released, build_specs, two_tables
+from pipeline.statement.signing import Signer, WhoPublishes, build_publication, load_signer
+from pipeline.statement.start_table import Start, start_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +73,9 @@ def design_of(specs: Specs, schema: Schema, discovery: Plan | None = None) -> De
         design_of(specs.with_bound(config.privacy.max_records_cap), schema, plan.discovery)
     if plan.discovery is not None and discovery is None:
         _check_least(specs, schema, plan.discovery)
-    scoring = build_scores(config.evaluation, schema, config.data.roles) if config.evaluation.enabled else None
-    places = build_places(config.evaluation, config.data.roles, schema)
+    scored = scores_of_run(config, schema)
     check_memory(specs, schema, plan)
-    return Design(specs, schema, plan, scoring, places, tuple(build.left_out_texts(specs, schema, workload)))
+    return Design(specs, schema, plan, *scored, tuple(build.left_out_texts(specs, schema, workload)))
 
 
 def _check_least(specs: Specs, schema: Schema, discovery: Plan) -> None:
@@ -138,3 +145,62 @@ def with_columns(schema: Schema, declarations: Mapping[str, Json]) -> Schema:
     for name, declaration in declarations.items():
         content["columns"][name] = dict(declaration)
     return parse_schema(content, where=f"{schema.name}, as discovered") if declarations else schema
+
+
+def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start | None, WhoPublishes, Signer | None]:
+    """What the settings ask for beside the plan, looked up and checked; as `State` has it.
+
+    Args:
+        root: the run's folder, which need not exist.
+    Raises:
+        UserError: an impossible setting, a library or a key that is not there, or rows that the disk cannot hold.
+    """
+    config = specs.config
+    check_inputs(config)  # before a log holds an address
+    released_format(config.release.format)
+    as_released(config.release, schema)
+    two_tables(config.release, schema)
+    usable_synthesizer(config.synthesis, specs.synthesizer)
+    check_disk(specs, schema, root)
+    start = start_in(config.synthesis, discovering=plan.discovery is not None)
+    return start, build_publication(config.statement), load_signer(config.statement.key)
+
+
+#: What may differ between a run and its continuation, whatever is there; a ledger's limit has a command of its own.
+FREE = ("resume", "limits", "plan", "engine", "console", "format", "quiet")
+
+
+def bound_settings(config: Config) -> JsonDict:
+    """The settings that a run is known by, and that a continuation shares but for `post_processing`."""
+    settings = asdict(config)
+    for free in FREE:
+        del settings[free]
+    del settings["budget"]["limit"]
+    return settings
+
+
+def post_processing(config: Config, plan: Plan, folder: RunFolder) -> Callable[[str], bool]:
+    """Whether a fact of a run's manifest, by its name, may be another one when the run goes on.
+
+    Fixed stays whatever enters a charge or reads rows: who is set aside for scores, a public start (which is compared
+    with the private table), the synthesizer's settings where its model is fitted between the rounds of a selection, and
+    all of the synthesis where `accept` compares its rows with the private ones. Once there is a release, its rows were
+    looked at: another one from the same answers would be a choice by scores, also where it is gone by now. Its papers
+    stay as they are while it is there.
+    """
+    between = method_of(plan.method).graphical
+
+    def may_change(name: str) -> bool:
+        """Whether a setting enters no charge and reads no row."""
+        group, _, setting = name.removeprefix("settings.").partition(".")
+        if group == "evaluation":
+            return setting != "holdout"
+        if group == "statement":
+            return not folder.release.exists()
+        if folder.released or group not in ("release", "synthesis"):
+            return False
+        if group == "release" or config.accept:
+            return group == "release"
+        return setting in ("rows", "seed") if between else setting != "options.public"
+
+    return may_change

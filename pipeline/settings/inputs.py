@@ -136,18 +136,15 @@ def check_tables(config: ScoreConfig) -> dict[str, Path | str]:
     return tables
 
 
-def check_table(path: str | None, where: str = "schema", fix: str = "python -m pipeline schema TABLE") -> str:
-    """The table that a schema is drafted from, or looked at with, is there; returns where.
-
-    Args:
-        where, fix: the setting that names it, and how, for messages.
+def check_table(path: str | None) -> str:
+    """The table that a schema is drafted from is there; returns where.
 
     Raises:
         UserError: none is given, or the file cannot be one.
     """
     if not path:
-        raise UserError("no table given", where=where, fix=fix)
-    check_lies(path, where)
+        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+    check_lies(path, "schema")
     return path
 
 

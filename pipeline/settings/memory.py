@@ -74,17 +74,15 @@ def persons_bytes(schema: Schema, rows: int) -> int:
     return PERSONS_BYTES + rows * (PERSON_BYTES + PERSON_COLUMN_BYTES * len(schema.columns))
 
 
-def planned_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
-    """The size of the graphical model of the marginals known ahead, in cells of its junction tree; None for others."""
-    if spec.max_model_cells is None:
-        return None
-    return model_cells(schema.measured, [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)])
+def model_sizes(spec: Synthesizer, schema: Schema, plan: Plan) -> tuple[int | None, int | None]:
+    """Cells of the graphical model of the marginals known ahead, and at most in the end where others are chosen later.
 
-
-def grown_model_cells(spec: Synthesizer, schema: Schema, plan: Plan) -> int | None:
-    """The most cells of the graphical model in the end, where marginals are chosen later; None for others."""
-    limit = spec.max_model_cells
-    return None if limit is None else grown_cells(plan, schema.measured, limit) or None
+    In cells of its junction tree; None for other synthesizers, and where nothing is chosen later.
+    """
+    if (limit := spec.max_model_cells) is None:
+        return None, None
+    cliques = [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)]
+    return model_cells(schema.measured, cliques), grown_cells(plan, schema.measured, limit) or None
 
 
 def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) -> int | None:

@@ -16,14 +16,14 @@ from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS
 from mechanisms.sensitive.engines.engine import EngineSettings
 from mechanisms.sensitive.engines.engines import ENGINES
-from pipeline.settings.config import Config, EngineConfig, SelectionConfig, SynthesisConfig
+from pipeline.help import OF_ONE
+from pipeline.settings.config import Config, MethodConfig, SynthesisConfig
 from pipeline.settings.own_settings import own_settings
-from pipeline.settings.ways_out import OF_ONE
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS
 
 
-def selection_of(config: SelectionConfig) -> Selection:
+def selection_of(config: MethodConfig) -> Selection:
     """The selection with its own settings, checked.
 
     Raises:
@@ -33,7 +33,7 @@ def selection_of(config: SelectionConfig) -> Selection:
     return own_settings(kind, config.options, "selection", config.kind)
 
 
-def engine_of(config: EngineConfig) -> EngineSettings:
+def engine_of(config: MethodConfig) -> EngineSettings:
     """The engine's settings, checked; it starts when it is opened.
 
     Raises:
@@ -58,7 +58,7 @@ def asked_accountant(config: Config) -> str:
     return setting if accountant_class(kind).currency is None else kind
 
 
-def with_max_cells(config: SelectionConfig, changed: Callable[[int], int]) -> SelectionConfig:
+def with_max_cells(config: MethodConfig, changed: Callable[[int], int]) -> MethodConfig:
     """The same selection with another selection.max_cells, where it has that setting."""
     selection = selection_of(config)
     if "max_cells" not in {f.name for f in dataclasses.fields(selection)}:

@@ -177,11 +177,12 @@ def build_scores(
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
 
 
-def check_scores(config: Config, schema: Schema) -> None:
-    """UserError where `run` would refuse the settings of the evaluation, but for what is listed of many marginals."""
-    build_places(config.evaluation, config.data.roles, schema)
-    if config.evaluation.enabled:
-        build_scores(config.evaluation, schema, config.data.roles, prepare=False)
+def scores_of_run(
+    config: Config, schema: Schema, *, prepare: bool = True
+) -> tuple[ScoreSpec | None, tuple[str, str] | None]:
+    """What a run scores, None where it does not, and the columns of longitude and latitude; as of `build_scores`."""
+    own, roles = config.evaluation, config.data.roles
+    return build_scores(own, schema, roles, prepare=prepare) if own.enabled else None, build_places(own, roles, schema)
 
 
 def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:

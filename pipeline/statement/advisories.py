@@ -34,20 +34,6 @@ class Advisory:
     says: str
 
 
-@dataclass(frozen=True)
-class Finding:
-    """An advisory about a release.
-
-    Attributes:
-        affected: None where the release does not tell.
-        why: in words.
-    """
-
-    advisory: Advisory
-    affected: bool | None
-    why: str
-
-
 @lru_cache(maxsize=1)
 def known_advisories() -> tuple[Advisory, ...]:
     """All of them, the oldest first."""
@@ -55,8 +41,8 @@ def known_advisories() -> tuple[Advisory, ...]:
     return tuple(Advisory(**{k: str(v).strip() for k, v in entry.items()}) for entry in content)
 
 
-def advisories_of(statement: Json, answers: Sequence[Json]) -> list[Finding]:
-    """What is known about the version that measured a release, and whether it concerns this one.
+def advisories_of(statement: Json, answers: Sequence[Json]) -> list[tuple[Advisory, bool | None, str]]:
+    """What is known about the version that measured a release: whether it concerns this one (None: unknown), and why.
 
     Args:
         statement: the content of privacy.json; of an older one `as_fields`.
@@ -64,7 +50,7 @@ def advisories_of(statement: Json, answers: Sequence[Json]) -> list[Finding]:
     """
     version = str(statement.get("versions", {}).get("pipeline", ""))
     concerned = [a for a in known_advisories() if not version or _numbers(version) < _numbers(a.below)]
-    return [Finding(a, *CHECKS[a.holds](statement, answers)) for a in concerned]
+    return [(a, *CHECKS[a.holds](statement, answers)) for a in concerned]
 
 
 def fine_laplace(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:

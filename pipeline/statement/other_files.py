@@ -26,7 +26,7 @@ from mechanisms.public.release_files import (
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS, TableFormat, persons_of
-from pipeline.marginal_files import ESTIMATED, marginal_frames
+from pipeline.release_folder import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
 from synthesis.records_per_unit import with_records

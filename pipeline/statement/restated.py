@@ -37,7 +37,7 @@ from pipeline.statement.paid_answers import (
     stated_answers,
     whole_number,
 )
-from pipeline.statement.publication import build_publication
+from pipeline.statement.signing import build_publication
 from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of, wrong_level
 from pipeline.statement.statement import (
     LIBRARIES,

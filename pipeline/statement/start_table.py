@@ -25,19 +25,6 @@ class Start:
     name: str
     digest: str
 
-    @classmethod
-    def of(cls, path: str) -> Start:
-        """The table in this file.
-
-        Raises:
-            UserError: no file that can be read.
-        """
-        try:
-            return cls(Path(path).name, file_digest(Path(path).expanduser()))
-        except OSError as error:
-            fix = "a table of the same columns that is public; or leave it out"
-            raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
-
     @property
     def fact(self) -> JsonDict:
         """Its entry among the public facts of a statement."""
@@ -53,10 +40,16 @@ def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | N
         UserError: no file that can be read; a schema that is not whole before the run.
     """
     path = start_of(config)
-    if path is not None and discovering:
+    if path is None:
+        return None
+    if discovering:
         fix = "declare the bounds and values that are to be discovered, or leave it out"
         raise UserError("a public start needs a schema without discover", where=START, fix=fix)
-    return None if path is None else Start.of(path)
+    try:
+        return Start(Path(path).name, file_digest(Path(path).expanduser()))
+    except OSError as error:
+        fix = "a table of the same columns that is public; or leave it out"
+        raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
 
 
 def start_of(config: SynthesisConfig) -> str | None:

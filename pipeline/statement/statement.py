@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,9 +22,8 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
-from pipeline.settings.policy import budget_warnings, unit_warnings
-from pipeline.settings.specs import Specs
-from pipeline.statement.publication import FIELDS, WhoPublishes
+from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
+from pipeline.statement.signing import FIELDS, WhoPublishes
 from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
@@ -164,8 +163,22 @@ class Bought:
     def receipts(self, plan: Plan) -> tuple[JsonDict, ...]:
         """Each charge with what it bought."""
         answered = {a.event: a for a in (*self.measurements.answers, *self.measurements.persons)}
-        receipts = (_answered(r, answered, self.chosen) for r in plan.receipts(self.ledger.events))
-        return tuple(_with_score(_with_bound(r, self.bound), self.scores) for r in receipts)
+        return tuple({**r, **self._bought(r, answered.get(r["id"]))} for r in plan.receipts(self.ledger.events))
+
+    def _bought(self, receipt: JsonDict, answer: NoisyMarginal | None) -> JsonDict:
+        """An answer; of a score what it said, and by how much that may be off; of counts of units these, and the C.
+
+        What a choice or scores chose shows in the marginals measured after it.
+        """
+        if "accept" in receipt:
+            score = self.scores[int(receipt["id"].removeprefix(ACCEPT))]
+            return {"answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
+        if answer is not None:
+            cells, answers = answer.query.columns, answer.query.rows
+            return {"clique": list(answer.clique), "cells": cells, "answers": answers, "answered": True}
+        kept: JsonDict = {"answered": receipt["id"] in self.chosen}
+        counted = self.bound is not None and "cap" in receipt.get("discovery", {})
+        return kept | {"discovery": {**receipt["discovery"], **(self.bound or {})}} if counted else kept
 
 
 def make_statement(
@@ -291,30 +304,6 @@ def unit_of(fields: Json) -> PrivacyUnit:
         return PrivacyUnit()
     facts = {name: fields[name] for name in ("max_records", "clip", "missing")}
     return PrivacyUnit(column, **facts, missing_values=tuple(ids["no_id"]), rules=tuple(ids["rules"]))
-
-
-def _answered(receipt: JsonDict, answered: Mapping[str, NoisyMarginal], chosen: Collection[str]) -> JsonDict:
-    """A charge with what it bought; what a choice or scores chose shows in the marginals measured after it."""
-    answer = answered.get(receipt["id"])
-    if answer is None:
-        return {**receipt, "answered": receipt["id"] in chosen}
-    bought = {"clique": list(answer.clique), "cells": answer.query.columns, "answers": answer.query.rows}
-    return {**receipt, **bought, "answered": True}
-
-
-def _with_bound(receipt: JsonDict, bound: Json | None) -> JsonDict:
-    """The charge for counts of units, with these counts and what follows from them."""
-    if bound is None or "cap" not in receipt.get("discovery", {}):
-        return receipt
-    return {**receipt, "discovery": {**receipt["discovery"], **bound}}
-
-
-def _with_score(receipt: JsonDict, scores: Sequence[float | None]) -> JsonDict:
-    """The charge for a noisy score with what it said, and by how much that may be off."""
-    if "accept" not in receipt:
-        return receipt
-    score = scores[int(receipt["id"].removeprefix(ACCEPT))]
-    return {**receipt, "answered": score is not None, "noisy": score, "standard_error": receipt["stddev"]}
 
 
 def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> list[JsonDict]:

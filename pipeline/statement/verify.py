@@ -21,13 +21,11 @@ from mechanisms.public.units import delta, said_loss
 from pipeline.plugins.origins import check_known
 from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
-from pipeline.statement.catalogue_records import croissant, registry_record
 from pipeline.statement.digests import Manifest, check_files, read_manifest
-from pipeline.statement.document import render_statement
 from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
-from pipeline.statement.papers import BROKEN, digests_of_tables, named_digests
+from pipeline.statement.papers import BROKEN, texts_of
 from pipeline.statement.restated import TOLD, restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
@@ -280,21 +278,10 @@ def _page(release: Path, statement: Json, index: Json) -> Finding:
     if manifest is None:
         return None, "no statement.html is bound to this release"
     table = released_table(manifest.files, release)
-    again = render_statement(
-        statement,
-        rows_asked=manifest.rows_asked,
-        signer=manifest.signer,
-        digests=named_digests(manifest.files, table),
-        given=manifest.given,
-    )
-    if not holds(release / "statement.html", again):
-        return False, "statement.html does not say what privacy.json says"
-    if not holds(release / "deployment.yaml", registry_record(statement, given=manifest.given)):
-        return False, "deployment.yaml does not say what privacy.json says"
-    schema, tables = written_with(release, statement)[0], digests_of_tables(manifest.files, table)
-    metadata = croissant(statement, schema, tables=tables, given=manifest.given)
-    if not holds(release / "croissant.json", metadata):
-        return False, "croissant.json does not say what privacy.json says"
+    schema = written_with(release, statement)[0]
+    for name, text in texts_of(statement, schema, table, manifest).items():
+        if not holds(release / name, text):
+            return False, f"{name} does not say what privacy.json says"
     if manifest.given is not None:
         return True, f"a table of rows with {condition_in_words(manifest.given['where'])} only, as statement.html says"
     return True, "statement.html says what privacy.json says"
@@ -327,10 +314,9 @@ def _advisories(statement: Json, index: Json) -> list[Check]:
         return [Check("advisories", True, f"none is known that concerns version {version}")]
     states = {True: "AFFECTED", False: "not affected", None: "cannot be told"}
     checks = []
-    for finding in findings:
-        holds = None if finding.affected is None else not finding.affected
-        line = f"{finding.advisory.title} (version {version}): {states[finding.affected]}; {finding.why}"
-        checks.append(Check(finding.advisory.id, holds, line))
+    for advisory, affected, why in findings:
+        line = f"{advisory.title} (version {version}): {states[affected]}; {why}"
+        checks.append(Check(advisory.id, None if affected is None else not affected, line))
     return checks
 
 

@@ -17,12 +17,11 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.tables.scan import literal
 from mechanisms.public.units import ID_RULES, said_loss
-from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.inference.person_level import COUNTED
 from pipeline.report.page import environment
-from pipeline.settings.policy import budget_warnings, unit_warnings
+from pipeline.settings.specs import budget_warnings, unit_warnings
 from pipeline.statement.format_2 import TEXTS, is_older
-from pipeline.statement.statement import NO_HOLDOUT, unit_fields, unit_of
+from pipeline.statement.statement import NO_HOLDOUT, unit_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # slow to load
@@ -40,7 +39,7 @@ def words_of(statement: Json) -> JsonDict:
     """Each key that needs words → its sentence, or a list of them; of an older format as it stands in its file."""
     if is_older(statement):
         return {name: statement.get(name, empty) for name, empty in TEXTS.items()}
-    unit, budget = statement["unit"], statement["budget"]
+    unit, budget, total = (statement[name] for name in ("unit", "budget", "running_total"))
     return {
         "unit": sentence("unit", unit),
         "clip": sentence("clip", unit),
@@ -53,7 +52,7 @@ def words_of(statement: Json) -> JsonDict:
         "outside": [sentence("stop", stop) for stop in statement["outside"]],
         "reasons_not_private": reasons_in_words(statement["reasons_not_private"]),
         "warnings": [*budget_warnings(budget["epsilon"], budget["delta"]), *unit_warnings(unit_of(unit))],
-        "running_total": running_total_in_words(statement["running_total"]),
+        "running_total": "" if total is None else stated_total(total).sentence,
     }
 
 
@@ -76,13 +75,8 @@ def noted(answer: DataFrame, statement: Json) -> DataFrame:
     return answer
 
 
-def unit_in_words(unit: PrivacyUnit) -> str:
-    """Who is protected."""
-    return sentence("unit", unit_fields(unit))
-
-
 def protected(statement: Json) -> str:
-    """The same, from a statement of any format."""
+    """Who is protected, from a statement of any format."""
     return str(statement["unit"]) if is_older(statement) else sentence("unit", statement["unit"])
 
 
@@ -96,11 +90,6 @@ def reasons_in_words(codes: Any) -> list[str]:
     """Why there is no promise; the texts of an older format as they are."""
     codes_today = ("noise_seed", "confirmed_public")
     return [sentence("reason", code) if code in codes_today else str(code) for code in codes]
-
-
-def running_total_in_words(stated: Json | None) -> str:
-    """What a budget ledger says; empty where there is none."""
-    return "" if stated is None else stated_total(stated).sentence
 
 
 def stated_total(stated: Json) -> RunningTotal:

@@ -31,18 +31,16 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print
-from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
 from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
-from pipeline.settings.inputs import check_lies, check_units, generated, location
+from pipeline.settings.design import bound_settings, ready
+from pipeline.settings.inputs import generated, location
 from pipeline.settings.memory import scores_bytes
-from pipeline.settings.post_processing import bound_settings
-from pipeline.settings.ready import ready
 from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import Specs, build_specs
-from pipeline.units_table import joined
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000
@@ -169,9 +167,6 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     if scores not in checked.scores:
         build_scores(config.evaluation, schema, config.data.roles)
         checked.scores.add(scores)
-    if not generated(config):
-        check_lies(location(config.data))
-    check_units(config.data.units)
     checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     if config.budget.ledger is not None:
         checked.plans[key] = (schema, plan)
@@ -242,11 +237,6 @@ def look_before_booking(jobs: Sequence[Job], workdir: Path) -> None:
         except UserError as error:
             problem = f"the job {job.name} would be refused: {error.what}. Nothing was booked"
             raise UserError(problem, where=error.where, fix=error.fix) from error
-
-
-def job_schema(config: Config) -> Schema:
-    """The schema of an ordinary job."""
-    return build_schema(build_specs(config))
 
 
 def _looked_at(specs: Specs, schema: Schema, folder: RunFolder) -> tuple[ColumnLoss, ...]:

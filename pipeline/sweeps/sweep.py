@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
@@ -26,26 +25,23 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import data_print
 from pipeline.budget import admission
-from pipeline.conf_folder import CONF
 from pipeline.console import NOT_PRINTED, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
-from pipeline.folder_lock import held
-from pipeline.folders import BANNER, SEEN, RunFolder, not_in_release
+from pipeline.folders import BANNER, SEEN, RunFolder, held, not_in_release
 from pipeline.load_stage import schema_print
-from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.scores.table_sources import local
 from pipeline.settings import machine_limits
-from pipeline.settings.compose import check_hydra, check_one_list, first_of_sweep, misspelt, records_of
+from pipeline.settings.build import build_schema
+from pipeline.settings.compose import check_hydra, check_one_list, composing, first_of_sweep, misspelt, records_of
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import location
-from pipeline.settings.metric_settings import offer_settings
 from pipeline.settings.overrides import spelled
+from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
 from pipeline.sweeps.planned_jobs import (
     Job,
     digest,
-    job_schema,
     longest_first,
     look_before_booking,
     planned_jobs,
@@ -69,10 +65,7 @@ def sweep(overrides: Sequence[str]) -> int:
     Raises:
         UserError: no job can run, or the sweep's folder cannot be used.
     """
-    load_asked(overrides)
-    offer_settings()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+    with composing(overrides):
         loader = GlobalHydra.instance().config_loader()
         master = _master(loader, overrides)
         root = _root(master)
@@ -253,7 +246,7 @@ def _same_data(settings: Config, root: Path, prints: dict[str, str], shared: Pat
     named = f"schema {settings.data.schema}"
     if "schema" in manifest and settings.experiment.kind is None:
         if named not in prints:
-            prints[named] = schema_print(job_schema(settings))
+            prints[named] = schema_print(build_schema(build_specs(settings)))
         if manifest["schema"] != prints[named]:
             return False
     if settings.data.path is None:

@@ -26,7 +26,7 @@ from mechanisms.selection.selections import SELECTIONS, registered_methods
 from mechanisms.sensitive.exit import Question
 from pipeline.conf_folder import CONF
 from pipeline.settings import build
-from pipeline.settings.config import Config, SelectionConfig, load_config
+from pipeline.settings.config import Config, load_config
 from pipeline.settings.specs import RECORD, build_specs
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.audit.hooks import Broken
@@ -285,7 +285,7 @@ def registered() -> dict[str, set[str]]:
     """Everything that a release can be made with, from the code's own registries."""
     words = [yaml.safe_load(p.read_text(encoding="utf-8")) for p in (CONF / "selection").glob("*.yaml")]
     return {
-        "selection": {*SELECTIONS, *(w.get("kind", SelectionConfig().kind) for w in words)},
+        "selection": {*SELECTIONS, *(w.get("kind", Config().selection.kind) for w in words)},
         "method": set(registered_methods()),
         "slot": set(SLOT_STAGES),
         "event": {e.__name__ for e in (*NOISE_EVENTS.values(), Exponential)},

@@ -99,7 +99,7 @@ POINTS = {
     "known answers": "pipeline.measuring.selection_context:AdaptiveRun.known",
     "grid's norm": "mechanisms.public.queries.adaptive_grid:GridQuery.largest_column_norm",
     "bound on noise": "pipeline.inference.marginal_estimates:MarginalEstimate.sum_bound",
-    "errors of sides": "pipeline.inference.release_evidence:ReleaseEvidence.side_errors",
+    "errors of sides": "pipeline.inference.marginal_estimates:ReleaseEvidence.side_errors",
     "family's loss": "mechanisms.accounting.restatements:Composition.of_group",
     "coins of rows": "mechanisms.sensitive.engines.coins:of_row_aside",
     "coins of units": "mechanisms.sensitive.engines.coins:of_unit_aside",

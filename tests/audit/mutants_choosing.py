@@ -52,15 +52,15 @@ class _Source:
 
 
 @mutant("replay /accept first", "measured")
-def same_noise_in_every_try(original: Any, work: Any, attempt: Any, noise: Any) -> Any:
+def same_noise_in_every_try(original: Any, state: Any, attempt: Any, noise: Any) -> Any:
     """Each try starts the run's generator anew: their differences are exact."""
-    return original(work, attempt, _Source(5))
+    return original(state, attempt, _Source(5))
 
 
 @mutant("replay /accept first", "coins of tries")
-def coins_of_tries_from_a_public_seed(original: Any, work: Any) -> Any:
+def coins_of_tries_from_a_public_seed(original: Any, state: Any) -> Any:
     """The seed of the synthesis, which may be known, says how many tries there were."""
-    return work.plan.tries.most_tries(_words(work.config.synthesis.seed))
+    return state.plan.tries.most_tries(_words(state.config.synthesis.seed))
 
 
 @mutant("choosing stops", "most tries")
@@ -108,22 +108,23 @@ def rejected_candidates_in_the_release(original: Any, folder: Any, *args: Any, *
 
 
 @mutant("choosing hidden", "kept table")
-def seed_of_the_synthesis_per_try(original: Any, work: Any, attempt: Any, known: Any) -> Any:
+def seed_of_the_synthesis_per_try(original: Any, state: Any, attempt: Any, known: Any) -> Any:
     """Only one number of a try gives the released table from the released answers: the try's."""
-    seed = (work.config.synthesis.seed or 0) + (attempt.number or 0)
-    config = replace(work.config, synthesis=replace(work.config.synthesis, seed=seed))
-    return original(replace(work, config=config), attempt, known)
+    seed = (state.config.synthesis.seed or 0) + (attempt.number or 0)
+    config = replace(state.config, synthesis=replace(state.config.synthesis, seed=seed))
+    return original(replace(state, config=config), attempt, known)
 
 
 @mutant("choosing hidden", "within")
-def threshold_by_the_exact_number_of_rows(original: Any, work: Any, scores: Any) -> bool:
+def threshold_by_the_exact_number_of_rows(original: Any, state: Any, scores: Any) -> bool:
     """A threshold that is a share of the rows moves with the unit."""
-    share = work.private.coded.rows / 20
+    share = state.private.coded.rows / 20
     moved = [
         replace(s, asked=replace(s.criterion, at_most=None if (at := s.criterion.at_most) is None else at * share))
-        for s in work.plan.scores
+        for s in state.plan.scores
     ]
-    return bool(original(replace(work, plan=replace(work.plan, charges=tuple(moved))), scores))
+    design = replace(state.design, plan=replace(state.plan, charges=tuple(moved)))
+    return bool(original(replace(state, design=design), scores))
 
 
 @mutant("choosing bounds", "all tries")

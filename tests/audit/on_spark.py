@@ -26,7 +26,7 @@ from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engin
 from mechanisms.sensitive.engines.spark_files import KeepRows
 from mechanisms.sensitive.engines.spark_session import check_java
 from mechanisms.sensitive.private_table import load_private
-from pipeline.settings.config import EngineConfig
+from pipeline.settings.config import MethodConfig
 from tests.audit import replay
 from tests.audit.cases import Case, config_of
 from tests.audit.hooks import Broken, swapped
@@ -147,7 +147,7 @@ def check_spark(folder: Path, *cases: Case) -> int:
     work.mkdir(mode=0o700, exist_ok=True)
 
     def on_spark(*given: Any) -> Any:
-        return replace(config_of(*given), engine=EngineConfig(kind="spark"))
+        return replace(config_of(*given), engine=MethodConfig(kind="spark"))
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}))

@@ -24,9 +24,9 @@ from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline import bounds, estimate, stages
-from pipeline.inference.error_bounds import ALPHA, measured_error, scale_of, scored_error
+from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.relations import distances
-from pipeline.inference.release_evidence import ReleaseEvidence
+from pipeline.inference.release_bounds import ALPHA, measured_error, scale_of, scored_error
 from pipeline.release_folder import read_release
 from pipeline.settings import build
 from pipeline.settings.specs import build_specs

@@ -31,7 +31,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_choice import Candidate, PrivateCounts
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.measuring.selection_context import MeasurementContext
+from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
@@ -131,8 +131,9 @@ def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> 
     """The answers of a real measurement: charged, drawn, kept."""
     with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         ledger = Ledger.open(Path(folder) / "ledger", plan)
-        run = MeasurementContext(coded(domain, rows), ledger, current("source")(seed), Path(folder) / "answers")
-        return list(current("measure plan")(run, fit=None).answers)
+        noise, place = current("source")(seed), Path(folder) / "answers"
+        run = AdaptiveRun(coded(domain, rows), ledger, noise, place, None)  # type: ignore[arg-type]
+        return list(current("measure plan")(run).answers)
 
 
 def whole_marginals(kind: str, relation: Neighbouring, cells: int, seed: int) -> Bound:

@@ -29,15 +29,15 @@ from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.engines import opened_engine
 from mechanisms.sensitive.private_table import load_private
 from pipeline.cli import main
-from pipeline.settings.config import EngineConfig
+from pipeline.settings.config import MethodConfig
 from pipeline.settings.methods import engine_of
 from tests.bench.processes import Watch
 from tests.bench.wide_table import wide_facts, wide_schema, write_wide
 
 ENGINES = {
-    "duckdb": EngineConfig("duckdb"),
-    "spark_local_1": EngineConfig("spark", {"master": "local[1]"}),
-    "spark_local_2": EngineConfig("spark", {"master": "local[2]"}),
+    "duckdb": MethodConfig("duckdb"),
+    "spark_local_1": MethodConfig("spark", {"master": "local[1]"}),
+    "spark_local_2": MethodConfig("spark", {"master": "local[2]"}),
 }
 KEPT = Path("build/bench")
 LIMIT = 4_000_000_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.settings.config import EngineConfig
+from pipeline.settings.config import MethodConfig
 from tests.audit import replay
 from tests.audit.cases import config_of, every_case, write_public
 
@@ -16,7 +16,7 @@ from tests.audit.cases import config_of, every_case, write_public
 @pytest.mark.parametrize("words", [["oneway/"], ["pairs/", "replace"], ["mst"]], ids="".join)
 def test_on_spark_neighbours_with_the_same_answers_give_the_same_release(spark, tmp_path, monkeypatch, words) -> None:
     def on_spark(*given: Any) -> Any:
-        return replace(config_of(*given), engine=EngineConfig(kind="spark"))
+        return replace(config_of(*given), engine=MethodConfig(kind="spark"))
 
     write_public(tmp_path)
     monkeypatch.setattr(replay, "config_of", on_spark)

@@ -22,7 +22,7 @@ from mechanisms.public.tables.out_of_schema import with_apart
 from pipeline.help import help_text
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, typed
-from pipeline.settings.metric_settings import typed_settings
+from pipeline.settings.own_settings import typed_settings
 from pipeline.settings.scoring import build_scores
 
 SCHEMA = parse_schema(

@@ -135,7 +135,7 @@ def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
     """Columns of 10, 2 and 5 values: no model of them has more than 100 cells."""
     few = [FEWER[selection]] if selection in FEWER else []
     specs, schema, plan = planned_of(town, f"selection={selection}", "synthesis=pgm", *few)
-    grown = memory.grown_model_cells(specs.synthesizer, schema, plan)
+    grown = memory.model_sizes(specs.synthesizer, schema, plan)[1]
     assert grown is not None and grown <= (55 if few else 100)
     assert later_cells(plan, schema.measured)
     settings = [f"selection={selection}", "synthesis=pgm", "evaluation.enabled=false", "hydra.run.dir=out"]
@@ -177,7 +177,7 @@ def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
     (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
     settings = ["synthesis=pgm", "selection.fit=true", "selection.marginals=[[age,sex],[sex,job]]"]
     specs, schema, plan = planned_of(town, *settings, "synthesis.max_cells=99")
-    assert memory.planned_model_cells(specs.synthesizer, schema, plan) <= 99
+    assert memory.model_sizes(specs.synthesizer, schema, plan)[0] <= 99
     assert len(plan.measurements) == 1
     specs, schema, plan = planned_of(town, *settings, "synthesis.max_cells=100")
     assert len(plan.measurements) == 2

@@ -16,7 +16,7 @@ from evaluation.mgd.geometry import Axis
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import aemc, deep_dive, mgd
-from pipeline.frames.kept_kinds import kinds_file
+from pipeline.frames.frame_kinds import kinds_file
 from pipeline.settings.config import EvaluationConfig, schema_path
 from pipeline.settings.scoring import MANY_ROWS, affordable, build_scores
 from tests.pipeline.conftest import people

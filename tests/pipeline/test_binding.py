@@ -358,12 +358,12 @@ def laplace(scale, query="GridQuery"):
 )
 def test_advisories_are_told_from_the_receipts_of_a_release(answers, affected):
     said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none", "unit": {"column": None}, "events": []}
-    found = {f.advisory.id: f.affected for f in advisories_of(said, answers)}
+    found = {a.id: affected for a, affected, _ in advisories_of(said, answers)}
     assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None, "DPSP-2026-03": False, "DPSP-2026-04": None}
     own = said | {"unit": {"column": "person", "missing": "own"}}
-    assert {f.affected for f in advisories_of(own, answers) if f.advisory.id == "DPSP-2026-03"} == {None}
+    assert {affected for a, affected, _ in advisories_of(own, answers) if a.id == "DPSP-2026-03"} == {None}
     kept = {**said, "neighbouring": "replace"}
-    assert {f.affected for f in advisories_of(kept, answers) if f.advisory.id == "DPSP-2026-02"} == {False}
+    assert {affected for a, affected, _ in advisories_of(kept, answers) if a.id == "DPSP-2026-02"} == {False}
     assert advisories_of({**said, "versions": {"pipeline": VERSION}}, answers) == []
     assert len(advisories_of({**said, "versions": {}}, answers)) == 4  # who says no version is suspect
 

@@ -20,11 +20,18 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from pipeline import bounds
 from pipeline.inference.cell_limits import cell_limits
-from pipeline.inference.error_bounds import ALPHA, error_bound, limit_error, measured_error, scale_of, scored_error
-from pipeline.inference.marginal_estimates import marginal_estimate
+from pipeline.inference.marginal_estimates import ReleaseEvidence, marginal_estimate
 from pipeline.inference.noise_bounds import NoiseTerm, sum_bound, tail
-from pipeline.inference.release_bounds import error_bounds, table_bounds
-from pipeline.inference.release_evidence import ReleaseEvidence
+from pipeline.inference.release_bounds import (
+    ALPHA,
+    error_bound,
+    error_bounds,
+    limit_error,
+    measured_error,
+    scale_of,
+    scored_error,
+    table_bounds,
+)
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, people, write_town

@@ -12,8 +12,8 @@ import yaml
 from evaluation.metrics import declared_settings
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.commands import asked_commands
-from pipeline.commands.command_table import COMMANDS
 from pipeline.conf_folder import CONF
+from pipeline.help import COMMANDS
 from tests.pipeline.conftest import PAIRS, TOWN, command, people, statement_of
 
 #: A run of a moment: no scores, one column at a time.

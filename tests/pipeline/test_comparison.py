@@ -12,8 +12,7 @@ import pytest
 
 import pipeline
 from mechanisms.public.errors import UserError
-from pipeline.comparison.compared_tables import comparison_page, named_tables
-from pipeline.comparison.several_tables import Comparison
+from pipeline.comparison.compared_tables import Comparison, comparison_page, named_tables
 from pipeline.scores.score_files import tidy_text
 from pipeline.sweeps.sweep_page import best_methods, head_cards, method_seconds, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed

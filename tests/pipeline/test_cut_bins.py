@@ -12,7 +12,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.fine_cells import fine_codes, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import estimate
 from pipeline.release_query import answer
 from tests.pipeline.conftest import PAIRS, TOWN, command, people

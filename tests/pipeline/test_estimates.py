@@ -16,7 +16,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
-from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import _supported
 from pipeline.inference.ratio_intervals import Interval
 from tests.pipeline.conftest import SCHEMA, command, people

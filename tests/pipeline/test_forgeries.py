@@ -15,9 +15,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement import other_files as compared_files
-from pipeline.statement.catalogue_records import _Dumper
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
+from pipeline.statement.papers import _Dumper
 from pipeline.statement.restated import TOLD, restated
 from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__

@@ -24,7 +24,7 @@ from mechanisms.selection.questions import capped_noise
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.attempts import measure_plan
 from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.selection_context import MeasurementContext
+from pipeline.measuring.selection_context import AdaptiveRun
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.pgm_settings import PgmSpec
 
@@ -50,8 +50,8 @@ def measured(folder, table, method, slots, reserve, *, epsilon):
     budget = Budget(epsilon, 1e-6, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
     plan = Schedule(method, slots, reserve).plan(budget, noise="gaussian")
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = MeasurementContext(table, ledger, SeededNoise(3), folder / "answers")
-    known = measure_plan(rounds, fit=build_fit(PgmSpec(), plan))
+    fit = build_fit(PgmSpec(), plan)
+    known = measure_plan(AdaptiveRun(table, ledger, SeededNoise(3), folder / "answers", fit))
     assert ledger.spent.epsilon <= epsilon
     return known
 

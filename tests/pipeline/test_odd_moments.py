@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.public.errors import UserError
-from pipeline import folder_lock
+from pipeline import folders
 from pipeline.folders import claimed, logged
 from pipeline.sweeps.sweep import _opened
 from tests.pipeline.conftest import TOWN, command, town
@@ -103,7 +103,7 @@ def _run(root: Path):
 def test_a_command_that_is_refused_takes_nothing_away_from_the_one_at_work(begun, tmp_path, monkeypatch):
     """The second one looks into the folder, the first one begins, and only then the second one asks for the lock."""
     with ExitStack() as first:
-        opened = folder_lock._opened
+        opened = folders._opened
 
         def late(path: Path, *args: int):
             if path.parent not in begins:
@@ -115,7 +115,7 @@ def test_a_command_that_is_refused_takes_nothing_away_from_the_one_at_work(begun
 
         begins: list[Path] = []
         held: set[str] = set()
-        monkeypatch.setattr(folder_lock, "_opened", late)
+        monkeypatch.setattr(folders, "_opened", late)
         for _ in range(2):  # the lock is still there for the third one
             with pytest.raises(UserError, match="at work"), begun(tmp_path / "out"):
                 pass
@@ -126,17 +126,17 @@ def test_a_command_that_is_refused_takes_nothing_away_from_the_one_at_work(begun
 @pytest.mark.parametrize("begun", [_run, _opened])
 def test_the_lock_of_a_command_that_ended_by_a_mistake_is_nobody_s_lock(begun, tmp_path, monkeypatch):
     """It takes its lock away with the rest: who opened that file before and locks it after holds nothing."""
-    opened = folder_lock._opened
+    opened = folders._opened
 
     def early(path: Path, *args: int):
         lock = opened(path, *args)
         path.unlink()
         return lock
 
-    monkeypatch.setattr(folder_lock, "_opened", early)
+    monkeypatch.setattr(folders, "_opened", early)
     with pytest.raises(UserError, match="at work"), begun(tmp_path / "out"):
         pass
-    monkeypatch.setattr(folder_lock, "_opened", opened)
+    monkeypatch.setattr(folders, "_opened", opened)
     with begun(tmp_path / "out"):
         pass
 

@@ -16,7 +16,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference import estimates
 from pipeline.inference.coarse_figures import least_mean
-from pipeline.inference.estimate_questions import question
+from pipeline.inference.estimate_questions import EstimateQuestion as question
 from tests.pipeline.conftest import command
 from tests.pipeline.test_estimates import often_enough
 

@@ -12,8 +12,8 @@ from mechanisms.public.persons.asked_of_persons import questions_about_units
 from mechanisms.public.persons.person_questions import by_label
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline.inference.fewer_cells import said_cells
 from pipeline.release_query import answer
+from pipeline.report.answer_noise import said_cells
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs

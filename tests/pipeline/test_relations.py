@@ -17,8 +17,8 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import load
+from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.relations import distances, in_words, strongest
-from pipeline.inference.release_evidence import ReleaseEvidence
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import command
 from tests.pipeline.test_decided import FOUR, TRUTH, answer, release

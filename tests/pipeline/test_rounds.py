@@ -34,7 +34,7 @@ from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.attempts import measure_plan
 from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.selection_context import MeasurementContext
+from pipeline.measuring.selection_context import AdaptiveRun
 from synthesis.pgm.junction_tree import model_cells
 from synthesis.pgm.pgm_settings import PgmSpec
 
@@ -119,8 +119,8 @@ METHODS = {
 def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    rounds = MeasurementContext(table or Town(), ledger, SeededNoise(seed), folder / "answers")
-    return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
+    fit = build_fit(PgmSpec(), plan)
+    return measure_plan(AdaptiveRun(table or Town(), ledger, SeededNoise(seed), folder / "answers", fit)), ledger
 
 
 def forget(folder, plan, name):

@@ -18,8 +18,7 @@ from mechanisms.public.errors import UserError
 from pipeline.folders import RunFolder
 from pipeline.settings import build, memory
 from pipeline.settings.config import load_config
-from pipeline.settings.design import design_of
-from pipeline.settings.post_processing import post_processing
+from pipeline.settings.design import design_of, post_processing
 from pipeline.settings.specs import build_specs
 from pipeline.statement.digests import file_digests
 from tests.pipeline.conftest import PAIRS, TOWN, command, people, statement_of

@@ -21,8 +21,7 @@ from mechanisms.public.units import Neighbouring, rounded_up
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
-from pipeline.statement.catalogue_records import registry_record
-from pipeline.statement.document import render_statement
+from pipeline.statement.papers import registry_record, render_statement
 from pipeline.statement.statement import Declared, FoundHere, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import SCHEMA, TOWN, command
@@ -277,7 +276,7 @@ def test_the_page_prints_on_one_sheet(town, fill, sheets):
 
 
 def test_settings_of_the_statement_are_those_that_are_read():
-    from pipeline.statement.publication import FIELDS
+    from pipeline.statement.signing import FIELDS
 
     names = {f.name for f in dataclasses.fields(load_config().statement)}
     assert names == {*FIELDS, "key"}

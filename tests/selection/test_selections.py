@@ -27,7 +27,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from pipeline.conf_folder import CONF
 from pipeline.measuring.attempts import measure_plan
 from pipeline.measuring.fitted_models import build_fit
-from pipeline.measuring.selection_context import MeasurementContext
+from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import selection_of
 from synthesis.pgm.pgm_settings import PgmSpec
@@ -84,8 +84,9 @@ class World:
     def run(self, folder: Path, plan):
         folder.mkdir(exist_ok=True)
         ledger = Ledger.open(folder / "ledger.jsonl", plan)
-        rounds = MeasurementContext(Tiny(self.facts.domain), ledger, SeededNoise(5), folder / "answers")  # type: ignore[arg-type]
-        return measure_plan(rounds, fit=build_fit(PgmSpec(), plan)), ledger
+        table, fit = Tiny(self.facts.domain), build_fit(PgmSpec(), plan)
+        rounds = AdaptiveRun(table, ledger, SeededNoise(5), folder / "answers", fit)  # type: ignore[arg-type]
+        return measure_plan(rounds), ledger
 
 
 #: Those of the project; of a plugin's the settings are the class's own where no file lies beside it.

@@ -22,12 +22,13 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.sensitive.private_table import PrivateTable
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import claimed
 from pipeline.measuring.acceptance import only_try, table_of
-from pipeline.measuring.attempts import Work
+from pipeline.run_context import State
 from pipeline.settings import build
 from pipeline.settings.config import Config, load_config
+from pipeline.settings.design import Design
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
@@ -70,10 +71,11 @@ def ours(method: Method, table: GridTable, epsilon: float, seed: int) -> Made:
         rows = CodedTable(schema.measured, table.coded.columns)
         private = PrivateTable(rows, unit, EncodingReport(table.rows, {}, {}), complete=True)
         with claimed(Path(root) / "run", resume=False) as folder:
-            spec = usable_synthesizer(config.synthesis)
-            work = Work(config, schema, spec, plan, private, folder, Stages(quiet=True), None)
-            taken = only_try(work)
-            synthetic, _ = table_of(work, taken)
+            usable_synthesizer(config.synthesis, specs.synthesizer)
+            fixed = (config, None, {}, None, (), folder, EMBEDDED, Stages(quiet=True))
+            state = State(*fixed, Design(specs, schema, plan, None, None, ()), private=private)
+            taken = only_try(state)
+            synthetic, _ = table_of(state, taken)
     return Made(synthetic, tuple(a.clique for a in taken.measurements.answers))
 
 
