@@ -198,7 +198,10 @@ def test_bounds_of_dates_are_whole_months_or_years_and_nobodys_birthday(tmp_path
     born = "".join(f"{1932 + i % 70}-{3 + i % 9:02}-{5 + i % 20:02}\n" for i in range(500))
     assert "min: '1903-01-01', max: '2001-12-31'" in drafted(csv(tmp_path, "born\n1903-03-03\n" + born))[0]
     seen = "".join(f"2024-0{2 + i % 3}-{5 + i % 20:02}\n" for i in range(500))
-    assert "min: '2024-02-01', max: '2024-04-30'" in drafted(csv(tmp_path, "seen\n" + seen))[0]
+    text = drafted(csv(tmp_path, "seen\n" + seen))[0]
+    assert "min: '2024-02-01', max: '2024-04-30'" in text and "first of a month" not in text
+    months = "".join(f"01.0{1 + i % 9}.2024\n" for i in range(500))
+    assert 'format: "01.%m.%Y" keeps that' in drafted(csv(tmp_path, "seen\n" + months))[0]
 
 
 def test_years_of_two_digits_are_read_in_their_own_form_and_never_as_the_first_century(tmp_path: Path) -> None:

@@ -261,6 +261,10 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
     twins = [t for f in forms if (t := day_and_month(f)) and all(as_moment(x, t) for x in texts if as_moment(x, f))]
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
+    firsts = forms[0].replace(ISO, "%Y-%m-%d").replace("%d", "01")
+    days = [t for t in texts if t not in rest] if len(forms) == 1 and facts.distinct <= len(texts) else []
+    if len(days) > 2 and all(as_moment(t, firsts) for t in days):
+        doubt += f'; all are the first of a month, and synthetic ones lie anywhere in it: format: "{firsts}" keeps that'
     if any(day_and_month(f) in forms for f in forms):
         doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"
     guess = "times of the day ({}), read as of the day below; bins are hours" if clock else DAYS_GUESSED

@@ -256,10 +256,8 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
         drafted: column → its declaration.
     """
     few = {n: f for n, f in drafted.items() if _few(f)}
-    if len(few) < 2:
-        return []
-    schema = parse_schema({"columns": few}, where="the draft")
-    columns = [c for c in schema.columns if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
+    every = parse_schema({"columns": few}, where="the draft").columns if few else ()
+    columns = [c for c in every if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
     codes_in_all = itertools.accumulate(c.size for c in columns)
     columns = [c for c, codes in zip(columns, codes_in_all, strict=True) if codes <= MOST_CODES]
     if len(columns) < 2:
