@@ -10,7 +10,13 @@ import numpy as np
 
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.drafts.rule_guess import ASCENDING, ascending_rows, guess_calendar, guess_ordered
+from mechanisms.public.drafts.rule_guess import (
+    ASCENDING,
+    ascending_rows,
+    guess_calendar,
+    guess_determined,
+    guess_ordered,
+)
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
@@ -24,7 +30,7 @@ NO_RULE = "and a release will not hold to it without the rule"
 
 
 def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
-    """Dates and their weekdays or hours, and columns that ascend, in nearly all rows; no rule of the schema says so."""
+    """Columns that ascend or follow, and dates with their weekdays or hours, in nearly all rows; no rule says so."""
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
@@ -33,6 +39,15 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
         f"{low!r} ≤ {high!r} in {up:,} of the {both:,} rows that hold both, {NO_RULE}: ordered: [[{low}, {high}]]"
         for low, high, up, both in guess_ordered(source, fields)
         if not any({low, high} <= {*group.columns} for group in rules.ordered)
+    ]
+    taken = {name for step in rules.steps for name in step.takes}
+    listed = {n: f for n, f in fields.items() if n not in taken and n not in constants}
+    hints += [
+        f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
+        "derive or impossible, as a draft writes it"
+        for one in guess_determined(source, listed)
+        if schema[one.source].value_codes > schema[one.target].value_codes
+        and not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros)
     ]
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     with source.connect() as engine:

@@ -86,3 +86,14 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     assert any("'tag' is the weekday of 'start' in 597 of 600" in h and "{start: {weekday: tag}}" in h for h in lines)
     ruled = checked(capsys, cells, f"{columns}\nordered: [[start, end]]")["hints"]
     assert not any("'start' ≤ 'end'" in h for h in ruled)
+
+
+def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
+    cells = {"score": np.arange(N) % 11, "group": np.array([*"ddddddd", *"ppqq"])[np.arange(N) % 11]}
+    columns = "columns: {score: {kind: integer, min: 0, max: 10}, group: {kind: categorical, values: [d, p, q]}}"
+    told = f"'group' follows from 'score' in {N:,} of the {N:,} rows that tell"
+    assert any(told in hint for hint in checked(capsys, cells, columns)["hints"])
+    pairs = ", ".join(f"[{s}, {g}]" for s, g in sorted(set(zip(*(c.tolist() for c in cells.values()), strict=True))))
+    derive = f"derive: {{group: {{from: score, map: [{pairs}]}}}}"
+    for rule in (derive, f"impossible: [{{columns: [score, group], possible: [{pairs}]}}]"):
+        assert not any("follows from" in hint for hint in checked(capsys, cells, f"{columns}\n{rule}")["hints"])

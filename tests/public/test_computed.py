@@ -181,6 +181,13 @@ def test_rows_that_break_a_rule_are_counted(tmp_path: Path) -> None:
     assert rows_that_differ(source(tmp_path / "t.csv"), facts())["derive 'discharged'"] == 17
 
 
+def test_a_number_divided_by_a_constant_that_is_not_0_is_never_missing() -> None:
+    never = {**STAY, "cost": {**STAY["cost"], "missing": False}}
+    assert not facts(never, {**RULES, "cost": {"expression": "stay / 7"}})["cost"].missing
+    with pytest.raises(UserError, match="a division by 0"):
+        facts(never, {**RULES, "cost": {"expression": "stay / 0"}})
+
+
 def test_the_rules_survive_saving(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(facts().to_yaml(), encoding="utf-8")
     again = load_schema(tmp_path / "s.yaml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -197,7 +198,10 @@ def test_bounds_of_dates_are_whole_months_or_years_and_nobodys_birthday(tmp_path
     born = "".join(f"{1932 + i % 70}-{3 + i % 9:02}-{5 + i % 20:02}\n" for i in range(500))
     assert "min: '1903-01-01', max: '2001-12-31'" in drafted(csv(tmp_path, "born\n1903-03-03\n" + born))[0]
     seen = "".join(f"2024-0{2 + i % 3}-{5 + i % 20:02}\n" for i in range(500))
-    assert "min: '2024-02-01', max: '2024-04-30'" in drafted(csv(tmp_path, "seen\n" + seen))[0]
+    text = drafted(csv(tmp_path, "seen\n" + seen))[0]
+    assert "min: '2024-02-01', max: '2024-04-30'" in text and "first of a month" not in text
+    months = "".join(f"01.0{1 + i % 9}.2024\n" for i in range(500))
+    assert 'format: "01.%m.%Y" keeps that' in drafted(csv(tmp_path, "seen\n" + months))[0]
 
 
 def test_years_of_two_digits_are_read_in_their_own_form_and_never_as_the_first_century(tmp_path: Path) -> None:
@@ -212,6 +216,15 @@ def test_years_of_two_digits_are_read_in_their_own_form_and_never_as_the_first_c
     iso = parse_schema({"columns": {"admitted": {"kind": "date", "min": "0001-01-01", "max": "2024-12-31"}}}, where="t")
     _, report = encoded(path, iso)
     assert report.unplaced["admitted"] == 600, "an ISO date begins with a whole year"
+
+
+def test_days_in_a_form_that_no_frequent_text_has_are_read_and_other_texts_told(tmp_path: Path) -> None:
+    days = [date(2021, 1, 1) + timedelta(i * 7 % 1_500) for i in range(15_000)]
+    forms = ("%Y-%m-%d", "%d.%m.%y", *["%d.%m.%Y"] * 8)
+    cells = [d.strftime(forms[i // 1_500]) for i, d in enumerate(days)] + ["soon"] * 12
+    text, facts = drafted(csv(tmp_path, "seen\n" + "".join(f"{c}\n" for c in cells)))
+    assert {facts["seen"].format, *facts["seen"].more_formats} == {"ISO", "%d.%m.%y", "%d.%m.%Y"}
+    assert "cannot be read" not in text and "which comes first" not in text and "'soon' mean a gap?" in text
 
 
 def test_a_running_number_and_numbers_that_are_called_ids_are_left_out(tmp_path: Path) -> None:
@@ -326,13 +339,14 @@ def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
         assert [len(look.columns) for look in column_facts.looks(whole, engine)] == [500, 500, 200]
 
 
-@pytest.mark.parametrize(("broken", "proposed"), [(0, True), (15, True), (80, False)])
+@pytest.mark.parametrize(("broken", "proposed"), [(0, True), (50, True), (80, False)])
 def test_two_dates_that_nearly_always_ascend_are_proposed_as_ordered(tmp_path, broken, proposed):
     rows = [(f"20{10 + i % 9}-01-{1 + i % 20:02}", f"20{10 + i % 9}-02-{1 + i % 28:02}") for i in range(2000)]
     rows = [(b, a) if i < broken else (a, b) for i, (a, b) in enumerate(rows)]
     text, _ = drafted(csv(tmp_path, "start,end\n" + "".join(f"{a},{b}\n" for a, b in rows)))
     assert ('#   - ["start", "end"]' in text) == proposed
     if proposed:
+        assert text.count("rounded outwards; bounds and bins are shared with the columns beside it") == 2
         loosened = text.replace("# ordered:", "ordered:").replace("#   - [", "  - [")
         (tmp_path / "own.yaml").write_text(loosened, encoding="utf-8")
         assert [g.columns for g in load_schema(tmp_path / "own.yaml").rules.ordered] == [("start", "end")]
@@ -346,9 +360,13 @@ def test_three_dates_in_a_row_get_the_same_bounds(tmp_path: Path) -> None:
     assert len({facts[n].labels for n in ("received", "sent", "seen")}) == 1
 
 
-def test_what_follows_from_another_column_is_proposed_from_its_nearest_source(tmp_path: Path) -> None:
-    rows = "".join(f"c{i % 30},s{i % 6},{i % 7},n{i % 7},{'yn'[i * 7919 % 13 > 5]}\n" for i in range(2_100))
-    text, _ = drafted(csv(tmp_path, "city,state,code,name,flag\n" + rows))
+@pytest.mark.parametrize("others", [0, 40])
+def test_what_follows_from_another_column_is_proposed_from_its_nearest_source(tmp_path: Path, others: int) -> None:
+    asked = np.random.default_rng(0).integers(0, 5, (2_100, others)).astype(str)  # of a wide survey
+    rows = (f"c{i % 30},s{i % 6},{i % 7},n{i % 7},{'yn'[i * 7919 % 13 > 5]}" for i in range(2_100))
+    names = [f"q{k}" for k in range(others)] + ["city,state,code,name,flag"]
+    lines = [names, *([*own, row] for own, row in zip(asked.tolist(), rows, strict=True))]
+    text, _ = drafted(csv(tmp_path, "".join(f"{','.join(line)}\n" for line in lines)))
     assert '"state": {from: "city"' in text and '"name": {from: "code", map: {"0": "n0"' in text
     assert text.count("{from:") == 2 and "possible" not in text
     assert text.count("# in 2,100 of the 2,100 rows that tell") == 2
@@ -469,10 +487,11 @@ def test_a_column_that_says_the_same_as_another_is_left_out(tmp_path: Path) -> N
 
 def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow(tmp_path: Path) -> None:
     rows = "".join(
-        f"{17 + i % 71},{-122.48399 + i % 90 / 1000:.5f},{1 + 9e3 * (i / 1e3) ** 12:.2f},{i % 500}\n"
+        f"{17 + i % 71},{-122.48399 + i % 90 / 1000:.5f},{1 + 9e3 * (i / 1e3) ** 12:.2f},{i % 500},{i % 4 * 80.5}\n"
         for i in range(1_000)
     )
-    _, facts = drafted(csv(tmp_path, f"age,lng,cost,even\n{rows}"))
+    text, facts = drafted(csv(tmp_path, f"age,lng,cost,even,fee\n{rows}"))
+    assert text.count("different ones") == text.count("only 4 different ones: a release has others between") == 1
     assert (facts["age"].low, facts["age"].high) == (15, 90)
     assert (facts["lng"].low, facts["lng"].high) == (-122.484, -122.394)
     assert facts["cost"].bins.edges[:4] == (0, 1, 2, 5) and facts["cost"].high == 10_000

@@ -195,6 +195,11 @@ class Look:
             )
         return samples[index]
 
+    def unread(self, index: int, forms: Sequence[str]) -> dict[str, int]:
+        """The most frequent texts that no form reads as a day or time."""
+        moments = (self._cells.moment(0, None if form == ISO else form) for form in forms)
+        return self.sample(index, f"coalesce(m, {', '.join(moments)}) IS NULL")
+
     @cached_property
     def _totals(self) -> dict[int, dict[str, int]]:
         which = f"regexp_full_match(lower(trim(t)), {literal(TOTALS)})"

@@ -29,6 +29,7 @@ from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CURRENCIES,
     ID_NAME,
+    LEAST_FORM,
     POSTAL_NAME,
     NumberForm,
     as_moment,
@@ -174,6 +175,8 @@ def _of_numbers(
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
     if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
         doubt += "; is 9 a value, or a gap?"
+    if facts.distinct <= FEW_CODES and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
+        doubt += f"; only {facts.distinct} different ones: a release has others between; kind: categorical lists them"
     missing = sorted({*facts.gaps, *gaps, *taken})
     odd = "cannot be read" in doubt
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
@@ -227,12 +230,13 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.dated < MOSTLY * facts.filled and not look.source.typed(index):
         return None
     texts = look.sample(index)
-    forms = [form for form, _ in date_forms(texts)]
-    if look.source.typed(index):
-        forms = [ISO]
+    forms = [ISO] if look.source.typed(index) else [form for form, _ in date_forms(texts)]
     if not forms:
         return None
-    seen = look.moments(index, forms)
+    others = look.unread(index, forms)  # days in a rarer form are hardly ever among the most frequent texts
+    odd, texts = facts.filled - look.moments(index, forms).read[-1], texts | others
+    forms += [form for form, share in date_forms(others) if share * odd >= LEAST_FORM * facts.filled]
+    rest, seen = look.unread(index, forms), look.moments(index, forms)
     read, n = seen.read, seen.read[-1]
     if n < MOSTLY * facts.filled or seen.low is None:
         return None
@@ -240,7 +244,6 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     low, high = (str(seen.low),) * 2 if clock else _outwards(str(seen.low), str(seen.high))
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
-    rest = {t: k for t, k in texts.items() if not any(as_moment(t, f) for f in forms)}
     told = look.told(index, rest)
     words = gap_words(rest, numbers=True, frequent=told)
     taken = [
@@ -258,6 +261,10 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)
     twins = [t for f in forms if (t := day_and_month(f)) and all(as_moment(x, t) for x in texts if as_moment(x, f))]
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
+    firsts = forms[0].replace(ISO, "%Y-%m-%d").replace("%d", "01")
+    days = [t for t in texts if t not in rest] if len(forms) == 1 and facts.distinct <= len(texts) else []
+    if len(days) > 2 and all(as_moment(t, firsts) for t in days):
+        doubt += f'; all are the first of a month, and synthetic ones lie anywhere in it: format: "{firsts}" keeps that'
     if any(day_and_month(f) in forms for f in forms):
         doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"
     guess = "times of the day ({}), read as of the day below; bins are hours" if clock else DAYS_GUESSED

@@ -59,6 +59,8 @@ SHARE = 0.02
 ALIKE = 1.1
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
+#: Said of columns that a rule below compares.
+SHARED = "; bounds and bins are shared with the columns beside it under `ordered` below"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
 
@@ -128,7 +130,7 @@ def draft_schema(
             with_same_bins(by_name, low, high)
     follows = guess_determined(source, varied)
     tied = {column for low, high, _, _ in orders for column in (low, high)}
-    drafted = [(c, f, f"{g} in the columns under `ordered` below" if c in tied else g) for c, f, g in drafted]
+    drafted = [(c, f, g + SHARED if c in tied else g) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]

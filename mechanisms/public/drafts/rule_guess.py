@@ -34,7 +34,7 @@ FEWEST_COMPUTED = 10
 #: Rows that are looked at first.
 FEW = 200
 #: A pair is proposed where at least so many rows hold both values, so many of these ascend, and at most so many agree.
-FEWEST_ROWS, ASCENDING, EQUAL = 200, 0.99, 0.95
+FEWEST_ROWS, ASCENDING, EQUAL = 200, 0.97, 0.95
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
 WORDS: tuple[tuple[str, str], ...] = (
     ("start", "end"),
@@ -54,8 +54,10 @@ WORDS: tuple[tuple[str, str], ...] = (
 #: Of the rows that the most frequent target alone would place wrong, the source places at least this share right
 #: (λ of Goodman & Kruskal 1954): a target of which nearly all rows are one value follows from nothing by that.
 LAMBDA = 0.99
-#: More columns are not tried, and a longer list of pairs is not proposed.
-MOST_DETERMINED, LONGEST = 24, 2_000
+#: More columns, or columns of more codes in all, are not tried, and a longer list of pairs is not proposed.
+MOST_DETERMINED, MOST_CODES, LONGEST = 150, 5_000, 2_000
+#: A pair that more rows break than the first, and so many times the share that may, is given up before the last row.
+HOPELESS = (1_000, 20)
 
 Drafted = Mapping[str, Fields]
 
@@ -254,10 +256,10 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
         drafted: column → its declaration.
     """
     few = {n: f for n, f in drafted.items() if _few(f)}
-    if len(few) < 2:
-        return []
-    schema = parse_schema({"columns": few}, where="the draft")
-    columns = [c for c in schema.columns if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
+    every = parse_schema({"columns": few}, where="the draft").columns if few else ()
+    columns = [c for c in every if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
+    codes_in_all = itertools.accumulate(c.size for c in columns)
+    columns = [c for c, codes in zip(columns, codes_in_all, strict=True) if codes <= MOST_CODES]
     if len(columns) < 2:
         return []
     place = {c.name: i for i, c in enumerate(columns)}
@@ -273,6 +275,7 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
         for (a, b), counts in tried.items():
             cells = codes[a] * counts.shape[1] + codes[b]
             counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+        tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(n[: schema[a].value_codes])}
     by_target: dict[str, Determined] = {}
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
         if b not in by_target and (one := _determined(schema[a], schema[b], counts)) is not None:
@@ -285,6 +288,13 @@ def _few(fields: Fields) -> bool:
     return fields["kind"] == "categorical" or (
         fields["kind"] == "integer" and "bins" not in fields and fields["max"] - fields["min"] < MAX_VALUES
     )
+
+
+def _hopeless(values: NDArray[np.int64]) -> bool:
+    """Whether so many rows break a rule already that the rest cannot mend it (values of the source × target codes)."""
+    rows, (most, times) = int(values.sum()), HOPELESS
+    wrong, breaks = rows - int(values.sum(axis=0).max()), rows - int(values.max(axis=1).sum())
+    return breaks > most + times * (1 - LAMBDA) * wrong
 
 
 def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> Determined | None:

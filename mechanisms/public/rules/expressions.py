@@ -278,7 +278,7 @@ class _Reader:
         if result is None:
             problem = f"{left.type} {operator} {right.type} has no meaning"
             raise self.wrong(node, problem, "numbers; a date - a date (in days); a date + or - a number of days")
-        self.divides |= operator == "/"
+        self.divides |= operator == "/" and not (isinstance(node.right, ast.Constant) and node.right.value)
         kind, compute = result
         return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))
 

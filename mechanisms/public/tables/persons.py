@@ -75,7 +75,7 @@ NAME_COLUMN = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin)$"
-    r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearbeiter|behandler|therapeut|berater|betreuer|lehrer"
+    r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearb(eiter)?|behandler|therapeut|berater|betreuer|lehrer"
     r"|hebamme|gutachter|ansprechpartner)(in)?$"
     r"|((^|[_\W])|(?-i:(?<=[a-z])(?=[A-Z])))(doctor|physician|nurse|clerk|case[_ ]?worker|teacher|officer|agent|handler"
     r"|staff|surgeon|author|editor|therapist|dentist|midwife|instructor|supervisor"

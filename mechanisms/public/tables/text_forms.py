@@ -27,8 +27,8 @@ NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 CROSSES = ("x", "✓", "✔")
 #: Words that forms write for 0.
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
-#: A share of the rows that takes nothing from what all others say.
-HARDLY_ANY = 0.02
+#: A share of the rows that takes nothing from what all others say; the least share of a form of days.
+HARDLY_ANY, LEAST_FORM = 0.02, 0.005
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
@@ -224,7 +224,7 @@ def date_forms(texts: Texts) -> list[tuple[str, float]]:
     while left and possible:
         reads = {f: sum(n for t, n in left.items() if as_moment(t, f)) for f in possible}
         best = max(reads, key=lambda f: reads[f])
-        if reads[best] < max(0.005 * total, 1):
+        if reads[best] < max(LEAST_FORM * total, 1):
             break
         forms.append((best, reads[best] / total))
         left = {t: n for t, n in left.items() if not as_moment(t, best)}
