@@ -70,12 +70,14 @@ class _Cells:
     Attributes:
         inside: 1 where a coarse cell belongs to the group and counts.
         low, high, middle: the least and the largest mean value of its records, and the expected one.
+        error: the standard error of Σ middle · records of the group that the column's own counts make.
     """
 
     inside: Values
     low: Values
     high: Values
     middle: Values
+    error: float = 0.0
 
 
 def _of_whole_cells(
@@ -95,11 +97,11 @@ def _of_whole_cells(
     hidden = question.column is not None and part is None and bool((cells.high > cells.low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
     sums = Sums(coarse.counts, cells.inside, question.sampling, alpha)
-    if question.what == "count":
-        inside = cells.inside
-        return sum_interval(sums, inside * cells.low, inside * cells.high, inside * cells.middle)
     if part is None:
-        return ratio_interval(sums, cells.low, cells.high, cells.middle)
+        counted, ends = question.what == "count", (cells.low, cells.high, cells.middle)
+        line = sum_interval(sums, *(cells.inside * e for e in ends)) if counted else ratio_interval(sums, *ends)
+        more = cells.error / (1.0 if counted else sums.value(cells.inside) or math.inf)
+        return line if line.error is None else replace(line, error=math.hypot(line.error, more))
     places = np.flatnonzero(cells.inside > 0)
     order = places[np.argsort(cells.low[places], kind="stable")]
     if (cells.low[order][1:] < cells.high[order][:-1]).any():
@@ -126,11 +128,14 @@ def _cells(
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
     alone = evidence.estimate((name,))
     share = coarse.within(name, None if alone is None else alone.values)
-    middle = np.bincount(labels, share * (low + high) / 2)[own]
+    means = np.bincount(labels, share * (low + high) / 2)
+    error = 0.0
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
     most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
     ends = np.array(least)[own], np.array(most)[own]
     if alone is not None and question.quantile is None:
+        held = np.bincount(own, inside * coarse.counts.values) / np.maximum(np.bincount(labels, alone.values), 1.0)
+        error = alone.spread(held[labels] * ((low + high) / 2 - means[labels]))
         alpha = ALPHA * HIDDEN_PART / 2
         room = np.maximum(alone.values + alone.reach(alpha), 0.0)
         records = coarse.counts.values - coarse.counts.reach(alpha)
@@ -139,7 +144,7 @@ def _cells(
             if here.size > 1:
                 ends[0][place] = least_mean(low[here], room[here], float(records[place]))
                 ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
-    return _Cells(inside, ends[0], ends[1], np.clip(middle, *ends))
+    return _Cells(inside, *ends, np.clip(means[own], *ends), error)
 
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:
