@@ -124,7 +124,7 @@ def estimate_marginal(measurements: Measurements, clique: Clique) -> MarginalEst
         fix = "a range: where={…}; or fewer columns"
         raise UserError(f"{cells:,} cells of answers that are no whole marginal", where="marginal", fix=fix)
     if estimate is None:
-        raise _untold(measurements, clique, "; or solution=maxent, which fills in what their parts leave open")
+        raise untold(measurements, clique, "; or solution=maxent, which fills in what their parts leave open")
     return estimate
 
 
@@ -132,11 +132,12 @@ def estimate_count(measurements: Measurements, weights: Mapping[str, Weights]) -
     """`count_estimate`, or UserError: no measured marginal tells it."""
     estimate = count_estimate(measurements, weights)
     if estimate is None:
-        raise _untold(measurements, measurements.domain.canonical(tuple(weights)))
+        raise untold(measurements, measurements.domain.canonical(tuple(weights)))
     return estimate
 
 
-def _untold(measurements: Measurements, clique: Clique, more: str = "") -> UserError:
+def untold(measurements: Measurements, clique: Clique, more: str = "", *, where: str = "marginal") -> UserError:
+    """That no answer tells a marginal, with those that some do, and the way to have it measured."""
     whole = {a.clique for a in measurements.answers if isinstance(a.query, Identity)}
     every = dict.fromkeys(a.clique for a in measurements.answers)
     near = [
@@ -148,7 +149,7 @@ def _untold(measurements: Measurements, clique: Clique, more: str = "") -> UserE
         fix += "; what was not needs another run, out of a budget of its own, with "
         fix += f"[{','.join(clique)}] in its list selection.marginals"
     fix += more
-    return UserError(f"no measured marginal tells {' × '.join(clique)}", where="marginal", fix=fix)
+    return UserError(f"no measured marginal tells {' × '.join(clique)}", where=where, fix=fix)
 
 
 def solved(schema: Schema, measurements: Measurements, clique: Clique, solution: str) -> pd.DataFrame:

@@ -75,15 +75,16 @@ def _of_whole_cells(
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    inside, low, high, middle = _cells(evidence, question, coarse, members * groups.counted, codes)
+    inside, low, high, middle, error = _cells(evidence, question, coarse, members * groups.counted, codes)
     part = question.part
     hidden = question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
     sums = Sums(coarse.counts, inside, question.sampling, alpha)
-    if question.what == "count":
-        return sum_interval(sums, inside * low, inside * high, inside * middle)
     if part is None:
-        return ratio_interval(sums, low, high, middle)
+        counted, ends = question.what == "count", (low, high, middle)
+        line = sum_interval(sums, *(inside * e for e in ends)) if counted else ratio_interval(sums, *ends)
+        more = error / (1.0 if counted else sums.value(inside) or math.inf)
+        return line if line.error is None else replace(line, error=math.hypot(line.error, more))
     places = np.flatnonzero(inside > 0)
     order = places[np.argsort(low[places], kind="stable")]
     if (low[order][1:] < high[order][:-1]).any():
@@ -99,7 +100,7 @@ def _cells(
     coarse: Coarse,
     counted: Values,
     codes: tuple[Values, Values] | None,
-) -> tuple[Values, Values, Values, Values]:
+) -> tuple[Values, Values, Values, Values, float]:
     """What is known of the values in each coarse cell, where cells hold a group or do not.
 
     Args:
@@ -107,22 +108,25 @@ def _cells(
         codes: the ends of the column's values.
     Returns:
         1 where a coarse cell belongs to the group and counts; the least and the largest mean value of its records, and
-        the expected one.
+        the expected one; the standard error of Σ expected · records of the group that the column's own counts make.
     """
     size = coarse.counts.values.size
     inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
     if name is None or codes is None:
-        return inside, np.ones(size), np.ones(size), np.ones(size)
+        return inside, np.ones(size), np.ones(size), np.ones(size), 0.0
     labels, (low, high) = coarse.labels[name], codes
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
     alone = evidence.estimate((name,))
     share = coarse.within(name, None if alone is None else alone.values)
-    middle = np.bincount(labels, share * (low + high) / 2)[own]
+    means = np.bincount(labels, share * (low + high) / 2)
+    error = 0.0
     least = [float(low[labels == g].min()) for g in range(labels.max() + 1)]
     most = [float(high[labels == g].max()) for g in range(labels.max() + 1)]
     ends = np.array(least)[own], np.array(most)[own]
     if alone is not None and question.part is None:
+        held = np.bincount(own, inside * coarse.counts.values) / np.maximum(np.bincount(labels, alone.values), 1.0)
+        error = alone.spread(held[labels] * ((low + high) / 2 - means[labels]))
         alpha = ALPHA * HIDDEN_PART / 2
         room = np.maximum(alone.values + alone.reach(alpha), 0.0)
         records = coarse.counts.values - coarse.counts.reach(alpha)
@@ -131,7 +135,7 @@ def _cells(
             if here.size > 1:
                 ends[0][place] = least_mean(low[here], room[here], float(records[place]))
                 ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
-    return inside, *ends, np.clip(middle, *ends)
+    return inside, *ends, np.clip(means[own], *ends), error
 
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:

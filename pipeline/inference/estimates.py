@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
@@ -29,10 +28,10 @@ from pipeline.inference.estimate_questions import (
 )
 from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.pair_figures import correlations, odds_ratios
-from pipeline.inference.person_level import COUNTED, LEVELS, of_persons
+from pipeline.inference.person_level import COUNTED, LEVELS
 from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
 from pipeline.release_folder import cells_frame
-from pipeline.release_query import asked_ranges, code_weights
+from pipeline.release_query import asked_ranges, code_weights, untold
 
 #: How an estimate was made.
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
@@ -64,18 +63,19 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     marginal = evidence.estimate(clique)
     tests = question.what == "equal_means"
     coarse = None if marginal or tests else coarse_told(measurements, clique)
-    bounds = question.what not in OF_TWO
+    bounds = question.what not in OF_TWO and not tests
+    more = "; or unmeasured=bounds for wide bounds from what was measured" if bounds else ""
     if marginal is None and coarse is None and not (bounds and question.unmeasured == BOUNDS):
-        raise _untold(measurements, clique, bounds=bounds)
+        raise untold(measurements, clique, more, where="estimate")
     groups = groups_of(schema, question, clique)
-    if tests:
+    if tests and marginal is not None:
         return _test(schema, question, marginal, groups)
     how = MEASURED if marginal else COARSE
     lines = _lines(schema, question, evidence, marginal or coarse, groups)
     if lines is None and bounds:
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
-        raise _untold(measurements, clique, bounds=bounds)
+        raise untold(measurements, clique, more, where="estimate")
     ends = _ends(question, groups)
     whole = sum(line.low <= ends[0] and ends[1] <= line.high for line in lines)
     near = [question.what == "mean" and _at_end(line, *ends) for line in lines]
@@ -149,17 +149,6 @@ def _merged(coarse: Coarse) -> list[str]:
     ]
 
 
-def _untold(measurements: Measurements, clique: Clique, *, bounds: bool = True) -> UserError:
-    named = ",".join(clique)
-    near = [a.clique for a in measurements.answers if set(a.clique) & set(clique)]
-    shown = "; ".join(dict.fromkeys(" × ".join(c) for c in near)) or "none of these columns"
-    fix = f"another run, out of a budget of its own, with [{named}] in its list selection.marginals"
-    fix = f"what was counted of persons: {shown}" if of_persons(measurements) else fix
-    if bounds:
-        fix += f"; or unmeasured=bounds for wide bounds from what was measured ({shown})"
-    return UserError(f"no measured marginal tells {' × '.join(clique)}", where="estimate", fix=fix)
-
-
 def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups: Groups) -> list[Interval]:
     def line(members: Values) -> Interval:
         sums = Sums(marginal, members * groups.counted, question.sampling)
@@ -172,13 +161,10 @@ def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups
     return [line(members) for members in groups.members]
 
 
-def _test(
-    schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate | None, groups: Groups
-) -> pd.DataFrame:
+def _test(schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate, groups: Groups) -> pd.DataFrame:
     """One line: the statistic, its degrees of freedom, the p-value and how many groups took part."""
-    if marginal is None or groups.count < 2:
-        fix = "by=[COLUMN]" if marginal else "selection.marginals in another run"
-        raise UserError("a test of equal means compares measured groups", where="by", fix=fix)
+    if groups.count < 2:
+        raise UserError("a test of equal means compares groups", where="by", fix="by=[COLUMN]")
     middle = (groups.low + groups.high) / 2
     counted = [m * groups.counted for m in groups.members]
     statistic, degrees, p_value = equal_means(marginal, counted, middle, sampling=question.sampling)

@@ -347,11 +347,11 @@ def _short_years(source: Source, column: Column) -> list[str]:
 
 
 def _clocks(source: Source, column: Column) -> list[str]:
-    """Times with several offsets from UTC, which are not read: 10:00Z and 10:00+02:00 are both 10:00."""
+    """Times with several offsets from UTC or zones, which are not read: 10:00Z and 10:00 CEST are both 10:00."""
     if column.kind != "datetime" or ISO not in {column.format or ISO, *column.more_formats}:
         return []
     index = source.names.index(column.name)
-    offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?(Z|[-+][0-9][0-9:]*)? *$', 1)"
+    offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
     sql = f"SELECT {offset} AS o, count({moment_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
     offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
     if len(offsets) < 2:

@@ -70,10 +70,10 @@ def whole(table, clique, seed, **noise):
     return noisy(table, clique, Identity(CLINIC.measured.cells(clique)), seed, **noise)
 
 
-def coarse_release(table, seed, **noise):
+def coarse_release(table, seed, costs=COSTS, **noise):
     """Columns alone, and pairs over coarser costs and days."""
     ones = [whole(table, (n,), seed, **noise) for n in CLINIC.measured.names]
-    labels = {"cost": COSTS, "days": DAYS, "ward": np.arange(3)}
+    labels = {"cost": costs, "days": DAYS, "ward": np.arange(3)}
     pairs = [
         noisy(table, c, MergedQuery(tuple(labels[n] for n in c)), seed, **noise)
         for c in (("cost", "days"), ("cost", "ward"), ("days", "ward"))
@@ -217,6 +217,18 @@ def test_means_on_whole_coarse_cells_are_as_sharp_as_the_noise():
     assert often_enough(hits[1.0], 180) and not often_enough(hits[0.7], 180)
 
 
+@pytest.mark.parametrize(
+    "asked", [OF_COARSE[0], question("count", "cost", by="ward", value=[0, 29])], ids=lambda q: q.what
+)
+def test_standard_errors_over_coarser_values_hold_the_noise_of_the_column_alone(asked):
+    """A mean that followed from the column alone, since one coarse cell held all costs, stood with an error of 0."""
+    for costs in (np.zeros(10, int), COSTS):
+        releases = (coarse_release(clinic(2), seed, costs, sigma=30.0) for seed in range(60))
+        lines = [estimates.estimate(CLINIC, known, asked) for known in releases]
+        stated = np.mean([f["standard_error"] for f in lines], axis=0)
+        assert stated == pytest.approx(np.std([f["estimate"] for f in lines], axis=0), rel=0.3)
+
+
 def test_a_group_inside_a_coarse_value_has_limits_and_an_estimate_between_them():
     table = clinic(6)
     lines = estimates.estimate(
@@ -227,6 +239,13 @@ def test_a_group_inside_a_coarse_value_has_limits_and_an_estimate_between_them()
     assert ((lines["low"] <= truth) & (truth <= lines["high"])).all()
     assert ((lines["low"] <= lines["estimate"]) & (lines["estimate"] <= lines["high"])).all()
     assert (lines["high"] - lines["low"]).iloc[4] < 30, "narrower than all that days can be"
+
+
+def test_a_refused_test_of_means_names_what_was_asked_over_coarser_values_and_offers_no_bounds():
+    asked = question("equal_means", "cost", by="ward", unmeasured="bounds")
+    with pytest.raises(UserError) as refused:
+        estimates.estimate(CLINIC, coarse_release(clinic(), 0, sigma=1.0), asked)
+    assert "cost × ward over coarser values" in str(refused.value.fix) and "unmeasured" not in str(refused.value)
 
 
 def test_the_least_mean_takes_the_smallest_values_that_there_is_room_for():

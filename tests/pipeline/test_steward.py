@@ -310,6 +310,7 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
     cells |= {"known": [day if i % 9 else "9999-12-31" for i, day in enumerate(days)]}
     cells |= {"short": [f"{i % 28 + 1:02}.05.{31 if i % 2 else 75}" for i in range(900)]}
     cells |= {"taken": [f"2024-05-{i % 28 + 1:02}T10:00:00{'Z' if i % 2 else '+02:00'}" for i in range(900)]}
+    cells |= {"zones": [f"2024-05-{i % 28 + 1:02} 10:00 {'CET' if i % 2 else 'CEST'}" for i in range(900)]}
     cells |= {"plain": [day + "T10:00:00Z" for day in days]}
     span = "min: 1900-01-01, max: 2024-12-31, bins: year"
     columns = checked(
@@ -317,12 +318,13 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
         cells,
         f'born: {{kind: date, {span}}}, known: {{kind: date, {span}, missing: ["9999-12-31"]}}, '
         'short: {kind: date, format: "%d.%m.%y", min: 1969-01-01, max: 2068-12-31, bins: year}, '
-        f"taken: {{kind: datetime, {span}}}, plain: {{kind: datetime, {span}}}",
+        f"taken: {{kind: datetime, {span}}}, zones: {{kind: datetime, {span}}}, plain: {{kind: datetime, {span}}}",
     )["columns"]
     assert '1900-01-01 (100 times): a gap? missing: ["1900-01-01"]' in columns["born"]["hints"]
     assert "450 of 900 days lie after" in columns["short"]["hints"][0]
     assert "are not read, and differ: +02:00 (450 times), Z (450 times)" in columns["taken"]["hints"][0]
-    assert [c["status"] for c in columns.values()] == ["warning", "ok", "warning", "warning", "ok"]
+    assert "differ: CEST (450 times), CET (450 times)" in columns["zones"]["hints"][0]
+    assert [c["status"] for c in columns.values()] == ["warning", "ok", "warning", "warning", "warning", "ok"]
 
 
 @pytest.mark.parametrize(

@@ -367,6 +367,8 @@ def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amo
     weeks = [d.strftime("%G-W%V") for d in admitted]
     homes = random.Random(3).sample(range(700, 90_000), N // 2)
     cells = {"admitted": [d.isoformat() for d in admitted], "week": weeks, "short": [w.replace("-", "") for w in weeks]}
+    day = datetime.date(2010, 1, 1)
+    cells |= {"digits": made(lambda r, _: f"{day + datetime.timedelta(4 * r.randrange(N // 2)):%Y%m%d}")}
     cells |= {"off": ["2023-W01", *weeks[1:]], "household": made(lambda r, _: r.choice(homes))}
     cells |= {name: made(cell) for name, cell in AMOUNTS.items()}
     columns, text = drafted(cells)

@@ -203,6 +203,7 @@ def test_the_tail_of_noise_is_no_heavier_than_said(kind) -> None:
         ({"kind": "categorical", "values": "discover", "ordinal": True}, "ordinal beside"),
         ({"kind": "categorical", "values": "discover", "outside": "missing"}, "outside: missing with"),
         ({"kind": "categorical", "values": "discover", "missing": ["other"]}, "means missing"),
+        ({"kind": "categorical", "values": "discover", "other": ["Other"]}, "other: got ['Other']"),
         ({"kind": "categorical", "values": "discover", "hierarchy": {"groups": {}}}, "hierarchy beside"),
         ({"kind": "flag", "values": "discover"}, "unknown field"),
         ({"kind": "integer", "min": 0, "max": 9, "discovered": ["all"]}, "discovered: got"),

@@ -40,6 +40,16 @@ def test_the_first_format_that_reads_a_text_counts(tmp_path):
     assert column_codes(tmp_path, fields | {"format": "ISO"}, texts) == [1, 12, 12, 12, 12]
 
 
+def test_hours_with_am_or_pm_are_read_by_a_format_of_their_own_and_never_as_iso(tmp_path):
+    """The engine reads 01:30 PM as half past one in the morning, and `check` called the column ok."""
+    fields = {"kind": "datetime", "min": "2024-01-01", "max": "2024-12-31", "bins": "hour_of_day"}
+    texts = ["2024-02-03 01:30 PM", "2024-02-03 01:30:00 am ", "2024-02-03 01:30"]
+    assert column_codes(tmp_path, fields, texts) == [24, 24, 1]
+    assert date_forms({texts[0]: 1}) == [("%Y-%m-%d %I:%M %p", 1.0)]
+    forms = ["ISO", "%Y-%m-%d %I:%M %p", "%Y-%m-%d %I:%M:%S %p"]
+    assert column_codes(tmp_path, fields | {"formats": forms}, texts) == [13, 1, 1]
+
+
 def test_bins_month_is_short_for_the_calendar(tmp_path):
     short, long = (
         schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": bins})
@@ -166,7 +176,8 @@ def test_derive_may_leave_unlisted_values_missing():
 
 
 @pytest.mark.parametrize("fields", [{"formats": ["%d/%m/%Y", "%d/%m/%Y"]}, {"formats": ["day"]}, {"formats": []},
-                                    {"format": "%d/%m/%Y", "formats": ["ISO"]}, {"formats": ["%Q"]}])  # fmt: skip
+                                    {"format": "%d/%m/%Y", "formats": ["ISO"]}, {"formats": ["%Q"]},
+                                    {"formats": ["%Y-%m-%d %Y"]}, {"format": "%Y-%m-%d %Y"}])  # fmt: skip
 def test_formats_that_cannot_be_are_refused(fields):
     with pytest.raises(UserError, match="format"):
         schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31"} | fields)

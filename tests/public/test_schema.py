@@ -227,6 +227,7 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": "float", "min": 0, "max": 9, "bins": {"edges": [0, 5, 8]}}, "edges do not fit min and max"),
     ({"kind": "float", "min": 1e15, "max": 1e15 + 1, "bins": {"count": 20}}, "the bins are too narrow"),
     ({"kind": "float", "min": 0, "max": 9, "decimals": -1}, "decimals: got -1"),
+    ({"kind": "float", "min": 0, "max": 9, "decimal": [","]}, "decimal: got [',']"),
     ({"kind": "float", "min": 0, "max": 9, "other": "12"}, "other: '12' reads as a value"),
     ({**DATE, "other": "2016-02-02"}, "other: '2016-02-02' reads as a value"),
     ({**DATE, "min": "soon"}, "min: got 'soon', which is no date"),

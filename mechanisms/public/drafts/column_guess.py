@@ -109,6 +109,8 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     if ID_NAME.search(name):
         return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
+    if facts.dated > COMPACT * facts.filled and not look.source.typed(index):
+        return None  # days in digits
     if not CODE_NAME.search(name) and may_be_id(name, facts.distinct, facts.filled) and look.of_groups(index):
         return None, "whole numbers with gaps, few rows each, far oftener alike than amounts: ids, as of households"
     if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):

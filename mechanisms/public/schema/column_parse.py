@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -198,7 +199,7 @@ def _moment(value: object, form: str | None) -> tuple[datetime.datetime | None, 
 def _parsed(text: str, form: str | None) -> datetime.datetime | None:
     try:
         moment = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, re.error):  # the same part twice, as in %Y %Y
         return None
     return moment.replace(tzinfo=None)
 

@@ -150,12 +150,12 @@ def _mapping(value: object) -> Mapping[Any, Any]:
 
 def _assumed_values(given: Fields, where: str) -> FieldDict:
     missing = given.get("missing")
-    taken = {str(v) for v in missing} if isinstance(missing, list | tuple) else set()
+    taken = [str(v) for v in missing] if isinstance(missing, list | tuple) else []
     other = given.get("other", OTHER)
     if other in taken:
         raise UserError(f"other: {other!r} means missing", where=where, fix="other: Other")
     names = [f"value {i + 1}" for i in range(ASSUMED_VALUES)]
-    return {**given, "other": other, "values": [n for n in names if n not in {other, *taken}]}
+    return {**given, "other": other, "values": [n for n in names if n not in (other, *taken)]}
 
 
 def _within(kind: str, given: Fields, where: str) -> tuple[object, object]:

@@ -54,7 +54,7 @@ def parse_formats(given: Fields, where: str) -> tuple[str | None, tuple[str, ...
 def _reads_itself(form: str) -> bool:
     try:
         return "%" in form and datetime.datetime.strptime(SAMPLE.strftime(form), form) is not None
-    except ValueError:
+    except (ValueError, re.error):  # the same part twice, as in %Y %Y
         return False
 
 
@@ -65,7 +65,7 @@ def parse_signs(given: Fields, where: str) -> FieldDict:
         UserError: a sign that numbers need; another decimal mark than a point or a comma.
     """
     decimal = given.get("decimal", ".")
-    if decimal not in {".", ","}:
+    if decimal not in (".", ","):
         raise UserError(f"decimal: got {decimal!r}", where=where, fix='decimal: "," or decimal: "."')
     strip = () if given.get("strip") is None else text_list(given["strip"], "strip", where)
     for sign in strip:

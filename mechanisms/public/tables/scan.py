@@ -190,8 +190,9 @@ class Source(Opening):
         if self.types[index] in DATES | {UTC, UTC_NS}:
             return f"TRY_CAST({self._clock(index)} AS TIMESTAMP)"
         text = self.text(index)
-        if form is None:  # the engine takes 02/03/24 for the 24th of March of the year 2
-            return f"TRY_CAST(CASE WHEN NOT regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]') THEN {text} END AS TIMESTAMP)"
+        if form is None:  # the engine takes 02/03/24 for the 24th of March of the year 2, and 01:30 PM for the morning
+            other = f"regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]|(?i)[ap]m *$')"
+            return f"TRY_CAST(CASE WHEN NOT {other} THEN {text} END AS TIMESTAMP)"
         moment = f"CAST(TRY_STRPTIME(trim({text}), {literal(form)}) AS TIMESTAMP)"
         if "%Y" not in form:
             return moment  # else the engine takes 01.02.65 for a day of the year 65

@@ -38,7 +38,7 @@ _DAYS = "%m/%d/%Y|%d/%m/%Y|%d.%m.%Y|%d-%m-%Y|%Y/%m/%d|%Y%m%d|%d.%m.%y|%m/%d/%y|%
 _DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
 _TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
 #: How dates and times are written; ISO for 2016-12-31, with or without a time behind it.
-DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES))
+DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES), *("%Y-%m-%d" + t for t in _TIMES[3:]))
 #: How times of the day alone are written, and how most texts of such a column begin.
 CLOCK_FORMS = ("%H:%M", "%H:%M:%S", "%H:%M Uhr", "%H.%M Uhr", "%H.%M", "%Hh%M", "%I:%M %p", "%I:%M:%S %p", "%H%M")
 CLOCK = " *[0-9]{1,2}:[0-9]{2}"
