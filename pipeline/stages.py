@@ -26,8 +26,8 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import of_release, render_run
 from pipeline.run_context import Stage, State, present
-from pipeline.scores.floors import FLOORS
 from pipeline.scores.score_run import score_run, share_floors
+from pipeline.scores.scored_tables import FLOORS
 from pipeline.settings.config import Config
 from pipeline.settings.design import Design, ready, whole_design
 from pipeline.settings.specs import as_released, budget_warnings, id_warnings, replaced_choice, unit_warnings

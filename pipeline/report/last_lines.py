@@ -22,7 +22,7 @@ from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
-from pipeline.report.numbers_section import as_lines
+from pipeline.report.score_sections import numbers_lines
 from pipeline.statement.format_2 import start_named
 from pipeline.statement.statement import NO_HOLDOUT
 from pipeline.statement.words import words_of
@@ -46,7 +46,7 @@ SHUFFLED = 0.98
 
 def summary(card: Scorecard) -> str:
     """The scores, and the numbers of both tables beside each other: of a command that exists to print them."""
-    lines = [*scored_lines(card), *as_lines(card.numbers, card.groups)]
+    lines = [*scored_lines(card), *numbers_lines(card.numbers, card.groups)]
     scored = {name: outcome for name, outcome in card.outcomes.items() if outcome.score is not None}
     lines += [f"{name}: {warning}" for name, o in scored.items() for warning in getattr(o.result, "warnings", ())]
     return "\n".join(lines)

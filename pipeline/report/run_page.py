@@ -14,7 +14,6 @@ from mechanisms.public.schema.table_schema import Schema
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release
 from pipeline.report.header_cards import files_table, header_cards, in_short, not_computed
-from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page, Section, number
 from pipeline.report.release_sections import (
     bounds_section,
@@ -26,6 +25,7 @@ from pipeline.report.release_sections import (
 from pipeline.report.score_sections import (
     attacks_section,
     mgd_section,
+    numbers_section,
     persons_section,
     privacy_section,
     scores_section,

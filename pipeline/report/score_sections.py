@@ -1,4 +1,4 @@
-"""The sections about the scores of a table: privacy, attacks, each metric beside its floor, MGD, SDNist, persons."""
+"""The sections about scores: privacy, attacks, each metric beside its floor, MGD, SDNist, persons, and numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.text_table import lined_up
 from pipeline.report.charts import Drawing, Line, lines
 from pipeline.report.header_cards import LABELS, STYLES
 from pipeline.report.page import BOTH, Card, Cell, Gauge, Section, Table, Words, number
@@ -30,6 +31,12 @@ INFERRED = 20
 LISTED = 10
 #: Columns of the table of scores; those without a cell are left out.
 HEAD = ("metric", "score", "95 % interval", "floor", "as good as", "reads as", "poor to honest", "source")
+FIGURES = ("values", "missing", "mean", "std. dev.", "1 %", "25 %", "50 %", "75 %", "99 %")
+NUMBERS_HEAD = ("column", "table", *FIGURES)
+GROUP_HEAD = ("column", "group", "table", *FIGURES)
+NOISE = "± noise"
+#: Columns that a page lists; all are in scores.json.
+NUMBERS_LISTED = 150
 
 
 def privacy_section(privacy: Json) -> Section:
@@ -313,3 +320,59 @@ def _person(number: int, person: Json, columns: Sequence[str], fixed: Collection
     moving = [i for i, name in enumerate(columns) if name not in fixed]
     own = [tuple(row[i] for i in moving) for row in rows]
     return Card(f"Person {number}", Table(tuple(columns[i] for i in moving), own), note)
+
+
+def numbers_section(numbers: Sequence[Json], groups: Sequence[Json] = ()) -> Section:
+    """From the parts `numbers` and `groups` of scores.json."""
+    by = dict.fromkeys(each["by"] for each in groups)
+    listed_groups = {name: [e for e in groups if e["by"] == name][: 2 * NUMBERS_LISTED] for name in by}
+    parts = [(name, Table(GROUP_HEAD, _number_rows(own, "column", "group"))) for name, own in listed_groups.items()]
+    listed = min(len(numbers), NUMBERS_LISTED)
+    shown = {
+        "summaries": Table(NUMBERS_HEAD, _number_rows(numbers[:NUMBERS_LISTED], "column")),
+        "groups": parts,
+        "beyond": beyond_bounds(numbers),
+    }
+    return Section("numbers", "Numbers and dates", shown | {"listed": listed, "columns": len(numbers)})
+
+
+def beyond_bounds(numbers: Sequence[Json]) -> list[str]:
+    """Of which columns the real table holds values beyond the bounds, which the table shows as the bounds."""
+    shares = {each["column"]: (each["real"] or {}).get("beyond") or 0.0 for each in numbers}
+    return [
+        f"{name}: {f'{share:.1%}' if share >= 0.001 else 'less than 0.1%'} of the real values lie beyond the schema's "
+        "bounds, and count here as the bounds"
+        for name, share in shares.items()
+        if share
+    ]
+
+
+def _number_rows(parts: Sequence[Json], *names: str) -> list[tuple[str, ...]]:
+    """Two or three rows of each part, as texts.
+
+    Args:
+        names: the keys of the first cells.
+    """
+    rows: list[tuple[str, ...]] = []
+    for each in parts:
+        first = tuple(str(each[name]) for name in names)
+        rows += [(*first, side, *_number_cells(each[side])) for side in ("real", "synthetic") if each[side] is not None]
+        if (mean := each["mean_standard_error"]) is not None:
+            quantiles = each.get("quantile_standard_errors") or [None] * 5
+            rows.append((*first, NOISE, "", "", number(mean), "", *map(number, quantiles)))
+    return rows
+
+
+def _number_cells(own: Json) -> tuple[str, ...]:
+    missing = "" if own["missing"] is None else f"{own['missing']:.1%}"
+    return (f"{own['count']:,}", missing, *map(number, [own["mean"], own["stddev"], *own["quantiles"]]))
+
+
+def numbers_lines(numbers: Sequence[Json], groups: Sequence[Json] = ()) -> list[str]:
+    """The same for a terminal; empty without columns of numbers."""
+    rows = _number_rows(numbers, "column")
+    lines = [*lined_up([NUMBERS_HEAD, *rows], left=0), *beyond_bounds(numbers)] if numbers else []
+    for name in dict.fromkeys(each["by"] for each in groups):
+        rows = _number_rows([e for e in groups if e["by"] == name], "column", "group")
+        lines += [f"by {name}:", *lined_up([GROUP_HEAD, *rows], left=0)]
+    return lines

@@ -26,11 +26,10 @@ from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
-from pipeline.scores.floors import floors_file, keep_floors
 from pipeline.scores.read_values import shared_schema, texts_in, with_schema
 from pipeline.scores.release_beside import facts_of
 from pipeline.scores.score_files import write_scores
-from pipeline.scores.scored_tables import ScoredTables, over_one_schema
+from pipeline.scores.scored_tables import ScoredTables, floors_file, keep_floors, over_one_schema
 from pipeline.scores.table_sources import file_facts, open_released
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable, known_roles, with_subjects

@@ -14,7 +14,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import said_loss
 from pipeline.folders import RunFolder
-from pipeline.scores.floors import FLOORS, floors_file, metric_rows
+from pipeline.scores.scored_tables import FLOORS, floors_file, metric_rows
 from pipeline.statement.words import protected
 from pipeline.sweeps.job_process import JobOutcome, load_json
 from pipeline.sweeps.planned_jobs import Job

@@ -91,16 +91,16 @@ def a_unit_counted_once_per_record_for_c(original: Any, self: Any, histogram: An
 
 
 @mutant("protocol bound", "discovered")
-def c_chosen_from_exact_sizes_of_units(original: Any, context: Any, state: Any) -> Any:
+def c_chosen_from_exact_sizes_of_units(original: Any, state: Any) -> Any:
     """Noisy counts are released, and C, which seems to be a setting, follows from the exact ones."""
-    result, private = original(context, state), state.private
+    result, private = original(state), state.private
     charges = state.design.plan.discovery.of("discover")
     asked = next((c.wanted for c in charges if c.wanted.sizes is not None), None)
     if asked is None:
         return result
     exact = asked.sizes.bucketed(private.histogram)
     chosen = asked.sizes.chosen(exact, stddev=0.0, noise=asked.noise)
-    return replace(result, bound=replace(result.bound, max_records=chosen))
+    return replace(result, bound={**result.bound, "chosen": chosen})
 
 
 @mutant("replay records/ /replace/", "sensitivity of sizes")

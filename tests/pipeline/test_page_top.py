@@ -15,8 +15,8 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.value_summaries import summaries
 from pipeline.report import run_page
 from pipeline.report.header_cards import header_cards, in_short, not_computed
-from pipeline.report.numbers_section import numbers_section
 from pipeline.report.page import Page
+from pipeline.report.score_sections import numbers_section
 from pipeline.report.table_sections import accuracy_section, columns_section
 from tests.pipeline.conftest import TOWN, command, people, write_town
 from tests.public.table_worlds import source

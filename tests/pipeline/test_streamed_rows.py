@@ -12,7 +12,7 @@ import pytest
 
 from mechanisms.sensitive.private_table import EMBEDDED
 from pipeline import api
-from pipeline.measuring.streamed_rows import DrawChunk, streamed_rows
+from pipeline.measuring.attempts import DrawChunk, streamed_rows
 from pipeline.release_folder import read_release
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import load_config

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from pipeline.scores.floors import floors_file, metric_rows
+from pipeline.scores.scored_tables import floors_file, metric_rows
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from pipeline.sweeps.job_process import JobOutcome, outcome_of
