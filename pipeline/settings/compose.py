@@ -158,7 +158,7 @@ def first_of_sweep(override: str) -> str:
 def _check_choice(override: Override) -> None:
     """UserError where a group such as selection is given no name: Hydra has no message for it."""
     group, value = override.key_or_group, override.value()
-    named = all(isinstance(v, str | None) for v in (value if isinstance(value, list) else [value]))
+    named = all(isinstance(v, str) for v in (value if isinstance(value, list) else [value]))
     if (CONF / group).is_dir() and not named:
         names = _choices(group, ())
         raise UserError(f"no {group} called {value!r}", where=group, fix=f"one of: {', '.join(names)}")

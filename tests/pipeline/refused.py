@@ -78,6 +78,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ([*PLAN, "release.format='a b'"], "release.format: got 'a b'"),
             ([*MADE, "holdout="], "holdout: no table given"),
             ([*SWEEP, "=5"], "key=value"),
+            *(([*PLAN, f"{group}=null"], f"{group}: no {group} called None") for group in ("engine", "selection")),
         ],
     ),
     (
