@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,9 +17,10 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.members import needed
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.bins import DAY, FloatGrid
+from mechanisms.public.schema.bins import FloatGrid
 from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.column_parse import bound
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.marginal_estimates import (
@@ -363,13 +363,9 @@ def _number(column: Column, item: Any, *, last: bool) -> float | None:
     if column.kind not in DATE_KINDS:
         return float(item) if isinstance(item, int | float | np.integer | np.floating) else None
     try:
-        moment = datetime.datetime.fromisoformat(str(item))
-    except ValueError:
+        return bound(str(item), column.kind, None, "max" if last else "min", "where")
+    except UserError:
         return None
-    seconds = (moment - datetime.datetime(1970, 1, 1)).total_seconds()
-    if column.kind == "date":
-        return seconds // DAY
-    return seconds + (DAY - 1 if last and len(str(item)) <= 10 else 0)
 
 
 def _range(column: Column, low: float, high: float) -> Weights:

@@ -93,12 +93,15 @@ def choices_fix(word: str, allowed: Iterable[str]) -> str:
     return f"{did_you_mean(word, words)} one of: {', '.join(words)}".strip()
 
 
-def one_of(value: str, allowed: Collection[str], where: str) -> str:
+def one_of(value: object, allowed: Collection[str], where: str, field: str = "") -> str:
     """The value, if it is allowed.
 
+    Args:
+        field: which one of what `where` names; absent, it is called so.
     Raises:
         UserError: it is not.
     """
-    if value not in allowed:
-        raise UserError(f"got {value!r}", where=where, fix=choices_fix(str(value), allowed))
+    if not isinstance(value, str) or value not in allowed:
+        got = "is absent" if field and value is None else f"got {value!r}"
+        raise UserError(f"{field}: {got}".removeprefix(": "), where=where, fix=choices_fix(str(value), allowed))
     return value

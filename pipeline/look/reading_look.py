@@ -27,7 +27,7 @@ from mechanisms.public.tables.doubts import (
     shorter_codes,
     totals,
 )
-from mechanisms.public.tables.encode import PLAIN, moment_sql, number_sql
+from mechanisms.public.tables.encode import PLAIN, read_sql
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
@@ -172,7 +172,7 @@ def what_is_stripped(source: Source, column: Column) -> list[str]:
     signs = [sign for sign in reading.signs if sign.strip()]
     if not signs or source.typed(index := source.names.index(column.name)):
         return []
-    number, text = number_sql(source, index, column), source.text(index)
+    number, text = read_sql(source, index, column), source.text(index)
     has = [f"contains({text}, {literal(sign)})" for sign in signs]
     beside = [h for h, sign in zip(has, signs, strict=True) if sign not in BRACKETS] or ["false"]
     gaps = ", ".join(map(literal, ("", *column.missing_texts)))
@@ -201,7 +201,7 @@ def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:
     if seen.low < 0 or not 100 < scale * seen.high < 2400:
         return []
     index = source.names.index(column.name)
-    cells = f"round({scale} * {number_sql(source, index, column)})::BIGINT AS x, {source.text(index)} AS t"
+    cells = f"round({scale} * {read_sql(source, index, column)})::BIGINT AS x, {source.text(index)} AS t"
     held = f"SELECT x, t, x % 100 AS minute FROM (SELECT {cells} FROM {source.relation})"
     counts = "count(x), count(x) FILTER (x >= 100), count(DISTINCT minute), count(DISTINCT x)"
     times = "FILTER (x >= 100 AND minute < 60)"
@@ -221,7 +221,7 @@ def mixed_units(source: Source, column: Column) -> list[str]:
         return []
     if source.typed(index := source.names.index(column.name)):
         return []
-    number = f"abs({number_sql(source, index, column)})"
+    number = f"abs({read_sql(source, index, column)})"
     parted = f"regexp_matches({source.text(index)}, '[{column.decimal}][0-9]')"
     whole, parts = (f"FILTER ({number} > 0 AND {no} {parted})" for no in ("NOT", ""))
     sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, [0.5, 0.25, 0.75]) {w}" for w in (whole, parts))
@@ -259,7 +259,7 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     if column.kind not in {"integer", "float"} or column.width is not None:
         return []
     index = source.names.index(column.name)
-    number, gaps = number_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
+    number, gaps = read_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
     rest = "arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95])"
@@ -319,7 +319,7 @@ def _days_of_gaps(source: Source, column: Column) -> list[str]:
     index = source.names.index(column.name)
     text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
     usual = ", ".join(map(literal, DAYS_OF_GAPS))
-    cells = f"SELECT {text} AS t, CAST({moment_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
+    cells = f"SELECT {text} AS t, CAST({read_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
     days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
     ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
     first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
@@ -338,7 +338,7 @@ def _short_years(source: Source, column: Column) -> list[str]:
     if not any("%y" in form for form in (column.format or "", *column.more_formats)):
         return []
     index, today = source.names.index(column.name), date.today().year
-    year, text = f"year({moment_sql(source, index, column)})", source.text(index)
+    year, text = f"year({read_sql(source, index, column)})", source.text(index)
     short = f"NOT contains({text}, CAST({year} AS VARCHAR))"
     sql = f"SELECT count(*), count(*) FILTER ({year} > {today}) FROM {source.relation} WHERE {short}"
     read, later = source.lines(sql)[0]
@@ -352,7 +352,7 @@ def _clocks(source: Source, column: Column) -> list[str]:
         return []
     index = source.names.index(column.name)
     offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
-    sql = f"SELECT {offset} AS o, count({moment_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
+    sql = f"SELECT {offset} AS o, count({read_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
     offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
     if len(offsets) < 2:
         return []

@@ -18,7 +18,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.doubts import cut_short
-from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, number_sql
+from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, read_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of
 from mechanisms.public.tables.out_of_schema import values_outside
@@ -263,7 +263,7 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         if column is None or column.kind not in {"integer", "float"}:
             parts += ["NULL"] * 8
             continue
-        number = number_sql(source, index, column)
+        number = read_sql(source, index, column)
         gaps = ", ".join(map(literal, ("", *column.missing_texts)))
         inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {source.text(index)} NOT IN ({gaps}))"
         parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]

@@ -21,7 +21,7 @@ from pipeline import Release, load, query
 from pipeline.inference.decided import decided
 from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.release_query import answer as query_answer
-from pipeline.release_query import code_weights, estimate_count, estimate_marginal
+from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal
 from pipeline.report.answer_noise import signal_to_noise
 from pipeline.statement.verify import verify
 from synthesis.marginal_tables import marginal_tables
@@ -70,6 +70,13 @@ def test_the_name_of_an_hour_is_that_hour_and_no_instant():
     assert code_weights(schema, "time", ["2024-01-01 09", "2024-01-01 11"]).sum() == 2
     between = code_weights(schema, "time", ["2024-01-01 09:00", "2024-01-01 11:59:59"])
     assert between.sum() == pytest.approx(3, abs=0.01)
+
+
+def test_a_time_with_a_zone_is_read_as_its_clock_shows_it():
+    times = {"kind": "datetime", "min": "2016-01-01", "max": "2016-01-02", "bins": {"count": 4}}
+    column = parse_schema({"columns": {"t": times}}, where="t")["t"]
+    plain, zoned = (asked_ranges(column, [f"2016-01-01T0{h}:00{zone}" for h in (1, 2)], "t") for zone in ("", "+02:00"))
+    assert plain == zoned and plain[0][1] - plain[0][0] == 3600
 
 
 def test_what_was_not_measured_is_refused_with_what_was_and_how_to_measure_it():

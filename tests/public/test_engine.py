@@ -16,6 +16,7 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
+from mechanisms.public.tables.found_dialect import dialect_of
 from mechanisms.public.tables.scan import open_table, stream
 from tests.public.table_worlds import codes as encode
 from tests.public.table_worlds import csv, encoded, schema, source
@@ -128,6 +129,12 @@ def test_a_malformed_file_is_named_and_no_row_is_quoted(name: str, content: byte
         read(path)
     assert says in str(caught.value) and str(path) in str(caught.value) and "fix: " in str(caught.value)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd])
+def test_a_damaged_file_is_named_where_its_dialect_is_looked_for(pack: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="truncated or damaged"):
+        dialect_of(csv(tmp_path, pack(b"a,b\n" + LINES)[:-2000], "t.csv.packed"))
 
 
 def test_a_truncated_parquet_file_is_named(tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
-"""Hierarchies: the distances of Li et al. 2021a, section 2.3.1, their laws, and both ways to write a hierarchy."""
+"""Hierarchies: what lies above each leaf, and both ways to write a hierarchy."""
 
 from __future__ import annotations
 
 import csv
 import io
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -39,49 +37,15 @@ def one(**fields: Any) -> Column:
     return schema(a={"kind": "categorical", **fields})["a"]
 
 
-def between(tree: Hierarchy, level: str | int, a: str, b: str) -> float:
-    nodes = tree.level(level).nodes
-    return float(tree.distances(level)[nodes.index(a), nodes.index(b)])
-
-
-def test_cities_in_states() -> None:
-    """Figure 1b: 1/2 inside a state, 1 across states, 1 between states."""
-    tree = one(values=listed(CITIES), hierarchy=CITIES).hierarchy
-    assert between(tree, 2, "Baltimore", "Annapolis") == 1 / 2
-    assert between(tree, 2, "Baltimore", "Gary") == 1
-    assert between(tree, 1, "Maryland", "Indiana") == 1
-    assert between(tree, 2, "Gary", "Gary") == 0
-
-
-def test_levels_of_education() -> None:
-    """Figure 2b: 13 leaves and 4 nodes above them, all on a line."""
-    tree = one(values=listed(GRADES), ordinal=True, hierarchy=GRADES).hierarchy
-    assert between(tree, 2, "1st grade", "8th grade") == 7 / 12
-    assert between(tree, 1, "Elementary school", "Middle school") == 1 / 3
-
-
-def test_months_lie_on_a_line_of_eleven_steps() -> None:
-    """Figure 2a."""
-    dates = {"kind": "date", "min": "2019-01-01", "max": "2019-12-31", "bins": {"calendar": "month_of_year"}}
-    tree = schema(month=dates)["month"].hierarchy
-    place = np.arange(12)
-    assert (tree.distances(1) == np.abs(place[:, None] - place) / 11).all()
-    assert between(tree, 1, "January", "December") == 1
-
-
 def test_the_default_is_one_root_over_the_leaves() -> None:
-    """Figure 1a."""
     tree = one(values=["Armed Person", "Bike Theft", "Fire"]).hierarchy
-    assert tree == Hierarchy.default(["Armed Person", "Bike Theft", "Fire"]) and tree.flat and tree.depth == 1
-    assert (tree.distances(1) == 1 - np.eye(3)).all()
-    assert one(values=["x"], ordinal=True).hierarchy.distances(1).tolist() == [[0]]
+    assert tree == Hierarchy.default(["Armed Person", "Bike Theft", "Fire"]) and tree.depth == 1
     assert one(values=["x"]).tree is None
 
 
 def test_special_codes_are_not_in_the_hierarchy() -> None:
     column = one(values=["x", "y"], other="Other", missing=["?"], hierarchy={"n": ["x", "y"]})
     assert column.size == 4 and column.hierarchy.leaves == ("x", "y")
-    assert schema(a={"kind": "integer", "min": 0, "max": 9})["a"].hierarchy.distances(1)[0, 9] == 1
 
 
 def test_nodes_above_each_leaf() -> None:
@@ -89,7 +53,6 @@ def test_nodes_above_each_leaf() -> None:
     assert [level.nodes for level in tree.levels] == [("p", "m"), ("q", "o", "n"), ("b", "c", "a")]
     assert tree.nodes_of(1).tolist() == [0, 1, 1]
     assert tree.nodes_of(2).tolist() == tree.nodes_of("3").tolist() == [0, 1, 2]
-    assert between(tree, 3, "a", "c") == 2 / 3 and between(tree, 2, "n", "o") == 1 / 2
 
 
 def test_levels_have_names_and_numbers(tmp_path: Path) -> None:
@@ -100,11 +63,6 @@ def test_levels_have_names_and_numbers(tmp_path: Path) -> None:
     for absent in ("stat", 0, 3, "9", True):
         with pytest.raises(UserError, match=r"coarsest first: state \(1\), city \(2\)"):
             tree.number(absent)
-
-
-def test_too_many_nodes_have_no_matrix() -> None:
-    with pytest.raises(UserError, match="distances between 20,000 nodes"):
-        Hierarchy.default([str(i) for i in range(20_000)]).distances(1)
 
 
 @st.composite
@@ -122,36 +80,6 @@ def trees(draw: st.DrawFn) -> Hierarchy:
     if not ordered:
         leaves = draw(st.permutations(leaves))
     return build_hierarchy(ways, leaves, ordered=ordered, where="law")
-
-
-@given(trees())
-def test_distances_are_a_pseudometric_and_an_ultrametric_where_unordered(tree: Hierarchy) -> None:
-    for number in range(1, tree.depth + 1):
-        d = tree.distances(number)
-        assert ((d >= 0) & (d <= 1)).all() and (d == d.T).all() and (np.diag(d) == 0).all()
-        over = d[:, :, None] + d[None, :, :]
-        assert (d[:, None, :] <= over + 1e-12).all()
-        if not tree.ordered:
-            assert (d[:, None, :] <= np.maximum(d[:, :, None], d[None, :, :])).all()
-
-
-@given(trees())
-def test_distances_agree_with_the_definition(tree: Hierarchy) -> None:
-    """(t − s) / t and |j − i| / (k − 1), node by node, from the paths to the root."""
-    for t in range(1, tree.depth + 1):
-        paths = list(range(len(tree.level(t))))
-        k, d = len(paths), tree.distances(t)
-        for i in paths:
-            for j in paths:
-                if tree.ordered:
-                    expected = Fraction(abs(j - i), k - 1) if k > 1 else Fraction(0)
-                else:
-                    a, b, s = i, j, t
-                    while a != b:
-                        a, b = tree.levels[s - 1].parents[a], tree.levels[s - 1].parents[b]
-                        s -= 1
-                    expected = Fraction(t - s, t)
-                assert d[i, j] == float(expected)
 
 
 def declared(tree: Hierarchy, hierarchy: object) -> dict[str, Any]:

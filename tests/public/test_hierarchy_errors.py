@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.distances import Distances
+from mechanisms.public.schema.hierarchy import Distances
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from tests.public.table_worlds import schema
 
@@ -167,7 +167,7 @@ def test_every_way_to_write_a_csv_says_the_same(text: str, tmp_path: Path) -> No
     (tmp_path / "far.csv").write_text(text)
     found = column("far.csv", tmp_path)
     assert found.distances.matrix.tolist() == MATRIX
-    assert found.tree is None and found.hierarchy.flat
+    assert found.tree is None and found.hierarchy.depth == 1
 
 
 def test_inline_matrices_hold_rows_of_numbers_or_text() -> None:

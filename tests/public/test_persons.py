@@ -19,7 +19,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import (
     DISTINCT,
-    OF_PERSONS,
     Feature,
     Trait,
     difference_starts,
@@ -152,9 +151,10 @@ def test_sensitivities_do_not_grow_with_the_clip(relation: str, l1: float, l2: f
 
 
 def test_every_feature_stands_at_its_level_and_within_its_size() -> None:
+    of_persons = {Trait.RECORDS, Trait.CONSTANT, Trait.FIRST, Trait.SPAN, Trait.DISTINCT, Trait.MEAN}
     further = {"persons": set(), "records": {Trait.VALUE}}
     further["steps"] = {Trait.VALUE, Trait.NEXT, Trait.SAME, Trait.GAP}
-    assert all(f.kind in OF_PERSONS | further[q.level] for q in QUESTIONS for f in q.features)
+    assert all(f.kind in of_persons | further[q.level] for q in QUESTIONS for f in q.features)
     for feature in (f for q in QUESTIONS for f in q.features):
         if feature.kind in {
             Trait.VALUE,

@@ -13,6 +13,7 @@ import yaml
 
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
+from mechanisms.public.drafts.metadata.described import as_json
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     guess_calendar,
@@ -150,7 +151,7 @@ def _columns(
     text = f"{head}columns:\n{''.join(parts)}"
     if left_out:
         text += "leave_out:\n"
-        text += "".join(f"  - {json.dumps(column, ensure_ascii=False)}  # {why}\n" for column, why in left_out)
+        text += "".join(f"  - {as_json(column)}  # {why}\n" for column, why in left_out)
     return text
 
 
@@ -209,20 +210,20 @@ def _rules(
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
     expressions = [
-        f"{_quoted(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
+        f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
         for c, e, n in computed
     ]
     expressions += [
-        f"{_quoted(m.target)}: {{from: {_quoted(m.source)}, map: {_quoted(dict(m.possible))}}}  # {_share(m)}"
+        f"{as_json(m.target)}: {{from: {as_json(m.source)}, map: {as_json(dict(m.possible))}}}  # {_share(m)}"
         for m in follows
         if m.complete
     ]
     pairs = [
-        f"- {{columns: {_quoted([f.source, f.target])}, possible: {_quoted(f.possible)}}}  # {_share(f)}"
+        f"- {{columns: {as_json([f.source, f.target])}, possible: {as_json(f.possible)}}}  # {_share(f)}"
         for f in follows
         if not f.complete
     ]
-    ascending = [f"- {_quoted([a, b])}  # in {up:,} of the {both:,} rows that hold both" for a, b, up, both in orders]
+    ascending = [f"- {as_json([a, b])}  # in {up:,} of the {both:,} rows that hold both" for a, b, up, both in orders]
     public = "is there a public list that says the same?"
     parts = (
         (f"with these rules the column is computed, not measured; {public}", "derive:", expressions),
@@ -238,16 +239,12 @@ def _rules(
     if calendar:
         text.append("# with this rule they agree in every synthetic row; bins of at least a week leave room for it:")
         rule = {time: {part: name for part, (name, _, _) in own.items()} for time, own in calendar.items()}
-        text.append(f"# calendar: {_quoted(rule)}")
+        text.append(f"# calendar: {as_json(rule)}")
     return "".join(f"{line}\n" for line in text)
 
 
 def _share(rule: Determined) -> str:
     return f"in {rule.follows:,} of the {rule.rows:,} rows that tell"
-
-
-def _quoted(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _entry(column: str, fields: FieldDict, guess: str) -> str:

@@ -20,7 +20,7 @@ from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.computing import value_batches
-from mechanisms.public.tables.encode import encoding, moment_sql
+from mechanisms.public.tables.encode import encoding, read_sql
 from mechanisms.public.tables.scan import Source
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
@@ -97,7 +97,7 @@ def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]
     columns = parse_schema({"columns": days}, where="the draft").columns if weeks and days else ()
     found: dict[str, str] = {}
     for week, day in itertools.product(weeks, columns):
-        text, moment = source.text(source.names.index(week)), moment_sql(source, source.names.index(day.name), day)
+        text, moment = source.text(source.names.index(week)), read_sql(source, source.names.index(day.name), day)
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
         if engine.execute(broken).fetchone() == (0,):
@@ -118,7 +118,7 @@ def guess_calendar(
     times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS} if parts else {}
     found: dict[str, dict[str, tuple[str, int, int]]] = {}
     for time in parse_schema({"columns": times}, where="the draft").columns if times else ():
-        moment = moment_sql(source, source.names.index(time.name), time)
+        moment = read_sql(source, source.names.index(time.name), time)
         for name, part in parts.items():
             if part == "hour" and time.kind == "date":
                 continue

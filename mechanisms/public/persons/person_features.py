@@ -39,19 +39,6 @@ class Trait(enum.IntEnum):
     GAP = 9  # the time between both
 
 
-#: The features that belong to a person, whatever record is looked at.
-OF_PERSONS = frozenset(
-    {
-        Trait.RECORDS,
-        Trait.CONSTANT,
-        Trait.FIRST,
-        Trait.SPAN,
-        Trait.DISTINCT,
-        Trait.MEAN,
-    }
-)
-
-
 @dataclass(frozen=True)
 class Feature:
     """A whole number below `size`, of a person, a record, or a record and the next one.

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.queries.query_matrices import Identity, proved
+from mechanisms.public.queries.query_matrices import Identity, distance_of_cells, proved
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.units import Norm, round_up
+from mechanisms.public.units import Norm
 
 #: A last group beside a large code stays separate if it holds this part of a full group.
 ENOUGH = 0.2
@@ -67,9 +67,7 @@ class MergedQuery:
         return 1.0
 
     def largest_column_distance(self, norm: Norm) -> float:
-        if self.rows < 2:
-            return 0.0
-        return 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
+        return distance_of_cells(self.rows, norm)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         return {f"labels_{i}": own for i, own in enumerate(self.labels)}

@@ -88,6 +88,11 @@ def exact_root(square: int, bits: int) -> float:
     return root * 2.0**-bits if root * root == square else round_up(math.sqrt(square) * 2.0**-bits)
 
 
+def distance_of_cells(cells: int, norm: Norm) -> float:
+    """max over pairs of columns where each cell counts in one of so many answers, once."""
+    return 0.0 if cells < 2 else 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
+
+
 def too_many_records(problem: str) -> UserError:
     """The refusal of answers that whole numbers of 63 bits do not hold; raised before anything is charged."""
     fix = "a table of fewer records, or a part of it; or a selection whose queries add up fewer of them"
@@ -123,9 +128,7 @@ class Identity:
         return 1.0
 
     def largest_column_distance(self, norm: Norm) -> float:
-        if self.cells < 2:
-            return 0.0
-        return 2.0 if norm == "l1" else round_up(math.sqrt(2.0))
+        return distance_of_cells(self.cells, norm)
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
         return {"cells": np.array([self.cells])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import known_column
 from mechanisms.public.rules.expressions import Expression, Type, parse_expression
-from mechanisms.public.rules.transforms import Step, Unread
+from mechanisms.public.rules.transforms import Unread
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 
 FIELD = "expression"
@@ -113,22 +113,3 @@ def _check_target(target: Column, place: str) -> None:
         if set_so:
             fix = "leave it out; a value beyond min and max is clipped, or missing with outside: missing"
             raise UserError(f"{field}: the column is not measured, it is computed", where=place, fix=fix)
-
-
-def check_apart(
-    computed: Sequence[Computed], steps: Sequence[Step], others: Mapping[str, Sequence[str]], where: str
-) -> None:
-    """Refuse rules that need codes of a computed column, which has none before values are drawn.
-
-    Args:
-        others: rule → the columns that it names.
-    Raises:
-        UserError: names the rule and the column.
-    """
-    names = {c.target for c in computed}
-    taken = {s.rule: (*s.takes, *s.reads) for s in steps if not isinstance(s, Computed)}
-    for rule, named in (*taken.items(), *others.items()):
-        for name in named:
-            if name in names:
-                fix = "name the columns that it is computed from, or leave it out of the rule"
-                raise UserError(f"{rule}: {name!r} is computed from other columns", where=where, fix=fix)

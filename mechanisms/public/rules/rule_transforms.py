@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.transforms import Availability, Conflict, Derive, Recode
 from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, known_fields, one_of
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, known_fields
 
 Known = Mapping[str, Column]
 #: The fields of each of these rules.
@@ -204,5 +204,5 @@ def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Fie
 
 
 def _conflict(fields: Fields, rule: str, where: str) -> Conflict:
-    word = one_of(fields.get("conflict", "mapping"), ("mapping", "refuse"), f"{rule}: conflict", where)
+    word = one_of(fields.get("conflict", "mapping"), ("mapping", "refuse"), where, f"{rule}: conflict")
     return cast(Conflict, word)

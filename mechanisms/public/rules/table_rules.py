@@ -18,7 +18,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import COUNTED, FOUND, PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
-from mechanisms.public.rules.computed import FIELD, Computed, check_apart, parse_computed
+from mechanisms.public.rules.computed import FIELD, Computed, parse_computed
 from mechanisms.public.rules.joint_bins import coarsened
 from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
@@ -142,18 +142,28 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     rules = Rules(declared, tuple(steps), zeros, of_records, linked, ordered, calendar, ids, mapped, unit)
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
     others["unit"] = [] if unit is None else list(unit.order)
-    check_apart(rules.computed, steps, others, where)
-    _check_measured(others, by_name, where)
+    _check_codes(steps, others, columns, where)
     return rules
 
 
-def _check_measured(named: Mapping[str, Sequence[str]], columns: Mapping[str, Column], where: str) -> None:
-    """UserError where a rule names a column of which nothing is measured."""
-    for rule, names in named.items():
-        for name in names:
-            if name in columns and columns[name].unmeasured:
-                fix = "take unmeasured away, or leave the column out of the rule"
-                raise UserError(f"{rule}: nothing is known of {name!r}", where=where, fix=fix)
+def _check_codes(
+    steps: Sequence[Step], others: Mapping[str, Sequence[str]], columns: Sequence[Column], where: str
+) -> None:
+    """UserError where a rule needs codes of a column that has none before values are drawn: computed, or unmeasured.
+
+    Args:
+        others: rules that make no step → the columns that they name.
+    """
+    computed = {s.target for s in steps if isinstance(s, Computed)}
+    unmeasured = {c.name for c in columns if c.unmeasured}
+    own = {s.rule: (*s.takes, *s.reads) for s in steps if not isinstance(s, Computed)}
+    for rule, name in ((rule, name) for rule, names in (*own.items(), *others.items()) for name in names):
+        if name in computed:
+            fix = "name the columns that it is computed from, or leave it out of the rule"
+            raise UserError(f"{rule}: {name!r} is computed from other columns", where=where, fix=fix)
+        if name in unmeasured and rule not in own:
+            fix = "take unmeasured away, or leave the column out of the rule"
+            raise UserError(f"{rule}: nothing is known of {name!r}", where=where, fix=fix)
 
 
 def of_codes(given: Mapping[Any, Any]) -> FieldDict:

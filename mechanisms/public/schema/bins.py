@@ -18,6 +18,8 @@ MAX_CODES = 100_000
 #: A cyclic calendar unit occurs at most so often between the bounds (a hundred years of hours).
 MAX_RUNS = 1_000_000
 DAY = 86_400
+#: Calendar unit → the fewest seconds that it has.
+LENGTHS = {"hour": 3600, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
 #: A value so near below an edge of cells, as a share of their width, counts as on it.
 EDGE = 1e-6
 ABSOLUTE = ("year", "month", "week", "day", "hour")
@@ -310,7 +312,7 @@ def _calendar_grid(low: int, high: int, name: str, *, unit: str, where: str) -> 
         )
         edges = index.astype(step).astype("datetime64[D]").astype(np.int64) * day
     else:
-        length = {"week": 7 * day, "day": day, "hour": 3600}[base]
+        length = LENGTHS[base] * day // DAY
         shift = 3 * day if base == "week" else 0  # 1970-01-01 was a Thursday
         if (high - low) // length > MAX_RUNS:
             raise UserError(f"the range holds too many of calendar: {name}", where=where, fix="a shorter range")
@@ -371,8 +373,7 @@ def timestamp(seconds: int) -> str:
 
 def default_calendar(low: int, high: int, *, unit: str) -> Bins:
     """The finest calendar unit with at most 100 codes, else (at most) 100 equal bins."""
-    for name in ("hour", "day", "week", "month", "year"):
-        length = {"hour": 3600, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}[name]
+    for name, length in LENGTHS.items():
         span = (high - low + 1) * (DAY if unit == "day" else 1)
         if (name != "hour" or unit == "second") and span / length <= 100:
             return Bins(calendar=name)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
-from mechanisms.public.errors import UserError
-from mechanisms.public.schema.distances import MAX_VALUES
-from mechanisms.public.schema.fields import FieldDict, Fields, known_fields, one_of, text_list, whole_number
-from mechanisms.public.schema.hierarchy import Hierarchy, first_repeat
+from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.schema.fields import FieldDict, Fields, known_fields, text_list, whole_number
+from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.hierarchy_paths import build_hierarchy
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points
@@ -50,7 +49,7 @@ def cluster(
         UserError: distances that are not symmetric or not finite, or counts that do not ascend.
     """
     size = len(names)
-    way = cast(Method, one_of(method, METHODS, "method", where))
+    way = cast(Method, one_of(method, METHODS, where, "method"))
     if not size or size > MAX_VALUES:
         raise UserError(f"{size:,} values", where=where, fix=f"1 to {MAX_VALUES:,} values")
     if (

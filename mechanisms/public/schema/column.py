@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Attribute
 from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, float_grid, integer_grid
 from mechanisms.public.schema.discover_fields import Discover
-from mechanisms.public.schema.distances import Distances
-from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy import Distances, Hierarchy
 from mechanisms.public.schema.places import Places
 from mechanisms.public.schema.shapes import Shape
 

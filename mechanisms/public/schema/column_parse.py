@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.joint_bins import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
@@ -23,7 +23,6 @@ from mechanisms.public.schema.fields import (
     Fields,
     as_text,
     known_fields,
-    one_of,
     text_list,
     true_or_false,
     whole_number,
@@ -67,7 +66,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
         UserError: an unknown, absent, or contradictory field; names it.
     """
     given = {("true" if k else "false") if isinstance(k, bool) else str(k): v for k, v in fields.items()}
-    kind = one_of(given.get("kind"), tuple(FIELDS), "kind", where)
+    kind = one_of(given.get("kind"), FIELDS, where, "kind")
     common = ("kind", "discovered") if kind == "constant" else COMMON
     known_fields(given, sorted({*common, *FIELDS[kind]}), "", where, known=f"{kind} knows")
     if kind == "constant":
@@ -211,11 +210,11 @@ def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
     if not isinstance(declared, Mapping) or len(declared) != 1:
         raise UserError(f"bins: got {declared!r}", where=where, fix=f"one of {', '.join(allowed)}: bins: {{count: 20}}")
     name, value = next(iter(declared.items()))
-    one_of(name, allowed, "bins", where)
+    one_of(name, allowed, where, "bins")
     if name == "count":
         return Bins(count=whole_number(value, "bins: count", where, low=1, high=MAX_CODES))
     if name == "calendar":
-        return Bins(calendar=one_of(value, CALENDAR, "bins: calendar", where))
+        return Bins(calendar=one_of(value, CALENDAR, where, "bins: calendar"))
     edges = value if isinstance(value, list | tuple) else []
     if not 2 <= len(edges) <= MAX_CODES + 1:
         fix = f"at least two ascending edges, at most {MAX_CODES + 1:,}"
@@ -267,7 +266,7 @@ def _outside(column: Column, given: object, where: str) -> Outside:
         if ordered:
             return "clip"
         return "other" if column.other is not None else "missing" if column.missing else "clip"
-    name = one_of(given, ("clip", "other", "missing", "refuse"), "outside", where)
+    name = one_of(given, ("clip", "other", "missing", "refuse"), where, "outside")
     if name == "clip" and not ordered:
         raise UserError("outside: clip needs numbers or dates", where=where, fix="outside: other, missing or refuse")
     if (name == "other" and column.other is None) or (name == "missing" and not column.missing):

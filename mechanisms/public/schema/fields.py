@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from mechanisms.public.errors import UserError, choices_fix, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean
 
 #: A declaration in a schema, field by field: as it is read, and as it is made.
 Fields: TypeAlias = Mapping[str, Any]
@@ -48,14 +48,6 @@ def whole_number(value: object, field: str, where: str, *, low: int, high: int) 
     """A whole number between two bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise UserError(f"{field}: got {value!r}", where=where, fix=f"a whole number from {low} to {high:,}")
-    return value
-
-
-def one_of(value: object, allowed: tuple[str, ...], field: str, where: str) -> str:
-    """One of the allowed words."""
-    if not isinstance(value, str) or value not in allowed:
-        got = "is absent" if value is None else f"got {value!r}"
-        raise UserError(f"{field}: {got}", where=where, fix=choices_fix(str(value), allowed))
     return value
 
 

@@ -1,8 +1,8 @@
-"""Hierarchy: how the values of an attribute generalize, and how far apart they are (Li et al. 2021a, section 2.3.1)."""
+"""How the values of an attribute generalize (Li et al. 2021a, section 2.3.1), or how far they are apart (3.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,8 @@ from mechanisms.public.errors import UserError, did_you_mean
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: A matrix of distances between more nodes than this would not fit in memory.
-MAX_DENSE = 10_000
+#: Values of a column with an explicit matrix of distances: it is written out in the schema.
+MAX_VALUES = 2_000
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,6 @@ class Hierarchy:
         """Names of the leaves, by value code."""
         return self.levels[-1].nodes
 
-    @property
-    def flat(self) -> bool:
-        """Whether there is nothing between the root and the leaves."""
-        return self.depth == 1
-
     def number(self, level: str | int) -> int:
         """The number of a level, 1 (coarsest) … depth (leaves), from its name or number.
 
@@ -88,40 +83,33 @@ class Hierarchy:
     def level(self, level: str | int) -> Level:
         return self.levels[self.number(level) - 1]
 
-    def ancestors(self, level: str | int) -> Iterator[Ints]:
-        """For each level from 1 to `level`: the node there above each node of `level` (itself in the last)."""
-        number = self.number(level)
-        path = [np.arange(len(self.levels[number - 1]), dtype=np.int64)]
-        for one in reversed(self.levels[1:number]):
-            path.append(np.array(one.parents, dtype=np.int64)[path[-1]])
-        return reversed(path)
-
     def nodes_of(self, level: str | int) -> Ints:
         """The node of `level` above each leaf: leaves → positions in `level(level).nodes`."""
-        number = self.number(level)
-        return list(self.ancestors(self.depth))[number - 1]
+        node = np.arange(len(self.leaves), dtype=np.int64)
+        for below in reversed(self.levels[self.number(level) :]):
+            node = np.array(below.parents, dtype=np.int64)[node]
+        return node
 
-    def distances(self, level: str | int) -> Floats:
-        """Semantic distances in [0, 1] between the k nodes of a level, k × k.
 
-        |j − i| / (k − 1) if the attribute is ordered; else (t − s) / t, with t the level and s the level of the lowest
-        common ancestor. Li et al. 2021a, section 2.3.1.
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """What it costs to take one value for another: an explicit matrix, instead of a hierarchy.
 
-        Raises:
-            UserError: the matrix would have more than MAX_DENSE rows.
-        """
-        number = self.number(level)
-        size = len(self.levels[number - 1])
-        if size > MAX_DENSE:
-            fix = "a coarser level; the solvers need no such matrix for a hierarchy"
-            raise UserError(f"distances between {size:,} nodes of level {level!r}", where="hierarchy", fix=fix)
-        if self.ordered:
-            place = np.arange(size)
-            return np.asarray(np.abs(place[:, None] - place[None, :]) / max(size - 1, 1))
-        shared = np.zeros((size, size), dtype=np.int64)
-        for above in self.ancestors(number):
-            shared += above[:, None] == above[None, :]
-        return np.asarray((number - shared) / number)
+    Attributes:
+        matrix: k × k, from (row) and to (column) the k value codes; 0 on the diagonal, else in [0, 1] or inf, where
+            no value may be taken for the other. It need not be symmetric, nor keep the triangle inequality. Read-only.
+    """
+
+    matrix: Floats
+
+    def __post_init__(self) -> None:
+        self.matrix.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Distances) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash(self.matrix.tobytes())
 
 
 def first_repeat(texts: Iterable[str]) -> str | None:

@@ -10,10 +10,9 @@ import numpy as np
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.distances import MAX_VALUES, Distances, Floats
 from mechanisms.public.schema.facts_file import read_facts
 from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list
-from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy import MAX_VALUES, Distances, Floats, Hierarchy
 from mechanisms.public.schema.hierarchy_paths import Way, build_hierarchy, match_leaves
 
 NAMED = {"levels", "tree"}
@@ -57,15 +56,11 @@ def hierarchy_fields(tree: Hierarchy) -> FieldDict:
     """A hierarchy as nested mappings that end in lists of leaves, with the names of its levels."""
     below: list[Any] = list(tree.leaves)
     for number in range(tree.depth - 1, 0, -1):
-        children: list[Any] = [[] if number == tree.depth - 1 else {} for _ in tree.levels[number - 1].nodes]
-        names = tree.levels[number].nodes
-        for child, parent in enumerate(tree.levels[number].parents):
-            if number == tree.depth - 1:
-                children[parent].append(below[child])
-            else:
-                children[parent][names[child]] = below[child]
-        below = children
-    top = below if tree.flat else dict(zip(tree.levels[0].nodes, below, strict=True))
+        children: list[dict[str, Any]] = [{} for _ in tree.levels[number - 1].nodes]
+        for name, parent, own in zip(tree.levels[number].nodes, tree.levels[number].parents, below, strict=True):
+            children[parent][name] = own
+        below = [list(own) if number == tree.depth - 1 else own for own in children]
+    top = below if tree.depth == 1 else dict(zip(tree.levels[0].nodes, below, strict=True))
     return {"levels": [level.name for level in tree.levels], "tree": top}
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.public.schema.bins import DAY, Bins
+from mechanisms.public.schema.bins import LENGTHS, Bins
 from mechanisms.public.schema.column import Column
 
 #: Leaves of numbers; of days and times at most so many (two hundred years of days).
@@ -52,7 +52,8 @@ def _leaf_bins(column: Column) -> Bins | None:
         return None if span <= LEAVES else Bins(cells=LEAVES)
     if span <= MAX_LEAVES:
         return None
-    for name, length in (("hour", 3600), ("day", DAY)):
+    for name in ("hour", "day"):
+        length = LENGTHS[name]
         if column.kind == "datetime" and LEAVES * length <= span <= MAX_LEAVES * length:
             return Bins(calendar=name)
     return Bins(count=MAX_LEAVES)

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import UNITS, Codes, Drawn, Owned, draw, draw_table
+from mechanisms.public.tables.decode import Codes, Drawn, Owned, draw, draw_table
 
 
 def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:
@@ -72,7 +72,7 @@ def text_column(drawn: Drawn, column: Column) -> Any:
     """A column as text; absent values are null."""
     if drawn.labels is not None:
         return pa.array(drawn.labels, type=pa.string()).take(pa.array(drawn.values))
-    if column.kind in UNITS:
+    if column.kind in DATE_KINDS:
         values = _moments(drawn, column)
     else:
         values = pa.array(drawn.values).cast(pa.string())

@@ -92,7 +92,7 @@ def fetch_postgresql(address: Address, path: Path, room: FetchRoom) -> None:
 
 
 class _Sqlite:
-    """What is asked of an open database."""
+    """What is asked of an open database, as of `Database`."""
 
     hidden = frozenset({"rowid", "_rowid_", "oid"})
 
@@ -129,13 +129,11 @@ class _Sqlite:
         return {(str(row[0]), DRAWN) for row in self.connection.execute(asked)}
 
     def view(self, schema: str, name: str) -> str | None:
-        """The query that a view stands for; None for a table."""
         asked = "SELECT sql FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
         found = self.connection.execute(asked, (name,)).fetchone()
         return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
 
     def table(self, schema: str, name: str) -> StoredTable | None:
-        """A table of the users'; None for a view, for one of the database's own, and where several have the name."""
         asked = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         asked += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND lower(name) = lower(?)"
         asked = f"SELECT t.name, c.name FROM ({asked}) t"

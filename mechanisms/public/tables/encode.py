@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError, known_columns
-from mechanisms.public.schema.bins import double, timestamp
+from mechanisms.public.schema.bins import DAY, double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import exact_codes, loose_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import COPIED, Source, listed, literal
 
-DAY = 86_400
 #: A raw code is code + size · mark: the mark says what happened to the value, and is counted. No raw code carries the
 #: last one: it counts the plain codes that mean missing.
 PLAIN, ROUNDED, OUTSIDE, UNPLACED, GAP = MARKS = range(5)
@@ -63,8 +62,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
             outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
             continue
         if column.numeric or column.kind in DATE_KINDS:
-            value = number_sql(source, index, column) if column.numeric else moment_sql(source, index, column)
-            inner += [f"{value} AS p{i}", f"{source.text(index)} AS t{i}"]
+            inner += [f"{read_sql(source, index, column)} AS p{i}", f"{source.text(index)} AS t{i}"]
             expression = _ordered(column, f"p{i}", f"t{i}")
             if fine and column.name in schema.fine:
                 value = column.grid.value_sql(_clipped(column, f"p{i}"))
@@ -104,8 +102,7 @@ def value_parts(source: Source, columns: Sequence[Column], first: int = 0) -> tu
     values = []
     for i, column in enumerate(columns, first):
         index = source.declared(column.name)
-        read = number_sql(source, index, column) if column.numeric else moment_sql(source, index, column)
-        inner |= {f"p{i}": read, f"t{i}": source.text(index)}
+        inner |= {f"p{i}": read_sql(source, index, column), f"t{i}": source.text(index)}
         raw, value = _ordered(column, f"p{i}", f"t{i}"), column.grid.value_sql(_clipped(column, f"p{i}"))
         placed = f"({raw}) % {column.size} < {column.value_codes} AND p{i} IS NOT NULL"
         values.append(f"CASE WHEN {placed} THEN CAST({value} AS DOUBLE) END")
@@ -117,16 +114,13 @@ def beyond_parts(columns: Sequence[Column]) -> list[str]:
     return [f"({_beyond_sql(column, f'p{i}')})" for i, column in enumerate(columns)]
 
 
-def number_sql(source: Source, index: int, column: Column) -> str:
-    """SQL for a column of numbers as DOUBLE, read as its schema says; NULL where it is none."""
+def read_sql(source: Source, index: int, column: Column) -> str:
+    """SQL for a column as its schema reads it: numbers as DOUBLE, dates and times as TIMESTAMP; NULL for none."""
+    if column.kind in DATE_KINDS:
+        return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
     if column.width is not None:
         return source.digits(index, column.width)
     return source.number(index, strip=column.strip, decimal=column.decimal)
-
-
-def moment_sql(source: Source, index: int, column: Column) -> str:
-    """SQL for a column of dates or times as TIMESTAMP, read as its schema says; NULL where it is none."""
-    return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
 
 
 def _exact(column: Column, *, typed: bool) -> dict[str, int]:
@@ -226,9 +220,9 @@ def _ordered(column: Column, p: str, text: str) -> str:
         "refuse": str(size * OUTSIDE),
     }[column.outside]
     rounded = f"{code} + {size * ROUNDED}" if column.outside == "clip" else out
-    listed = _declared_gaps(column, p, text, gap)
+    declared = declared_gap(column, p, text)
     return (
-        f"CASE {listed}WHEN {p} IS NULL THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
+        f"CASE WHEN {declared} THEN {gap} WHEN {p} IS NULL THEN CASE WHEN {blank} THEN {gap + size * gap_mark} "
         f"{is_other}ELSE {gap + size * UNPLACED} END "
         f"WHEN {beyond} THEN {out} {broken and broken + rounded} ELSE {code} END"
     )
@@ -241,15 +235,15 @@ def _beyond_sql(column: Column, p: str) -> str:
     return f"{p} < {low} OR {p} > {high}"
 
 
-def _declared_gaps(column: Column, p: str, text: str, gap: int) -> str:
-    """Texts that mean missing; of numbers, also when they are written otherwise (-999.0)."""
+def declared_gap(column: Column, p: str, text: str) -> str:
+    """SQL for whether a text means missing; of numbers, also when they are written otherwise (-999.0)."""
     if not column.missing_texts:
-        return ""
+        return "false"
     listed = f"{text} IN ({', '.join(map(literal, column.missing_texts))})"
     numbers = [t for t in column.missing_texts if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", t)]
     if numbers and column.kind in {"integer", "float"} and column.width is None:
         listed += f" OR {p} IN ({', '.join(double(float(t)) for t in numbers)})"
-    return f"WHEN {listed} THEN {gap} "
+    return listed
 
 
 def by_column(source: Source, workdir: Path) -> Source:

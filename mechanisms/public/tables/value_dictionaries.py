@@ -16,8 +16,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import moment_sql, number_sql
-from mechanisms.public.tables.scan import DATES, INTEGERS, Source, literal
+from mechanisms.public.tables.encode import declared_gap, read_sql
+from mechanisms.public.tables.scan import DATES, INTEGERS, Source
 
 #: Columns of these types are read as they are; all others as the texts that a CSV file would hold.
 AS_THEY_ARE = INTEGERS | {"VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE"}
@@ -69,23 +69,10 @@ def _as_declared(source: Source, column: Column) -> str:
     index = source.declared(column.name)
     if column.width is not None or not (column.numeric or column.kind in DATE_KINDS):
         return source.text(index)
-    value = number_sql(source, index, column)
+    value = read_sql(source, index, column)
     if column.kind in DATE_KINDS:
-        seconds = f"epoch({moment_sql(source, index, column)})"
-        value = f"floor({seconds} / 86400)" if column.kind == "date" else f"floor({seconds})"
-    if not column.missing_texts:
-        return value
-    listed = ", ".join(map(literal, column.missing_texts))
-    numbers = [t for t in column.missing_texts if _plain_number(t)] if column.kind not in DATE_KINDS else []
-    again = f" OR {value} IN ({', '.join(f'{float(t)!r}::DOUBLE' for t in numbers)})" if numbers else ""
-    return f"CASE WHEN trim({source.text(index)}) IN ({listed}){again} THEN NULL ELSE {value} END"
-
-
-def _plain_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+        value = f"floor(epoch({value}){' / 86400' if column.kind == 'date' else ''})"
+    return f"CASE WHEN NOT ({declared_gap(column, value, source.text(index))}) THEN {value} END"
 
 
 def dictionaries(

@@ -114,13 +114,13 @@ def draft_of(metadata: Metadata, path: Path) -> str:
         text += "".join(f"  {line}" for line in lines)
     if left := [c for c in metadata.columns if not c.kind]:
         text += "leave_out:\n"
-        text += "".join(f"  - {_quoted(c.name)}  # {_one_line('; '.join(c.said))}\n" for c in left)
+        text += "".join(f"  - {as_json(c.name)}  # {_one_line('; '.join(c.said))}\n" for c in left)
     names = {c.name for c in columns}
     if pairs := [p for p in metadata.ordered if names >= {*p}]:
         text += (
             "# with these rules no synthetic row descends; both columns need the same bounds and bins:\n# ordered:\n"
         )
-        text += "".join(f"#   - {_quoted([*pair])}\n" for pair in pairs)
+        text += "".join(f"#   - {as_json([*pair])}\n" for pair in pairs)
     return text
 
 
@@ -134,5 +134,6 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _quoted(value: object) -> str:
+def as_json(value: object) -> str:
+    """A text, or a list, as YAML of one line has it."""
     return json.dumps(value, ensure_ascii=False)
