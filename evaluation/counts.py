@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from mechanisms.public.marginals import MOST_CELLS, count_cliques, count_sparse,
 from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
+#: Rows at hand, or elsewhere, the same as they came.
+Table = TypeVar("Table", bound=AnyTable)
 #: Cells: smaller marginals are counted densely, as many in one pass over the rows as have so many together; larger ones
 #: by sorting.
 DENSE_CELLS = 4_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event, with_failure
@@ -26,11 +25,6 @@ def booked_event(receipt: Json) -> Event:
         raise ValueError(f"no mechanism {kind!r}")
     event = noise_event(kind, name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
     return with_failure(event, _number(numbers["failure"])) if numbers.get("failure") else event
-
-
-def booked_events(receipts: Sequence[Json]) -> list[Event]:
-    """All of them, in order."""
-    return [booked_event(r) for r in receipts]
 
 
 def _number(value: Any) -> float:

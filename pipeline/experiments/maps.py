@@ -20,6 +20,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
@@ -182,8 +183,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
         UserError: an impossible setting, a table that does not fit, or one without rows.
     """
     rows_of(map_settings(config.experiment))
-    config = settled(smaller(config) if config.smoke else config)
-    schema = map_schema(config, build.build_schema(build_specs(config)))
+    config, schema = _settled(config)
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
     with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
@@ -199,8 +199,13 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: an impossible setting.
     """
+    return tables.releases(*_settled(config), root)
+
+
+def _settled(config: Config) -> tuple[Config, Schema]:
+    """The settings, of a smoke run smaller, and the schema of the map."""
     config = settled(smaller(config) if config.smoke else config)
-    return tables.releases(config, map_schema(config, build.build_schema(build_specs(config))), root)
+    return config, map_schema(config, build.build_schema(build_specs(config)))
 
 
 def smaller(config: Config) -> Config:

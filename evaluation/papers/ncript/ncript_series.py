@@ -90,4 +90,4 @@ def mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> NDArray[np.f
         for series in (start + one, start + two):
             totals += np.bincount(series, changes, count)
             strong += np.bincount(series, minlength=count)
-    return totals / strong
+    return np.asarray(totals / strong)
