@@ -57,7 +57,3 @@ class Cells:
     def codes(self) -> NDArray[np.int64]:
         """One row per attribute, one column per occupied cell."""
         return np.stack(np.unravel_index(self.ids, self.shape)).astype(np.int64, copy=False)
-
-    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
-        """The chosen cells."""
-        return Cells(self.shape, self.ids[chosen], self.p[chosen], self.q[chosen])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,7 @@ class Context(Protocol):
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
 
         Args:
-            expected: makes the model, where a draw is due: `once(context.fit)`.
+            expected: makes the model, where a draw is due: `cache(context.fit)`.
             queries: matrices of entries 0 and 1, at most one per column, whose answers are compared; None: all cells.
             below: differences up to so many records in a cell count as none.
         """
@@ -153,18 +153,3 @@ class Context(Protocol):
     def possible(self, candidates: Sequence[Clique], limit: int) -> list[Clique]:
         """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
         ...
-
-
-T = TypeVar("T")
-
-
-def once(make: Callable[[], T]) -> Callable[[], T]:
-    """The same value every time, made when it is first asked for."""
-    values: list[T] = []
-
-    def value() -> T:
-        if not values:
-            values.append(make())
-        return values[0]
-
-    return value

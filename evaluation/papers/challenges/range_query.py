@@ -135,15 +135,6 @@ def answerable_queries(
         queries = draw_queries(real.domain, attributes, count=drawn, share=share, seed=seed)
 
 
-def range_query_error(real: CodedTable, synthetic: CodedTable, queries: RangeQueries) -> RangeError:
-    """The mean relative error of the synthetic table's answers; 0 is perfect, and there is no upper bound.
-
-    Cost: a sort of the rows of either table, and about a nanosecond per occupied cell, query and attribute.
-    """
-    truth, answers = (range_answers(queries, *occupied(t, queries.clique)) for t in (real, synthetic))
-    return relative_error(truth, answers, seed=queries.seed)
-
-
 def relative_error(truth: NDArray[np.float64], answers: NDArray[np.float64], *, seed: int) -> RangeError:
     """The mean of |made − truth| / truth over the queries with a true answer above 0.
 
@@ -183,6 +174,11 @@ def range_answers(queries: RangeQueries, codes: NDArray[np.int64], counts: NDArr
 
 
 def range_query_of(inputs: Inputs) -> RangeError:
-    """The metric `range_query`."""
+    """The metric `range_query`: the mean relative error of answers; 0 is perfect, and there is no upper bound.
+
+    Cost: a sort of the rows of either table, and about a nanosecond per occupied cell, query and attribute.
+    """
     queries = answerable_queries(inputs.real, [inputs.column(role) for role in MAP], seed=inputs.options.seed)
-    return range_query_error(inputs.real, inputs.synthetic, queries)
+    tables = (inputs.real, inputs.synthetic)
+    truth, answers = (range_answers(queries, *occupied(t, queries.clique)) for t in tables)
+    return relative_error(truth, answers, seed=queries.seed)
