@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +48,8 @@ class Part:
     number: int = 0
 
 
+#: The same value every time, made when it is first asked for.
+once = cache
 #: What pays for an answer, a choice or distances.
 Payment = Slot | Part
 
@@ -128,7 +131,7 @@ class Context(Protocol):
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
 
         Args:
-            expected: makes the model, where a draw is due: `cache(context.fit)`.
+            expected: makes the model, where a draw is due: `once(context.fit)`.
             queries: matrices of entries 0 and 1, at most one per column, whose answers are compared; None: all cells.
             below: differences up to so many records in a cell count as none.
         """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
@@ -29,7 +28,7 @@ from mechanisms.selection.base import (
     large_pairs,
     tree_slots,
 )
-from mechanisms.selection.context import Context
+from mechanisms.selection.context import Context, once
 from mechanisms.selection.questions import ask_given, grow_tree, share_out
 
 
@@ -62,7 +61,7 @@ class Mst(Method):
         ask_given(context)
         groups = rare_groups(context.domain, context.known, self.rare, self.floor)
         queries = {pair: merged_query(context.domain, pair, groups) for pair in self.candidates}
-        scores = context.score(lambda: {c: Candidate(c, q) for c, q in queries.items()}, cache(context.fit))
+        scores = context.score(lambda: {c: Candidate(c, q) for c, q in queries.items()}, once(context.fit))
         tree = grow_tree(context, self.candidates, scores)
         if self.view_cells and self.candidates:
             views = grown_views(context.domain, tree, self.view_cells) or [(n,) for n in context.domain.names]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.ncript.combined_loss import Ncript, ncript
+from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
@@ -58,10 +58,8 @@ def sprint1(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
 
 def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     """The mean of each of N-CRiPT's losses over all rows (a place and time each), and of their weighted total."""
-    result: Ncript = ncript(cubes_from_arrays(truth, np.round(noisy)))
-    means = {name.upper(): float(values.mean()) for name, values in result.parts.items()}
-    weighted = zip(result.spec.weights, ("JSD", "JD", "HH", "HC", "VC"), strict=True)
-    return {**means, "total": means["BP"] + sum(w * means[name] for w, name in weighted)}
+    result = ncript(cubes_from_arrays(truth, np.round(noisy)))
+    return {name.upper(): float(values.mean()) for name, values in result.parts.items()} | {"total": result.score}
 
 
 #: A noisy map → its scores by name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +25,7 @@ from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
-from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot
+from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot, once
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores
@@ -166,7 +166,7 @@ class AdaptiveRun:
 
         NOT private; computed once, and only where a draw is due.
         """
-        return cache(lambda: self._scores(candidates(), expected()))
+        return once(lambda: self._scores(candidates(), expected()))
 
     def _scores(self, candidates: Mapping[Clique, Candidate], expected: Expected) -> PrivateScores:
         neighbouring = self.plan.budget.neighbouring

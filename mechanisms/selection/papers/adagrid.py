@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import ClassVar
 
 from mechanisms.accounting.plan import Reservation
@@ -15,7 +14,7 @@ from mechanisms.public.queries.adaptive_grid import subsets
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, TREE_STAGES, Facts, Method, Schedule, edges, tree_slots
-from mechanisms.selection.context import Context, Slot
+from mechanisms.selection.context import Context, Slot, once
 from mechanisms.selection.given import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
 
@@ -49,7 +48,7 @@ class Adagrid(Method):
         self._ask(context, given)
         if not self.candidates:
             return
-        domain, expected = context.domain, cache(context.fit)
+        domain, expected = context.domain, once(context.fit)
         whole = {pair: domain.canonical((*pair, *self.targets)) for pair in self.candidates}
         scores = context.score(lambda: {pair: Candidate(c) for pair, c in whole.items()}, expected)
         tree = grow_tree(context, self.candidates, scores)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -31,7 +30,7 @@ from mechanisms.selection.base import (
     edges,
     large_pairs,
 )
-from mechanisms.selection.context import Context
+from mechanisms.selection.context import Context, once
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.public_table import PublicSettings
 from mechanisms.selection.questions import ask_given, share_out
@@ -61,7 +60,7 @@ class Indif(ScoredPairs):
         Where the scores were charged and lost, every pair counts as equally far from independence.
         """
         ones = ask_given(context)
-        expected = cache(context.fit)
+        expected = once(context.fit)
         merged = rare_groups(context.domain, context.known, self.rare, self.floor)
         chosen = self._chosen(context, expected(), merged) if self.candidates else []
         if any(int(own.max()) + 1 < own.size for own in merged.values()) and chosen:
