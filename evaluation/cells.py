@@ -12,8 +12,6 @@ from mechanisms.public.errors import UserError
 
 #: A marginal beyond this cannot be numbered in 64 bits.
 MOST_CELLS = 2**62
-#: Occupied cells are sorted by numbers of 32 bits.
-MOST_OCCUPIED = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +20,7 @@ class Cells:
 
     Attributes:
         shape: number of codes of each attribute.
-        ids: the occupied cells by their number in C order, each once.
+        ids: the occupied cells by their number in C order, ascending.
         p, q: synthetic and true records of each of them.
     """
 
@@ -35,9 +33,6 @@ class Cells:
         if math.prod(self.shape) > MOST_CELLS:
             fix = "fewer attributes, or values at a coarser level"
             raise UserError(f"{math.prod(self.shape):.3g} cells are too many to number", where="marginal", fix=fix)
-        if len(self.ids) > MOST_OCCUPIED:
-            fix = "fewer attributes, or values at a coarser level"
-            raise UserError(f"{len(self.ids):,} occupied cells are too many", where="marginal", fix=fix)
         if not len(self.ids) == len(self.p) == len(self.q):
             raise UserError("cells and counts differ in number", where="marginal")
         for name, counts in (("synthetic", self.p), ("true", self.q)):
@@ -62,7 +57,3 @@ class Cells:
     def codes(self) -> NDArray[np.int64]:
         """One row per attribute, one column per occupied cell."""
         return np.stack(np.unravel_index(self.ids, self.shape)).astype(np.int64, copy=False)
-
-    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
-        """The chosen cells."""
-        return Cells(self.shape, self.ids[chosen], self.p[chosen], self.q[chosen])

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from mechanisms.public.marginals import MOST_CELLS, count_cliques, count_sparse,
 from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 
+#: Rows at hand, or elsewhere, the same as they came.
+Table = TypeVar("Table", bound=AnyTable)
 #: Cells: smaller marginals are counted densely, as many in one pass over the rows as have so many together; larger ones
 #: by sorting.
 DENSE_CELLS = 4_000_000

@@ -57,9 +57,6 @@ class Cubes:
 
 def cubes_from_arrays(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Cubes:
     """Cubes of arrays of counts, time × segment × type, labelled by number."""
-    if real.ndim != 3 or real.shape != synthetic.shape:
-        fix = "two arrays of counts: time × segment × type"
-        raise UserError(f"shapes {real.shape} and {synthetic.shape}", where="counts", fix=fix)
     labels = tuple(tuple(range(n)) for n in real.shape)
     return Cubes(np.asarray(real, float), np.asarray(synthetic, float), *labels)
 

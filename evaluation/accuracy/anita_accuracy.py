@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ class NWay:
     @property
     def accuracy(self) -> float | None:
         """1 − mean TVD: 1 is perfect, 0 is no overlap."""
-        return None if self.frame.empty else 1 - _mean(self.frame["tvd"])
+        return None if self.frame.empty else 1 - fmean(self.frame["tvd"])
 
     def worst(self, k: int = 10) -> pd.DataFrame:
         """The k tables with the largest TVD."""
@@ -57,12 +58,12 @@ class NWay:
         out: JsonDict = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
         if self.reason or self.frame.empty:
             return out | {"reason": self.reason or "no tables of so many attributes"}
-        means = {f"mean_{c}": _mean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}
+        means = {f"mean_{c}": fmean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}
         worst = self.worst()
         listed = [
             {"attributes": list(a), "tvd": float(t)} for a, t in zip(worst["attributes"], worst["tvd"], strict=True)
         ]
-        out |= means | {"floor_tvd": _mean(self.frame["floor"]), "worst": listed}
+        out |= means | {"floor_tvd": fmean(self.frame["floor"]), "worst": listed}
         if self.n <= 2:
             shown = self.frame.drop(columns="floor").assign(attributes=self.frame["attributes"].map(list))
             out["all"] = shown.to_dict(orient="records")
@@ -120,7 +121,7 @@ def n_way(
     sets = [real.domain.canonical(s) for s in draw_sets(real.domain.names, n, limit=limit, seed=seed)]
     ends = DistanceEnds(real, synthetic, sets, (real.rows, synthetic.rows), seed=seed) if sets else None
     frame = table_distances(real, synthetic, sets, ends)
-    return NWay(n, frame, possible, ends=None if ends is None else _turned(ends.ends(_mean(frame["tvd"]))))
+    return NWay(n, frame, possible, ends=None if ends is None else _turned(ends.ends(fmean(frame["tvd"]))))
 
 
 def _turned(ends: Ends) -> Ends:
@@ -148,7 +149,3 @@ def table_distances(
         hellinger = math.sqrt(max(0.0, 1.0 - float(np.sqrt(q * p).sum())))
         rows.append((clique, cells.ids.size, l1d, l1d / 2, hellinger, floor))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _mean(values: pd.Series) -> float:
-    return math.fsum(values) / len(values)

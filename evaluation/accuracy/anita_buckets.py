@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.counts import counted_over
+from evaluation.counts import Table, counted_over
 from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
-Table = TypeVar("Table", bound=AnyTable)
 
 
 def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: bool = False) -> list[Table]:

@@ -183,10 +183,8 @@ def _columns(
 
 def _at(cells: Cells, counts: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.float64]:
     """Counts of some cells; 0 where a cell is not occupied."""
-    order = np.argsort(cells.ids)
-    place = np.minimum(np.searchsorted(cells.ids, ids, sorter=order), max(cells.ids.size - 1, 0))
-    there = cells.ids[order[place]] == ids
-    return np.where(there, counts[order[place]], 0.0)
+    place = np.minimum(np.searchsorted(cells.ids, ids), max(cells.ids.size - 1, 0))
+    return np.where(cells.ids[place] == ids, counts[place], 0.0)
 
 
 def _share(costs: NDArray[np.float64], total: float) -> NDArray[np.float64]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import overload
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.counts import counted_over
+from evaluation.counts import Table, counted_over
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Weight
-from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
@@ -27,15 +27,7 @@ def clique_at(schema: Schema, target: TargetMarginal) -> Clique:
     return tuple(_name(schema, n, v) for n, v in zip(target.attributes, target.levels, strict=True))
 
 
-@overload
-def at_levels(table: CodedTable, schema: Schema, targets: Sequence[TargetMarginal]) -> CodedTable: ...
-
-
-@overload
-def at_levels(table: AnyTable, schema: Schema, targets: Sequence[TargetMarginal]) -> AnyTable: ...
-
-
-def at_levels(table: AnyTable, schema: Schema, targets: Sequence[TargetMarginal]) -> AnyTable:
+def at_levels(table: Table, schema: Schema, targets: Sequence[TargetMarginal]) -> Table:
     """The table with one further column per coarser level that a target asks for.
 
     The codes of *other* and *missing* come behind the nodes of the level, as they come behind the leaves.
@@ -59,9 +51,9 @@ def at_levels(table: AnyTable, schema: Schema, targets: Sequence[TargetMarginal]
     domain = Domain(tuple(attributes))
     if isinstance(table, CountedTable):
         leaves = [(a.name, np.arange(a.size)) for a in table.domain.attributes]
-        return counted_over(table, domain, dict(zip(domain.names, [*leaves, *coarser], strict=True)))
+        return cast(Table, counted_over(table, domain, dict(zip(domain.names, [*leaves, *coarser], strict=True))))
     columns = [places.astype(code_dtype(int(places.max()) + 1))[table.column(name)] for name, places in coarser]
-    return CodedTable(domain, (*table.columns, *columns), table.weights, table.known)
+    return cast(Table, CodedTable(domain, (*table.columns, *columns), table.weights, table.known))
 
 
 def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:

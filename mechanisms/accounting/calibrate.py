@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mechanisms.accounting.accountants.accountant import Accountant
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, noise_event, with_failure
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, with_failure
 from mechanisms.accounting.plugin_costs import blamed
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
@@ -81,7 +81,7 @@ def _stand_in(charge: Charge, accountant: Accountant, strength: float) -> Event:
         return Exponential("", strength)
     if accountant.delta_each is not None:
         return Laplace("", strength, 1.0)
-    return noise_event(charge.noise, "", strength, 1.0)
+    return NOISE_EVENTS[charge.noise]("", strength, 1.0)
 
 
 def _event(charge: Charge, accountant: Accountant, strength: float) -> Event:
@@ -89,7 +89,7 @@ def _event(charge: Charge, accountant: Accountant, strength: float) -> Event:
     if charge.noise is None:
         return Exponential(charge.id, strength)
     each = accountant.noise_strength(NOISE_KINDS[charge.noise], strength)
-    event = noise_event(charge.noise, charge.id, charge.bound, round_up(charge.bound / each))
+    event = NOISE_EVENTS[charge.noise](charge.id, charge.bound, round_up(charge.bound / each))
     return with_failure(event, charge.failure) if charge.failure else event
 
 

@@ -216,11 +216,6 @@ def event_of(record: Json) -> Event:
     return named[record["kind"]](**{k: v for k, v in record.items() if k != "kind"})
 
 
-def noise_event(kind: NoiseKind, name: str, sensitivity: float, scale: float) -> NoiseEvent:
-    """The event of that kind of noise (sensitivity and scale in records)."""
-    return NOISE_EVENTS[kind](name, sensitivity, scale)
-
-
 def with_failure(event: NoiseEvent, failure: float) -> NoiseEvent:
     """The same noise, with a threshold on its answers that lets too much through with at most that probability.
 
@@ -230,11 +225,6 @@ def with_failure(event: NoiseEvent, failure: float) -> NoiseEvent:
     if not isinstance(event, Gaussian | Laplace):
         raise TypeError(f"{event.id}: no thresholds are known for {event.kind} noise")
     return replace(event, failure=failure)
-
-
-def describes_choice(facts: Json) -> bool:
-    """Whether numbers as `to_facts` prints them are those of a choice."""
-    return bool(facts["mechanism"] == Exponential.kind)
 
 
 def as_noise(event: Event) -> NoiseEvent:

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import Event, Exponential, NoiseEvent, as_noise, noise_event
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, NoiseEvent, as_noise
 from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
@@ -293,7 +293,7 @@ class Plan:
         """
         whole, strength = self._of_reserve(part)
         moved = whole.sensitivity if sensitivity is None else sensitivity
-        return noise_event(whole.kind, f"{RESERVE}{name}", moved, units.round_up(moved / strength))
+        return NOISE_EVENTS[whole.kind](f"{RESERVE}{name}", moved, units.round_up(moved / strength))
 
     def scores_event(self, number: int, part: float, scores: int) -> NoiseEvent:
         """So many distances under one charge that costs a part of the reserve; its id tells how many.
@@ -305,7 +305,7 @@ class Plan:
         whole, strength = self._of_reserve(part)
         bound = self.budget.distances_bound(scores, whole.norm)
         name = f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}"
-        return noise_event(whole.kind, name, bound, units.round_up(bound / strength))
+        return NOISE_EVENTS[whole.kind](name, bound, units.round_up(bound / strength))
 
     def choice_event(self, name: str, part: float) -> Exponential:
         """A choice that costs a part of the reserve; arguments as of `measurement_event`."""

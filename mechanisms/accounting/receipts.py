@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, describes_choice, noise_event, with_failure
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, with_failure
 from mechanisms.public.json_values import Json
 
 
@@ -20,17 +19,12 @@ def booked_event(receipt: Json) -> Event:
     """
     numbers = {**receipt, **(receipt.get("booked") or {})}
     name, kind = str(receipt["id"]), receipt["mechanism"]
-    if describes_choice(receipt):
+    if kind == Exponential.kind:
         return Exponential(name, _number(numbers["epsilon"]))
     if kind not in NOISE_EVENTS:
         raise ValueError(f"no mechanism {kind!r}")
-    event = noise_event(kind, name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
+    event = NOISE_EVENTS[kind](name, _number(numbers["sensitivity"]), _number(numbers["scale"]))
     return with_failure(event, _number(numbers["failure"])) if numbers.get("failure") else event
-
-
-def booked_events(receipts: Sequence[Json]) -> list[Event]:
-    """All of them, in order."""
-    return [booked_event(r) for r in receipts]
 
 
 def _number(value: Any) -> float:

@@ -39,7 +39,7 @@ from mechanisms.selection.base import (
     has_filter,
     one_way_slots,
 )
-from mechanisms.selection.context import Context, Part, once
+from mechanisms.selection.context import Context, Part
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
 from mechanisms.selection.scored_pairs import COMBINED, SCORED_STAGES, ScoredPairs
@@ -117,7 +117,7 @@ class Auto(ScoredPairs):
         """
         given = list(dict.fromkeys(ask_given(context)))
         ask_given(context, FINE_STAGE)
-        expected = once(context.fit)()
+        expected = context.fit()
         queries = self._queries(context, expected, len(given))
         spread = {a.clique: a.stddev for a in context.known}
         level = LOOK_LEVEL * float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from functools import cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class Part:
     number: int = 0
 
 
+#: The same value every time, made when it is first asked for.
+once = cache
 #: What pays for an answer, a choice or distances.
 Payment = Slot | Part
 
@@ -153,18 +156,3 @@ class Context(Protocol):
     def possible(self, candidates: Sequence[Clique], limit: int) -> list[Clique]:
         """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
         ...
-
-
-T = TypeVar("T")
-
-
-def once(make: Callable[[], T]) -> Callable[[], T]:
-    """The same value every time, made when it is first asked for."""
-    values: list[T] = []
-
-    def value() -> T:
-        if not values:
-            values.append(make())
-        return values[0]
-
-    return value

@@ -32,6 +32,7 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.challenge_scores import (
     World,
+    options_of,
     scores_of_anonymous,
     scores_of_sample,
     scores_of_table,
@@ -76,10 +77,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    _check(config)
-    config = settled(smaller(config) if config.smoke else config)
-    schema = _schema(config)
-    admission.check(booked := _releases(config, schema, root))
+    admission.check(booked := releases(config, root))
+    config, schema = _settled(config)
     show = Stages(quiet=quiet or config.quiet, console=config.console)
     with opened_table(config, schema, root, hydra_files or {}, show, partial(_generate, config, schema)) as table:
         folder = table.folder
@@ -123,12 +122,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: an impossible setting.
     """
-    _check(config)
-    config = settled(smaller(config) if config.smoke else config)
-    return _releases(config, _schema(config), root)
-
-
-def _releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:
+    config, schema = _settled(config)
     if config.budget.ledger is None:
         return ()
     planned: list[PlannedRelease] = []
@@ -156,14 +150,16 @@ def smaller(config: Config) -> Config:
     return replace(config, experiment=experiment, synthesis=synthesis, selection=selection)
 
 
-def _schema(config: Config) -> Schema:
-    """The table's schema, cut down to `columns`.
+def _settled(config: Config) -> tuple[Config, Schema]:
+    """The settings, checked and of a smoke run smaller, and the table's schema, cut down to `columns`.
 
     Raises:
-        UserError: an unknown column.
+        UserError: an impossible setting, or an unknown column.
     """
+    _check(config)
+    config = settled(smaller(config) if config.smoke else config)
     schema, names = build.build_schema(build_specs(config)), settings_of_challenge(config).columns
-    return part_of(schema, names, where="experiment.columns") if names else schema
+    return config, part_of(schema, names, where="experiment.columns") if names else schema
 
 
 def _with_schema(config: Config, schema: Schema, folder: RunFolder) -> Config:
@@ -281,12 +277,10 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
 
     A release that protects single records promises nothing for subjects, and is not asked about them.
     """
-    roles = dict(settings_of_challenge(config).roles)
-    for role in roles.keys() - set(column_roles()):
+    for role in settings_of_challenge(config).roles.keys() - set(column_roles()):
         fix = f"one of: {', '.join(sorted(column_roles()))}"
         raise UserError("no such role", where=f"experiment.roles.{role}", fix=fix)
-    settings = {**config.evaluation.options, **roles}
-    options = Options(settings=settings, holdout=world.holdout, seed=settings_of_challenge(config).query_seed)
+    options = replace(options_of(config), holdout=world.holdout)
     if world.subjects is None or released.privacy.unit == RECORD:
         return options
     units = world.schema.rules.unit_ids

@@ -59,8 +59,13 @@ def scores_of_sample(config: Config, world: World, share: float, run: int) -> li
     rng = np.random.default_rng([settings.sample_seed, round(1e9 * share), run])
     facts: JsonDict = {"dataset": f"sample {share:g}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"sample {share:g}: none, true rows as they are"}
-    options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
-    return scores_of_table(config, config, world, options, facts, sampled(world.real, share, rng))
+    return scores_of_table(config, config, world, options_of(config), facts, sampled(world.real, share, rng))
+
+
+def options_of(config: Config) -> Options:
+    """The settings of the metrics, with the roles of the columns, and the seed."""
+    settings = settings_of_challenge(config)
+    return Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
 
 
 def _parts(facts: Json, outcome: Outcome) -> list[JsonDict]:
@@ -164,8 +169,7 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
     both = world.source(config, folder.temporary), open_with(path, PLAIN, config.limits, folder.temporary)
     values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
-    options = Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
-    options = replace(options, holdout=remaining.holdout, values=values)
+    options = replace(options_of(config), holdout=remaining.holdout, values=values)
     facts: JsonDict = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"{KIND} {k}: that each row is like {k - 1} others; nothing about what somebody knows besides"}
     return scores_of_table(config, config, remaining, options, facts, anonymous)

@@ -126,17 +126,12 @@ def write_findings(findings: Findings, inside: Path, pairs: Sequence[ScoredPair]
     scores = beside_rows(findings.means, smoke=findings.smoke)
     facts |= {"beside": [*as_json(findings.against), *scores, *as_json(findings.further)]}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
-    keep_rows(findings.rows, inside)
+    columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")  # what a sweep gathers from each of its jobs
+    lines = [{**{k: row.get(k) for k in columns}, "method": row.get("dataset")} for row in findings.rows]
+    write_whole(inside / "scores_of_experiment.json", json.dumps({"rows": lines}, indent=1), mode=0o600)
     draw(findings, inside)
     if pairs:
         write_against(pairs, inside, findings.title)
-
-
-def keep_rows(rows: tuple[JsonDict, ...], inside: Path) -> None:
-    """What a sweep gathers from each of its jobs."""
-    columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")
-    lines = [{**{k: row.get(k) for k in columns}, "method": row.get("dataset")} for row in rows]
-    write_whole(inside / "scores_of_experiment.json", json.dumps({"rows": lines}, indent=1), mode=0o600)
 
 
 def as_markdown(findings: Findings) -> str:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.ncript.combined_loss import Ncript, ncript
+from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
+from mechanisms.public.schema.table_schema import Schema
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
@@ -57,10 +58,8 @@ def sprint1(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
 
 def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
     """The mean of each of N-CRiPT's losses over all rows (a place and time each), and of their weighted total."""
-    result: Ncript = ncript(cubes_from_arrays(truth, np.round(noisy)))
-    means = {name.upper(): float(values.mean()) for name, values in result.parts.items()}
-    weighted = zip(result.spec.weights, ("JSD", "JD", "HH", "HC", "VC"), strict=True)
-    return {**means, "total": means["BP"] + sum(w * means[name] for w, name in weighted)}
+    result = ncript(cubes_from_arrays(truth, np.round(noisy)))
+    return {name.upper(): float(values.mean()) for name, values in result.parts.items()} | {"total": result.score}
 
 
 #: A noisy map → its scores by name.
@@ -182,8 +181,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
         UserError: an impossible setting, a table that does not fit, or one without rows.
     """
     rows_of(map_settings(config.experiment))
-    config = settled(smaller(config) if config.smoke else config)
-    schema = map_schema(config, build.build_schema(build_specs(config)))
+    config, schema = _settled(config)
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
     with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
@@ -199,8 +197,13 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: an impossible setting.
     """
+    return tables.releases(*_settled(config), root)
+
+
+def _settled(config: Config) -> tuple[Config, Schema]:
+    """The settings, of a smoke run smaller, and the schema of the map."""
     config = settled(smaller(config) if config.smoke else config)
-    return tables.releases(config, map_schema(config, build.build_schema(build_specs(config))), root)
+    return config, map_schema(config, build.build_schema(build_specs(config)))
 
 
 def smaller(config: Config) -> Config:

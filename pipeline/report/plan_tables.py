@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mechanisms.accounting.events import describes_choice
+from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import compared, in_records
 from mechanisms.public.json_values import JsonDict
@@ -156,7 +156,7 @@ def _spent(facts: JsonDict) -> list[str]:
         f", {facts['predicted_score_bytes'] / 1e6:,.0f} MB for the scores" if facts["predicted_score_bytes"] else ""
     )
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
-    choices = scores + sum(describes_choice(m) for m in facts["measurements"])
+    choices = scores + sum(m["mechanism"] == Exponential.kind for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
     lines = [
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
@@ -327,7 +327,7 @@ def _row(m: JsonDict) -> list[str]:
         name = _discovered(m)
     if m.get("scores"):
         name = f"{m['scores']:,} distances from independence"
-    if describes_choice(m):
+    if m["mechanism"] == Exponential.kind:
         return ["a private choice", "", m["mechanism"], "", "", f"ε = {m['epsilon']:.6g}", share]
     return [
         name,

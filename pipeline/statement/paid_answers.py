@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechanisms.accounting.events import describes_choice
+from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
@@ -244,7 +244,7 @@ def _low_threshold(statement: Json) -> str:
 
 def _cheaper(booked: Json, used: Json) -> bool:
     """Whether numbers stand for less privacy loss than others of the same mechanism."""
-    if describes_choice(used):
+    if used["mechanism"] == Exponential.kind:
         return bool(booked["epsilon"] < used["epsilon"])
     return bool(booked["sensitivity"] < used["sensitivity"] or booked["scale"] > used["scale"])
 

@@ -11,7 +11,7 @@ from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accoun
 from mechanisms.accounting.events import Event, Exponential, Laplace
 from mechanisms.accounting.plan import RESERVE
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
-from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import Composition, all_of_budget
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.wanted import DISCOVERY
@@ -62,7 +62,7 @@ def one_try(statement: Json) -> PrivacyLoss:
 def accountant_of(statement: Json) -> tuple[Accountant, list[Event]]:
     """The accountant of the statement, and the events that it booked for the try that was released."""
     kind, at = statement["accountant"], Delta(one_try(statement).delta)
-    events = booked_events(statement["events"])
+    events = [booked_event(r) for r in statement["events"]]
     slots = statement.get("slots")
     if slots is None:  # version 1 names δ of each charge instead
         each = [e["cost"].get("delta", 0.0) for e in statement["events"]]

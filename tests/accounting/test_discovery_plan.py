@@ -12,7 +12,7 @@ from mechanisms.accounting.events import Gaussian, event_of
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan
-from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
@@ -105,7 +105,7 @@ def test_discovery_and_the_rest_cost_the_whole_budget_together_and_each_its_shar
     assert [s.share for s in first.charges] == pytest.approx([0.1 / 3] * 3)
     failures = [e.failure for e in first.events]
     assert failures[0] == 0 and sum(failures) == pytest.approx(1e-7) and sum(failures) <= 1e-7
-    again = booked_events(rest.receipts({e.id: e for e in rest.events}))
+    again = [booked_event(r) for r in rest.receipts({e.id: e for e in rest.events})]
     assert rest.accountant.loss(again) == rest.loss
 
 

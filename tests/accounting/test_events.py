@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS, accountant_class, check_filter
-from mechanisms.accounting.events import NOISE_EVENTS, Exponential, Gaussian, Laplace, event_of, noise_event
+from mechanisms.accounting.events import NOISE_EVENTS, Exponential, Gaussian, Laplace, event_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, OWN_KINDS, possible_kinds
 from mechanisms.public.units import Delta, joint_sensitivity
@@ -25,13 +25,13 @@ NUMBERS = st.floats(0.01, 100.0)
 def test_every_kind_of_noise_has_an_event():
     assert set(NOISE_EVENTS) == set(NOISE_KINDS)
     for kind in NOISE_KINDS:
-        assert noise_event(kind, "x", 2.0, 5.0).kind == kind
+        assert NOISE_EVENTS[kind]("x", 2.0, 5.0).kind == kind
 
 
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 def test_the_width_that_a_law_states_is_that_of_its_draws(kind):
     """Two-sided: a width that is 5 % off fails."""
-    event = noise_event(kind, "x", 1.0, 7.0)
+    event = NOISE_EVENTS[kind]("x", 1.0, 7.0)
     draws = NOISE_KINDS[kind].simulate(np.random.default_rng(1), 7.0, 400_000)
     assert draws.std() == pytest.approx(event.stddev, rel=0.01)
     assert np.abs(draws).mean() == pytest.approx(event.mean_abs, rel=0.01)
@@ -52,7 +52,7 @@ def test_the_ledgers_form_is_that_of_old_runs():
 
 @given(st.sampled_from(list(NOISE_KINDS)), NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 def test_whom_an_event_admits_costs_no_more_under_any_accountant(kind, sensitivity, scale, other, noise):
-    mine, theirs = noise_event(kind, "x", sensitivity, scale), noise_event(kind, "x", other, noise)
+    mine, theirs = NOISE_EVENTS[kind]("x", sensitivity, scale), NOISE_EVENTS[kind]("x", other, noise)
     if mine.admits(theirs):
         for name in ACCOUNTANTS:
             accountant = accountant_class(name).of(Delta(1e-6), 1)
@@ -68,7 +68,7 @@ def test_the_next_number_above_never_costs_less(name, kind):
     for strength in 10 ** rng.uniform(-8, 1.5, 150):
         costs = []
         for _ in range(4):
-            event = Exponential("x", strength) if kind == "choice" else noise_event(kind, "x", strength, 1.0)
+            event = Exponential("x", strength) if kind == "choice" else NOISE_EVENTS[kind]("x", strength, 1.0)
             costs.append(accountant.loss([event]).epsilon)
             strength = math.nextafter(strength, math.inf)
         assert costs == sorted(costs)
@@ -92,8 +92,8 @@ def test_strengths_and_shares_are_inverse_under_every_accountant():
     """A part of a budget buys an event whose cost is that part, for noise that the accountant counts exactly."""
     for name in ACCOUNTANTS:
         accountant = accountant_class(name).of(Delta(1e-6), 4)
-        whole = noise_event(accountant.natural_noise, "w", 1.0, 20.0)
-        part = noise_event(accountant.natural_noise, "p", 1.0, 20.0 / accountant.strength(0.3))
+        whole = NOISE_EVENTS[accountant.natural_noise]("w", 1.0, 20.0)
+        part = NOISE_EVENTS[accountant.natural_noise]("p", 1.0, 20.0 / accountant.strength(0.3))
         assert accountant.share(part, whole) == pytest.approx(0.3, rel=1e-6)
         assert accountant.strength(np.array([0.3]))[0] == accountant.strength(0.3)
 

@@ -10,7 +10,7 @@ import pytest
 
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.gaussian_curve import gaussian_mu
-from mechanisms.accounting.receipts import booked_events
+from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import Composition
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
@@ -203,7 +203,7 @@ def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
 
 def _cut_down(said, budget):
     """All that is stated follows from the charges alone, as if nothing else had been reserved."""
-    events, keeper = booked_events(said["events"]), accountant_class("gdp").of(said["budget"]["delta"], 0)
+    events, keeper = [booked_event(r) for r in said["events"]], accountant_class("gdp").of(said["budget"]["delta"], 0)
     loss, charged = keeper.loss(events), Composition(keeper, events)
     said["spent"] = said["guarantee"] = {"epsilon": loss.epsilon, "delta": loss.delta}
     said["original"] = charged.original

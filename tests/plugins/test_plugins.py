@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting.events import Laplace, noise_event
+from mechanisms.accounting.events import NOISE_EVENTS, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
 from pipeline.plugins import offers, plugin_discovery
@@ -769,7 +769,7 @@ def test_noise_of_others_that_is_no_draw_for_each_answer_is_never_added(monkeypa
     """One draw for all cells would leave their differences exact."""
     monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: (wrong, np.zeros(1, np.int64)))
     with pytest.raises(UserError, match="does not give 2 draws"):
-        lattice_noise(noise_event("laplace", "0", 1.0, 1.0), 2, noise_source(None))
+        lattice_noise(NOISE_EVENTS["laplace"]("0", 1.0, 1.0), 2, noise_source(None))
 
 
 def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys):

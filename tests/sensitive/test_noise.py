@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.accounting.events import Gaussian, Laplace, noise_event
+from mechanisms.accounting.events import NOISE_EVENTS, Gaussian, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
@@ -59,7 +59,7 @@ class Given:
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 def test_every_kind_of_noise_is_drawn_as_wide_as_its_law_states(kind):
     """Two-sided: a scale that is 5 % off fails."""
-    event = noise_event(kind, "wide", 1.0, 7.0)
+    event = NOISE_EVENTS[kind]("wide", 1.0, 7.0)
     draws = lattice_noise(event, 200_000, SeededNoise(3)) * 2.0**-WEIGHT_BITS
     assert draws.std() == pytest.approx(event.stddev, rel=0.015)
     assert np.abs(draws).mean() == pytest.approx(event.mean_abs, rel=0.015)

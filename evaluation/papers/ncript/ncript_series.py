@@ -5,12 +5,11 @@ A series is the run of one record type in one segment over the M times; arrays a
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import row_shares
-from mechanisms.public.jit import compiled, compiled_with
+from evaluation.products import inner
 
 #: Shares and correlations that equal a threshold up to rounding count as equal to it.
 ROUNDING = 1e-12
@@ -59,12 +58,9 @@ def vertical_losses(
 
 
 Cube = NDArray[np.float64]
-Places = NDArray[np.int64]
 
-#: Series compared with one series at a time: a tile stays in the processor's nearest cache.
-TILE = 512
-#: Independent strands of work.
-STRANDS = 32
+#: Correlations of series that are held at a time.
+CELLS = 1_000_000
 
 
 def unit_series(series: Cube) -> Cube:
@@ -79,84 +75,19 @@ def mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> NDArray[np.f
     """Of each series: the mean of |r − r̂| over the series with which |r| is above the threshold in the truth.
 
     A series is among its own.
-    Cost: the pairs of different true series, in tiles, and a product for each pair that is strong.
+    Cost: the pairs of series, some rows of their matrix at a time, and a product for each pair that is strong.
 
     Args:
         truth, synthetic: times × series; no true one is constant.
     """
-    different, group = np.unique(truth, axis=1, return_inverse=True)
-    group = group.reshape(-1)
-    members = np.argsort(group, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=different.shape[1]))])
-    return _changes(unit_series(different), np.ascontiguousarray(unit_series(synthetic).T), threshold, starts, members)
-
-
-@compiled_with(parallel=True)
-def _changes(units: Cube, synthetic: Cube, threshold: float, starts: Places, members: Places) -> NDArray[np.float64]:
-    """Each pair of series is looked at once, from its first group; every strand of work keeps sums of its own.
-
-    Args:
-        units: times × groups; synthetic: a row per series.
-        starts, members: where each group's series start; the series.
-    """
-    n, groups = synthetic.shape[0], units.shape[1]
-    totals, counts = np.zeros((STRANDS, n)), np.zeros((STRANDS, n))
-    for strand in numba.prange(STRANDS):
-        r = np.empty(TILE)
-        for u in range(strand, groups, STRANDS):
-            one = members[starts[u] : starts[u + 1]]
-            _add_pairs(synthetic, 1.0, one, one, True, totals[strand], counts[strand])
-            for start in range(u + 1, groups, TILE):
-                width = min(TILE, groups - start)
-                _products(units, u, start, r[:width])
-                for j in range(width):
-                    if abs(r[j]) > threshold:
-                        two = members[starts[start + j] : starts[start + j + 1]]
-                        _add_pairs(synthetic, r[j], one, two, False, totals[strand], counts[strand])
-    mean = np.zeros(n)
-    for i in range(n):
-        mean[i] = totals[:, i].sum() / max(counts[:, i].sum(), 1.0)
-    return mean
-
-
-@compiled_with(fastmath={"contract"})
-def _products(units: Cube, i: int, start: int, out: NDArray[np.float64]) -> None:
-    """Products of column i with the columns of one tile."""
-    out[:] = 0.0
-    for t in range(units.shape[0]):
-        factor = units[t, i]
-        row = units[t, start : start + out.size]
-        for j in range(out.size):
-            out[j] += factor * row[j]
-
-
-@compiled
-def _product(lines: Cube, i: int, j: int) -> float:
-    """The product of two rows."""
-    total = 0.0
-    for t in range(lines.shape[1]):
-        total += lines[i, t] * lines[j, t]
-    return total
-
-
-@compiled
-def _add_pairs(
-    synthetic: Cube,
-    truth: float,
-    one: Places,
-    two: Places,
-    same: bool,
-    totals: NDArray[np.float64],
-    counts: NDArray[np.float64],
-) -> None:
-    """The changes of all pairs of two groups of equal true series, added to both series of each pair."""
-    for a in range(one.size):
-        x = one[a]
-        for b in range(a if same else 0, two.size):
-            y = two[b]
-            change = abs(truth - _product(synthetic, x, y))
-            totals[x] += change
-            counts[x] += 1
-            if x != y:
-                totals[y] += change
-                counts[y] += 1
+    units, made, count = unit_series(truth), unit_series(synthetic), truth.shape[1]
+    totals, strong = np.abs(1.0 - (made * made).sum(axis=0)), np.ones(count)
+    step = max(CELLS // max(count, 1), 1)
+    for start in range(0, count, step):
+        r = inner(units[:, start : start + step], units[:, start:])
+        one, two = np.nonzero(np.triu(np.abs(r) > threshold, 1))
+        changes = np.abs(r[one, two] - np.einsum("ij,ij->j", made[:, start + one], made[:, start + two]))
+        for series in (start + one, start + two):
+            totals += np.bincount(series, changes, count)
+            strong += np.bincount(series, minlength=count)
+    return np.asarray(totals / strong)

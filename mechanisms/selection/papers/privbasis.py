@@ -22,9 +22,9 @@ from mechanisms.selection.base import CHOOSE, LATER, PAIRS, Facts, Method, Sched
 from mechanisms.selection.context import Context
 from mechanisms.selection.questions import share_out
 
-#: The code that means that a row has the item.
 #: The most items in a frequent set.
 LARGEST = 8
+#: The code that means that a row has the item.
 PRESENT = 1
 
 

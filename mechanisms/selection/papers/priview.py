@@ -219,16 +219,11 @@ def strength(domain: Domain, views: Sequence[Clique], unit: float, rows: float) 
 
 def _open_sets(sizes: NDArray[np.int64], t: int, max_cells: int) -> NDArray[np.bool_]:
     """A symmetric array of t axes: which sets are to be covered."""
-    d = len(sizes)
-    cells = np.ones((1,) * t, np.int64)
-    open_ = np.ones((d,) * t, np.bool_)
-    for axis in range(t):
-        cells = cells * sizes.reshape([d if i == axis else 1 for i in range(t)])
-    for one, two in itertools.combinations(range(t), 2):
-        places = np.arange(d)
-        shape = [d if i in (one, two) else 1 for i in range(t)]
-        open_ &= (places[:, None] != places[None, :]).reshape(shape)
-    return np.asarray(open_ & (cells <= max_cells))
+    places = np.indices((len(sizes),) * t, sparse=True)
+    open_ = np.asarray(math.prod(sizes[p] for p in places) <= max_cells)
+    for one, two in itertools.combinations(places, 2):
+        open_ &= one != two
+    return open_
 
 
 def _plane(sizes: NDArray[np.int64], view_cells: int, seed: int) -> list[tuple[int, ...]]:
