@@ -12,7 +12,6 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.plain_files import open_plain
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.codec import encode_columns, write_table
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from mechanisms.public.tables.scan import open_table
@@ -43,6 +42,8 @@ def released_format(name: str) -> TableFormat:
 
 @cache
 def _keeps(form: TableFormat) -> bool:
+    from mechanisms.public.tables.codec import encode_columns, write_table  # slow to load
+
     schema = parse_schema({"name": "trial", "source": "made here", "columns": COLUMNS}, where="trial")
     rows = [np.arange(6).astype(code_dtype(a.size)) % a.size for a in schema.domain.attributes]
     written = CodedTable(schema.domain, tuple(rows))

@@ -109,10 +109,11 @@ def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, sec
     try:
         with at_most(seconds):
             made = ours(method, table, epsilon, seed)
-    except TooLong:
-        failed = f"stopped after {seconds:g} processor s"
-    except Exception as error:  # one run that breaks is a result, and ends no grid
-        failed = f"{type(error).__name__}: {error}".splitlines()[0]
+    except (TooLong, Exception) as error:  # one run that breaks is a result, and ends no grid
+        # a file that is closed while it is written breaks too
+        stopped = isinstance(error, TooLong) or isinstance(error.__context__, TooLong)
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        failed = f"stopped after {seconds:g} processor s" if stopped else why
     spent = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak_mb": _peak()}
     if made is None:
         return {"failed": failed, **spent}
