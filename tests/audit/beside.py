@@ -92,11 +92,7 @@ class Budget:
             shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
 
     def check(self, what: str) -> None:
-        """No charge was drawn more often than it was booked.
-
-        Raises:
-            Broken: it was.
-        """
+        """No charge was drawn more often than it was booked."""
         book = load_book(self.home / "shared.json")
         booked, most = 0 if book is None else len(book.bookings), max(self.drawn.values(), default=0)
         if most > booked or not most:
@@ -197,11 +193,7 @@ STORIES: dict[str, Callable[[Budget], None]] = {
 
 
 def check_budgets(folder: Path) -> int:
-    """Runs that share a ledger, tidied, resumed, copied, swept: see `Budget.check`; how many stories.
-
-    Raises:
-        Broken: something was drawn more often than booked.
-    """
+    """Runs that share a ledger, tidied, resumed, copied, swept: see `Budget.check`; how many stories."""
     for what, story in STORIES.items():
         story(budget := Budget(folder))
         budget.check(what)
@@ -220,11 +212,7 @@ def _settings_gone(budget: Budget) -> None:
 
 
 def check_shared_tables(folder: Path) -> int:
-    """Jobs that share an encoded table and its counts answer as each of them does alone; how many jobs.
-
-    Raises:
-        Broken: an exact answer or a step is another one.
-    """
+    """Jobs that share an encoded table and its counts answer as each of them does alone; how many jobs."""
     home = folder / "beside"
     shutil.rmtree(home, ignore_errors=True)
     many = replace(UNITS, bound=1)
@@ -261,11 +249,7 @@ IDS: dict[str, tuple[Any, Sequence[Any]]] = {
 
 
 def check_ids(folder: Path) -> int:
-    """Records of one id, of any type, come and go together and count C in all; how many ids.
-
-    Raises:
-        Broken: a unit moves further than it is charged for.
-    """
+    """Records of one id, of any type, come and go together and count C in all; how many ids."""
     home, count = folder / "beside", 0
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -310,11 +294,7 @@ class Bold(Identity):
 
 
 def check_plugins() -> int:
-    """A plugin's word about its queries is not taken, and no answer comes in that nobody paid for; how many cases.
-
-    Raises:
-        Broken: it is, or one does.
-    """
+    """A plugin's word about its queries is not taken, and no answer comes in that nobody paid for; how many cases."""
     bold, counts = Bold(3), np.array([5, 0, 2], np.int64)
     cases = list(itertools.product(("l1", "l2"), Neighbouring))
     for norm, relation in cases:
@@ -352,11 +332,7 @@ def check_plugins() -> int:
 
 
 def check_drafts(folder: Path) -> int:
-    """A drafted schema lists no text that a few rows alone hold; how many such texts the tables had.
-
-    Raises:
-        Broken: it lists one.
-    """
+    """A drafted schema lists no text that a few rows alone hold; how many such texts the tables had."""
     home, count = folder / "beside", 0
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -376,11 +352,7 @@ def check_drafts(folder: Path) -> int:
 
 
 def check_clipped(folder: Path) -> int:
-    """Amounts that are all beyond their bounds stop a run before it charges; how many runs.
-
-    Raises:
-        Broken: one goes on, or charged something.
-    """
+    """Amounts that are all beyond their bounds stop a run before it charges; how many runs."""
     home = folder / "beside"
     for column, more in (("a", "00"), ("c", ""), ("c", "00")):
         shutil.rmtree(home, ignore_errors=True)
@@ -399,9 +371,6 @@ def check_clipped(folder: Path) -> int:
 def check_foreign(folder: Path) -> int:
     """A release of somebody else: no link and no pipe in it is opened, and no word about what was discovered is taken
     as it stands; how many such releases.
-
-    Raises:
-        Broken: one is called sound, or read.
     """
     home = folder / "beside"
     shutil.rmtree(home, ignore_errors=True)
@@ -485,10 +454,6 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
 
 
 def check_beside(folder: Path, names: Collection[str] = ()) -> list[tuple[str, str, str]]:
-    """All of them, or those with these names.
-
-    Raises:
-        Broken: one does not hold.
-    """
+    """All of them, or those with these names."""
     asked = [BESIDE[name] for name in names or BESIDE]
     return [(what, f"{check(folder)}", holds) for check, what, holds in asked]

@@ -95,11 +95,7 @@ class RewritesBetween(KeepRows):
 
 
 def check_rewritten(engine: Any, folder: Path) -> None:
-    """No record counts twice because somebody moves rows among the parts while tasks read them.
-
-    Raises:
-        Broken: one does.
-    """
+    """No record counts twice because somebody moves rows among the parts while tasks read them."""
     parts = folder / "parts"
     parts.mkdir(parents=True)
     for name, digit in (("a.csv", 1), ("b.csv", 2)):
@@ -136,11 +132,7 @@ def lossy() -> Iterator[Any]:
 
 
 def check_spark(folder: Path, *cases: Case) -> int:
-    """Lossy tasks change nothing that leaves, and neighbours are as far apart as is charged; how many runs on Spark.
-
-    Raises:
-        Broken: an exact answer, a step or a byte is another one than on the embedded engine.
-    """
+    """Lossy tasks change nothing that leaves, and neighbours are as far apart as is charged; how many runs on Spark."""
     if why_not():
         return 0
     work, runs, home = folder / "spark-work", 0, folder / "spark"

@@ -183,11 +183,7 @@ def rates(folder: Path, runs: int, *, part: tuple[int, int] = (0, 1), words: Col
 
 
 def check_rates(found: Rates) -> list[tuple[str, int, float]]:
-    """What was published, of how many runs, and how often it held: no kind less often than it says.
-
-    Raises:
-        Broken: bounds or intervals that hold in fewer than 95 of 100, or distances that are farther off than they say.
-    """
+    """What was published, of how many runs, and how often it held: no kind less often than it says."""
     rows = []
     for kind, shares in sorted(found.held.items()):
         held, runs = float(np.mean(shares)), len(shares)

@@ -30,11 +30,7 @@ class Ward(str, enum.Enum):  # noqa: UP042 - a StrEnum writes itself as its valu
 
 
 def check_reading(folder: Path) -> int:
-    """The rows of others are the same whatever one more row holds; how many such rows.
-
-    Raises:
-        Broken: they are not, or the table cannot be read.
-    """
+    """The rows of others are the same whatever one more row holds; how many such rows."""
     home = folder / "beside"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
