@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import sparse
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
@@ -21,7 +18,7 @@ from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
-from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
@@ -238,53 +235,6 @@ def test_under_replace_the_bound_is_attained_where_both_rows_matter():
     one, _ = scores(Rows((((0, 0, 0), ONE),)), at, Neighbouring.REPLACE)
     two, _ = scores(Rows((((1, 1, 1), ONE),)), at, Neighbouring.REPLACE)
     assert np.abs(one - two).sum() == slot(plan).l1_sensitivity == 6
-
-
-@pytest.mark.parametrize("neighbouring", list(Neighbouring))
-def test_counts_of_itemsets_move_by_no_more_than_a_unit_weighs(neighbouring):
-    """The scores of PrivBasis, by enumeration: one cell of a marginal, C = 2."""
-    cell = SparseQuery(sparse.csr_array(([1], ([0], [3])), shape=(1, 4), dtype=np.int64), bits=0)
-    mine = [(), *(((c, ONE), (d, ONE)) for c, d in itertools.combinations_with_replacement(CELLS, 2))]
-    rest = tuple((c, ONE) for c in CELLS[2:5])
-    among = [Candidate(p, cell) for p in CANDIDATES]
-    found, claimed = [], set()
-    for m in mine:
-        counted = PrivateCounts(Rows(rest + m, 2), 10**6)
-        some = distance_scores(counted, among, lambda c: np.zeros(4), neighbouring=neighbouring)
-        found.append([some.values[p] for p in CANDIDATES])
-        claimed.add(some.sensitivity)
-    others = found if neighbouring is Neighbouring.REPLACE else found[:1]
-    assert claimed == {max(abs(a - b) for f in found for o in others for a, b in zip(f, o, strict=True))}
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rest=st.lists(st.tuples(st.sampled_from(CELLS), st.integers(1, ONE)), max_size=6),
-    mine=st.tuples(st.sampled_from(CELLS), st.integers(1, ONE)),
-    model=st.lists(st.floats(0, 9), min_size=4, max_size=4),
-)
-def test_any_weighted_row_moves_each_distance_by_no_more_than_its_weight(rest, mine, model):
-    expected = lambda c: np.array(model)  # noqa: E731
-    without, found = scores(Rows(tuple(rest)), expected, Neighbouring.ADD_REMOVE)
-    with_, _ = scores(Rows((*rest, mine)), expected, Neighbouring.ADD_REMOVE)
-    assert (np.abs(with_ - without) <= mine[1] / ONE + 1e-9).all()
-    assert found.sensitivity == 1 << (WEIGHT_BITS + SCORE_BITS)
-
-
-def indif(m, n=None):
-    return float(np.abs(m - np.outer(m.sum(1), m.sum(0)) / (m.sum() if n is None else n)).sum()) if m.sum() else 0.0
-
-
-def test_the_claims_about_other_forms_of_the_distance():
-    """With the exact sides and n: at most 4C and 8C, nearly attained; with a constant n: above any bound."""
-    tables = [np.array(t, float).reshape(2, 2) for t in itertools.product(range(5), repeat=4)]
-    moves = [np.eye(4)[i].reshape(2, 2) for i in range(4)]
-    add = max(abs(indif(t + m) - indif(t)) for t in tables for m in moves)
-    swap = max(abs(indif(t + m) - indif(t + o)) for t in tables for m in moves for o in moves)
-    assert 1 < add <= 4
-    assert swap <= 8
-    many = np.full((2, 2), 500.0)
-    assert abs(indif(many + moves[0], n=10) - indif(many, n=10)) > 100
 
 
 def test_the_noise_is_that_of_the_event_from_both_sides():

@@ -26,7 +26,7 @@ from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, Quer
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.exit import leave
 from mechanisms.sensitive.measurement import marginal_question, measure
-from mechanisms.sensitive.noise import SecureNoise, SeededNoise, lattice_noise
+from mechanisms.sensitive.noise import SecureNoise, SeededNoise
 
 TOWN = Domain((Attribute("a", 40), Attribute("b", 50)))
 CLIQUES = (("a",), ("b",), ("a", "b"))
@@ -84,12 +84,6 @@ def test_the_scale_charged_is_sensitivity_over_strength():
         assert isinstance(m.event, Laplace)
         assert m.event.l1_sensitivity == 4
         assert m.event.scale == pytest.approx(4 / m.share, rel=1e-6)
-
-
-def test_answers_lie_on_the_lattice_whatever_the_table():
-    noise = lattice_noise(Gaussian("x", 1.0, 0.1), 1000, SeededNoise(0))
-    assert noise.dtype == np.int64
-    assert np.std(noise) == pytest.approx(0.1 * 2**WEIGHT_BITS, rel=0.15)
 
 
 def test_no_bit_of_a_fractional_answer_stays_as_it_is(tmp_path):
