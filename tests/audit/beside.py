@@ -48,11 +48,8 @@ from tests.audit.hooks import Broken, current
 from tests.audit.protocol import Cut, cut_at
 from tests.audit.reading import check_reading
 from tests.audit.tape import Tape, compared, recording
-from tests.audit.worlds import HEAD, Settings, make_world, write_table
+from tests.audit.worlds import HEAD, RECORDS, UNITS, Settings, fresh, make_world, write_table
 from tests.pipeline.test_contradictions import forged
-
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
-UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
 
 
 def _case(settings: Settings = RECORDS, schema: str = "plain", selection: str = "pairs") -> Case:
@@ -72,8 +69,7 @@ class Budget:
     """Runs that share a ledger: whatever is drawn for the same charge again has been booked again."""
 
     def __init__(self, folder: Path) -> None:
-        self.home, self.config = folder / "beside", _budgeted(folder)
-        shutil.rmtree(self.home, ignore_errors=True)
+        self.home = fresh(folder)
         self.config = _budgeted(folder)
         self.drawn, self.seeds = Counter[str](), itertools.count(1)
 
@@ -99,34 +95,21 @@ class Budget:
             raise Broken(f"{what}: drawn {most} times, booked {booked} times")
 
 
-def _tidied(budget: Budget) -> None:
-    budget.run("r")
-    budget.lose("r", "release", "internal/answers", "internal/ledger.jsonl")
-    budget.run("r")
+def _lost(*parts: str, cut: int | None = None, resume: bool = False) -> Callable[[Budget], None]:
+    """A run, or one that is cut off; parts of its folder are tidied away, and it is run again, or resumed."""
 
+    def story(budget: Budget) -> None:
+        budget.run("r", cut=cut)
+        budget.lose("r", *parts)
+        budget.run("r", resume=resume)
 
-def _tidied_and_resumed(budget: Budget) -> None:
-    budget.run("r")
-    budget.lose("r", "release", "internal/answers", "internal/ledger.jsonl")
-    budget.run("r", resume=True)
-
-
-def _answers_lost(budget: Budget) -> None:
-    budget.run("r")
-    budget.lose("r", "release", "internal/answers")
-    budget.run("r", resume=True)
+    return story
 
 
 def _cut_off(budget: Budget) -> None:
     for cut in (0, 2):
         budget.run("r", cut=cut, resume=cut > 0)
     budget.run("r", resume=True)
-
-
-def _cut_off_and_tidied(budget: Budget) -> None:
-    budget.run("r", cut=3)
-    budget.lose("r", "internal/ledger.jsonl", "internal/answers")
-    budget.run("r")
 
 
 def _rolled_back(budget: Budget) -> None:
@@ -178,13 +161,15 @@ def _swept(budget: Budget) -> None:
         budget.run(name, synthesis=config.synthesis)
 
 
+#: What a run knows of its own charges.
+OWN = ("internal/answers", "internal/ledger.jsonl")
 STORIES: dict[str, Callable[[Budget], None]] = {
     "two jobs of a sweep": _swept,
-    "a run whose folder was tidied, run again": _tidied,
-    "a run whose folder was tidied, resumed": _tidied_and_resumed,
-    "a run whose answers were lost, resumed": _answers_lost,
+    "a run whose folder was tidied, run again": _lost("release", *OWN),
+    "a run whose folder was tidied, resumed": _lost("release", *OWN, resume=True),
+    "a run whose answers were lost, resumed": _lost("release", "internal/answers", resume=True),
     "a run that was cut off twice": _cut_off,
-    "a run that was cut off, and its folder tidied": _cut_off_and_tidied,
+    "a run that was cut off, and its folder tidied": _lost(*OWN, cut=3),
     "a run whose own record was rolled back, resumed": _rolled_back,
     "a copy of a run that was cut off": _copied,
     "a run whose own record was cut, resumed": _cut_to_one,
@@ -213,8 +198,7 @@ def _settings_gone(budget: Budget) -> None:
 
 def check_shared_tables(folder: Path) -> int:
     """Jobs that share an encoded table and its counts answer as each of them does alone; how many jobs."""
-    home = folder / "beside"
-    shutil.rmtree(home, ignore_errors=True)
+    home = fresh(folder)
     many = replace(UNITS, bound=1)
     kinds = [(RECORDS, "plain"), (UNITS, "plain"), (many, "plain"), (replace(UNITS, clip="truncate"), "plain")]
     kinds += [(replace(UNITS, missing="own"), "plain"), (replace(UNITS, holdout=True), "plain"), (UNITS, "histogram")]
@@ -250,9 +234,7 @@ IDS: dict[str, tuple[Any, Sequence[Any]]] = {
 
 def check_ids(folder: Path) -> int:
     """Records of one id, of any type, come and go together and count C in all; how many ids."""
-    home, count = folder / "beside", 0
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    home, count = fresh(folder), 0
     for missing, (name, (kind, ids)) in itertools.product(("drop", "own"), IDS.items()):
         settings = replace(UNITS, missing=missing, bound=1)
         config = config_of(_case(settings, selection="oneway"), folder, home / "t.parquet")
@@ -333,9 +315,7 @@ def check_plugins() -> int:
 
 def check_drafts(folder: Path) -> int:
     """A drafted schema lists no text that a few rows alone hold; how many such texts the tables had."""
-    home, count = folder / "beside", 0
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    home, count = fresh(folder), 0
     for few in (1, 2, 5):
         rare = [f"Ann O'Nym {k}" for k in range(4)]
         wards = [name for name in ("east", "west", "north") for _ in range(60)] + [r for r in rare for _ in range(few)]
@@ -353,9 +333,8 @@ def check_drafts(folder: Path) -> int:
 
 def check_clipped(folder: Path) -> int:
     """Amounts that are all beyond their bounds stop a run before it charges; how many runs."""
-    home = folder / "beside"
     for column, more in (("a", "00"), ("c", ""), ("c", "00")):
-        shutil.rmtree(home, ignore_errors=True)
+        home = fresh(folder)
         place = HEAD.index(column)
         rows = [("", "1", "x", "7", "no", "0")] * 30
         wide = tuple((*row[:place], f"-{row[place]}{more}", *row[place + 1 :]) for row in rows)
@@ -372,8 +351,7 @@ def check_foreign(folder: Path) -> int:
     """A release of somebody else: no link and no pipe in it is opened, and no word about what was discovered is taken
     as it stands; how many such releases.
     """
-    home = folder / "beside"
-    shutil.rmtree(home, ignore_errors=True)
+    home = fresh(folder)
     table = write_table(home / "t.csv", make_world(RECORDS, 3).table)
     stages.run(config_of(_case(schema="discover", selection="oneway"), folder, table), home / "run", quiet=True)
     release, work = home / "run" / "release", home / "work"

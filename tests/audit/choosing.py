@@ -26,9 +26,8 @@ from tests.audit.sampling import RARE
 from tests.audit.tape import Tape
 from tests.audit.tight import Bound
 from tests.audit.totals import textbook, tries_of
-from tests.audit.worlds import Settings, make_world, write_table
+from tests.audit.worlds import RECORDS, make_world, write_table
 
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 #: What rounding in this file may add.
 LOOSE = 1e-9
 

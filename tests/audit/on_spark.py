@@ -31,7 +31,7 @@ from tests.audit import replay
 from tests.audit.cases import Case, config_of
 from tests.audit.hooks import Broken, swapped
 from tests.audit.tape import Tape, compared
-from tests.audit.worlds import Settings, make_world, write_table
+from tests.audit.worlds import UNITS, make_world, write_table
 
 #: For tables of some rows: few tasks, plans that are not compiled, and no second of waiting.
 SMALL = {
@@ -39,7 +39,6 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
 #: Coins of units, of records, and by truncation: whatever meets in a shuffle.
 CASE = Case("oneway", "gaussian", "gdp", replace(UNITS, clip="truncate", missing="own", holdout=True), "plain", 8.0, 4)
 

@@ -30,12 +30,11 @@ from pipeline.settings.config import Config
 from tests.audit.cases import Case, config_of, plan_of
 from tests.audit.hooks import Broken, current, swapped
 from tests.audit.tape import Tape, recording
-from tests.audit.worlds import Settings, make_world, write_table
+from tests.audit.worlds import RECORDS, make_world, write_table
 
 #: The last of the bounds that C may be, in the schema `records`, is its cap.
 BOUNDS = (1, 2, 4)
 UNITS_OWN = PrivacyUnit("uid", 1, missing="own")
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 
 
 class Cut(BaseException):
