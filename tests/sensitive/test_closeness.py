@@ -128,22 +128,26 @@ def asked(planned, distance, ledger, source, path, bound=1):
     return noisy_distance(planned, distance, ledger, source, budget=budget, path=path)
 
 
+def is_kept_and_charged_once(again, another, path, ledger, spoilt) -> None:
+    """Another question, a spoilt file and a lost one get no answer."""
+    assert np.array_equal(again(), again()) and len(ledger.events) == 1
+    with pytest.raises(UserError, match="does not follow"):
+        another()
+    path.write_text(json.dumps({**json.loads(path.read_text()), **spoilt}))
+    with pytest.raises(UserError, match="does not follow"):
+        again()
+    path.unlink()
+    assert again() is None, "charged and lost: never drawn again"
+
+
 def test_a_distance_is_kept_charged_once_and_never_drawn_again(tmp_path):
     plan = plan_of(criterion(at_most=5.0))
     (planned,), path = plan.scores, tmp_path / "s.json"
     ledger = Ledger.open(tmp_path / "l.jsonl", plan)
     again = lambda p=planned: asked(p, lambda: 0, ledger, SeededNoise(1), path)  # noqa: E731
-    first = again()
-    assert first == again()
+    other = replace(planned, asked=criterion(at_most=6.0))
+    is_kept_and_charged_once(again, lambda: again(other), path, ledger, {"value": None})
     assert list(ledger.events) == ["accept:0"]
-    with pytest.raises(UserError, match="does not follow"):
-        again(replace(planned, asked=criterion(at_most=6.0)))
-    kept = json.loads(path.read_text())
-    path.write_text(json.dumps({**kept, "value": None}))
-    with pytest.raises(UserError, match="does not follow"):
-        again()
-    path.unlink()
-    assert again() is None, "charged and lost"
 
 
 def test_a_score_that_pays_for_less_than_it_moves_is_refused_before_anything_is_charged(tmp_path):
@@ -237,21 +241,16 @@ def test_under_replace_the_bound_is_attained_where_both_rows_matter():
     assert np.abs(one - two).sum() == slot(plan).l1_sensitivity == 6
 
 
-def test_the_noise_is_that_of_the_event_from_both_sides():
+def test_the_noise_is_that_of_the_event_from_both_sides(tmp_path):
     plan = plan_for(Neighbouring.ADD_REMOVE)
     event, table = slot(plan), Rows(tuple((c, ONE) for c in CELLS))
 
-    def drawn(folder, seed):
-        folder.mkdir(exist_ok=True)
-        ledger = Ledger(folder / f"{seed}.jsonl", plan)
+    def drawn(seed):
+        ledger = Ledger(tmp_path / f"{seed}.jsonl", plan)
         make = lambda: scores(table, lambda c: np.zeros(4), Neighbouring.ADD_REMOVE)[1]  # noqa: E731
-        return noisy_scores(CANDIDATES, make, event, ledger, SeededNoise(seed), path=folder / f"{seed}.json")
+        return noisy_scores(CANDIDATES, make, event, ledger, SeededNoise(seed), path=tmp_path / f"{seed}.json")
 
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        values = np.array([drawn(Path(folder), s) for s in range(400)])
+    values = np.array([drawn(seed) for seed in range(400)])
     assert values.mean() == pytest.approx(8, abs=5 * event.sigma / math.sqrt(values.size))
     assert values.std() == pytest.approx(event.sigma, rel=0.1)
     assert event.sigma > event.l2_sensitivity, "a share of ε = 1"
@@ -266,17 +265,7 @@ def test_scores_are_kept_charged_once_and_refused_where_they_do_not_follow(tmp_p
     def again(cliques=CANDIDATES):
         return noisy_scores(cliques, make, event, ledger, SeededNoise(1), path=path)
 
-    first = again()
-    assert np.array_equal(first, again())
-    assert len(ledger.events) == 1
-    with pytest.raises(UserError, match="does not follow"):
-        again(CANDIDATES[:2])
-    kept = json.loads(path.read_text())
-    path.write_text(json.dumps({**kept, "event": "another"}))
-    with pytest.raises(UserError, match="does not follow"):
-        again()
-    path.unlink()
-    assert again() is None, "charged and lost: never drawn again"
+    is_kept_and_charged_once(again, lambda: again(CANDIDATES[:2]), path, ledger, {"event": "another"})
 
 
 def test_an_event_that_pays_for_less_is_refused(tmp_path):

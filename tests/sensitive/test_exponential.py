@@ -163,10 +163,6 @@ def test_a_choice_that_is_too_small_is_refused_before_its_charge(tmp_path):
     assert len(charged) == 1
 
 
-def test_scores_show_nothing_of_themselves():
-    assert "12345" not in repr(PrivateScores({("a", "b"): 12345}, 1))
-
-
 def test_fractional_queries_and_models_of_another_shape_are_refused():
     rows = PrivateCounts(Rows([(0, 0, 0)], [1 << WEIGHT_BITS], 1), 9)
     for wrong in (np.ones(3), np.array([1.0, np.nan, 1.0, 1.0]), np.full(4, 1e300)):
