@@ -39,6 +39,8 @@ def test_the_threshold_is_the_larger_of_the_multiple_of_sigma_and_the_floor():
     assert groups["a"].tolist() == [0, 1, 2, 2, 2, 2] and groups["b"].tolist() == [0, 1], "not measured: all apart"
     assert rare_groups(BOX, one, 3.0)["a"].tolist() == [0, 1, 2, 3, 3, 3]
     assert rare_groups(BOX, one, 3.0, floor=400)["a"].tolist() == [0, 1, 1, 1, 1, 1]
+    alone = rare_groups(Domain((Attribute("a", 3),)), [answer(("a",), [3.0, 900.0, 400.0])], 4.5)
+    assert alone["a"].tolist() == [0, 1, 2], "one rare value alone keeps its place"
 
 
 def test_answers_over_merged_codes_are_whole_marginals_and_sums_of_the_fine_ones():
@@ -125,12 +127,6 @@ def test_where_answers_merge_one_attribute_in_two_ways_what_either_merges_is_one
         assert each.values.tolist() == expected.answer(exact).tolist()
     made = synthesize(measurements, GumSpec(), rows=42, rng=np.random.default_rng(0))
     assert np.bincount(groups["a"][made.column("a")]).tolist() == [15, 19, 8]
-
-
-def test_one_rare_value_alone_is_not_merged_and_keeps_its_place():
-    counts = np.array([3.0, 900.0, 400.0])
-    one = [NoisyMarginal(("a",), Identity(3), counts, "gaussian", 5.0, "e")]
-    assert rare_groups(Domain((Attribute("a", 3),)), one, 4.5)["a"].tolist() == [0, 1, 2]
 
 
 def test_answers_that_number_the_values_in_another_order_are_read_in_theirs():
