@@ -20,7 +20,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.papers.indif import Indif
@@ -30,6 +29,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import SCORE_BITS, Candidate, PrivateCounts, distance_scores
 from mechanisms.sensitive.private_table import PrivateTable, load_private
+from tests.public.table_worlds import csv, source
 
 SCHEMA = parse_schema({"x": 2, "y": 2, "z": 2}, where="test")
 DOMAIN = Domain(tuple(Attribute(n, 2) for n in "xyz"))
@@ -47,11 +47,9 @@ def synthetic(rows: list[tuple[int, ...]]) -> CodedTable:
 
 def loaded(folder: Path, rows: list[tuple[str, int, int, int]], bound: int) -> PrivateTable:
     folder.mkdir(exist_ok=True)
-    path = folder / "t.csv"
-    path.write_text("id,x,y,z\n" + "".join(f"{i},{x},{y},{z}\n" for i, x, y, z in rows))
-    source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
+    table = source(csv(folder, "id,x,y,z\n" + "".join(f"{i},{x},{y},{z}\n" for i, x, y, z in rows)))
     unit = PrivacyUnit(column="id", max_records=bound, clip="weight")
-    return load_private(source, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32)
+    return load_private(table, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32)
 
 
 def plan_of(wanted: Criterion, neighbouring=Neighbouring.ADD_REMOVE, *, mechanism="gaussian", bound=1):

@@ -25,7 +25,6 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_questions import records_per_unit
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -190,11 +189,9 @@ SECRET = b"k" * 32
 
 def counted(folder: Path, ids: list[str], bound: int, holdout: float | None = None, **unit: str) -> np.ndarray:
     """Units with 1 … C records, read from a real file with a row per id."""
-    path = folder / "t.csv"
-    path.write_text("id,x\n" + "".join(f"{i},0\n" for i in ids))
-    source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
+    rows = source(csv(folder, "id,x\n" + "".join(f"{i},0\n" for i in ids)))
     who = PrivacyUnit(column="id", max_records=bound, **unit)  # type: ignore[arg-type]
-    table = load_private(source, SCHEMA, who, workdir=folder / "w", key=SECRET, holdout=holdout, histogram=bound)
+    table = load_private(rows, SCHEMA, who, workdir=folder / "w", key=SECRET, holdout=holdout, histogram=bound)
     assert table.histogram is not None
     return table.histogram
 

@@ -12,12 +12,11 @@ import pytest
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.private_table import load_private
-from tests.public.table_worlds import schema, source
+from tests.public.table_worlds import csv, schema, source
 
 SCHEMA = parse_schema({"x": 2, "y": 2}, where="test")
 CLIQUE = ("x", "y")
@@ -26,11 +25,9 @@ ROWS = [(0, 0), (0, 1), (1, 1)]
 
 def exact(folder: Path, rows: list[tuple[str, int, int]], bound: int) -> np.ndarray:
     """The weighted marginal of a table (in records), read from a real file."""
-    path = folder / "t.csv"
-    path.write_text("id,x,y\n" + "".join(f"{i},{x},{y}\n" for i, x, y in rows))
-    source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
+    read = source(csv(folder, "id,x,y\n" + "".join(f"{i},{x},{y}\n" for i, x, y in rows)))
     unit = PrivacyUnit(column="id", max_records=bound, clip="weight")
-    table = load_private(source, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32).coded
+    table = load_private(read, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32).coded
     scale = 1.0 if table.weights is None else 2.0**-WEIGHT_BITS
     return count_cliques(table, [CLIQUE])[0] * scale
 
