@@ -48,11 +48,8 @@ from tests.audit.hooks import Broken, current
 from tests.audit.protocol import Cut, cut_at
 from tests.audit.reading import check_reading
 from tests.audit.tape import Tape, compared, recording
-from tests.audit.worlds import HEAD, Settings, make_world, write_table
+from tests.audit.worlds import HEAD, RECORDS, UNITS, Settings, fresh, make_world, write_table
 from tests.pipeline.test_contradictions import forged
-
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
-UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
 
 
 def _case(settings: Settings = RECORDS, schema: str = "plain", selection: str = "pairs") -> Case:
@@ -72,8 +69,7 @@ class Budget:
     """Runs that share a ledger: whatever is drawn for the same charge again has been booked again."""
 
     def __init__(self, folder: Path) -> None:
-        self.home, self.config = folder / "beside", _budgeted(folder)
-        shutil.rmtree(self.home, ignore_errors=True)
+        self.home = fresh(folder)
         self.config = _budgeted(folder)
         self.drawn, self.seeds = Counter[str](), itertools.count(1)
 
@@ -92,45 +88,28 @@ class Budget:
             shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
 
     def check(self, what: str) -> None:
-        """No charge was drawn more often than it was booked.
-
-        Raises:
-            Broken: it was.
-        """
+        """No charge was drawn more often than it was booked."""
         book = load_book(self.home / "shared.json")
         booked, most = 0 if book is None else len(book.bookings), max(self.drawn.values(), default=0)
         if most > booked or not most:
             raise Broken(f"{what}: drawn {most} times, booked {booked} times")
 
 
-def _tidied(budget: Budget) -> None:
-    budget.run("r")
-    budget.lose("r", "release", "internal/answers", "internal/ledger.jsonl")
-    budget.run("r")
+def _lost(*parts: str, cut: int | None = None, resume: bool = False) -> Callable[[Budget], None]:
+    """A run, or one that is cut off; parts of its folder are tidied away, and it is run again, or resumed."""
 
+    def story(budget: Budget) -> None:
+        budget.run("r", cut=cut)
+        budget.lose("r", *parts)
+        budget.run("r", resume=resume)
 
-def _tidied_and_resumed(budget: Budget) -> None:
-    budget.run("r")
-    budget.lose("r", "release", "internal/answers", "internal/ledger.jsonl")
-    budget.run("r", resume=True)
-
-
-def _answers_lost(budget: Budget) -> None:
-    budget.run("r")
-    budget.lose("r", "release", "internal/answers")
-    budget.run("r", resume=True)
+    return story
 
 
 def _cut_off(budget: Budget) -> None:
     for cut in (0, 2):
         budget.run("r", cut=cut, resume=cut > 0)
     budget.run("r", resume=True)
-
-
-def _cut_off_and_tidied(budget: Budget) -> None:
-    budget.run("r", cut=3)
-    budget.lose("r", "internal/ledger.jsonl", "internal/answers")
-    budget.run("r")
 
 
 def _rolled_back(budget: Budget) -> None:
@@ -182,13 +161,15 @@ def _swept(budget: Budget) -> None:
         budget.run(name, synthesis=config.synthesis)
 
 
+#: What a run knows of its own charges.
+OWN = ("internal/answers", "internal/ledger.jsonl")
 STORIES: dict[str, Callable[[Budget], None]] = {
     "two jobs of a sweep": _swept,
-    "a run whose folder was tidied, run again": _tidied,
-    "a run whose folder was tidied, resumed": _tidied_and_resumed,
-    "a run whose answers were lost, resumed": _answers_lost,
+    "a run whose folder was tidied, run again": _lost("release", *OWN),
+    "a run whose folder was tidied, resumed": _lost("release", *OWN, resume=True),
+    "a run whose answers were lost, resumed": _lost("release", "internal/answers", resume=True),
     "a run that was cut off twice": _cut_off,
-    "a run that was cut off, and its folder tidied": _cut_off_and_tidied,
+    "a run that was cut off, and its folder tidied": _lost(*OWN, cut=3),
     "a run whose own record was rolled back, resumed": _rolled_back,
     "a copy of a run that was cut off": _copied,
     "a run whose own record was cut, resumed": _cut_to_one,
@@ -197,11 +178,7 @@ STORIES: dict[str, Callable[[Budget], None]] = {
 
 
 def check_budgets(folder: Path) -> int:
-    """Runs that share a ledger, tidied, resumed, copied, swept: see `Budget.check`; how many stories.
-
-    Raises:
-        Broken: something was drawn more often than booked.
-    """
+    """Runs that share a ledger, tidied, resumed, copied, swept: see `Budget.check`; how many stories."""
     for what, story in STORIES.items():
         story(budget := Budget(folder))
         budget.check(what)
@@ -220,13 +197,8 @@ def _settings_gone(budget: Budget) -> None:
 
 
 def check_shared_tables(folder: Path) -> int:
-    """Jobs that share an encoded table and its counts answer as each of them does alone; how many jobs.
-
-    Raises:
-        Broken: an exact answer or a step is another one.
-    """
-    home = folder / "beside"
-    shutil.rmtree(home, ignore_errors=True)
+    """Jobs that share an encoded table and its counts answer as each of them does alone; how many jobs."""
+    home = fresh(folder)
     many = replace(UNITS, bound=1)
     kinds = [(RECORDS, "plain"), (UNITS, "plain"), (many, "plain"), (replace(UNITS, clip="truncate"), "plain")]
     kinds += [(replace(UNITS, missing="own"), "plain"), (replace(UNITS, holdout=True), "plain"), (UNITS, "histogram")]
@@ -261,14 +233,8 @@ IDS: dict[str, tuple[Any, Sequence[Any]]] = {
 
 
 def check_ids(folder: Path) -> int:
-    """Records of one id, of any type, come and go together and count C in all; how many ids.
-
-    Raises:
-        Broken: a unit moves further than it is charged for.
-    """
-    home, count = folder / "beside", 0
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    """Records of one id, of any type, come and go together and count C in all; how many ids."""
+    home, count = fresh(folder), 0
     for missing, (name, (kind, ids)) in itertools.product(("drop", "own"), IDS.items()):
         settings = replace(UNITS, missing=missing, bound=1)
         config = config_of(_case(settings, selection="oneway"), folder, home / "t.parquet")
@@ -310,11 +276,7 @@ class Bold(Identity):
 
 
 def check_plugins() -> int:
-    """A plugin's word about its queries is not taken, and no answer comes in that nobody paid for; how many cases.
-
-    Raises:
-        Broken: it is, or one does.
-    """
+    """A plugin's word about its queries is not taken, and no answer comes in that nobody paid for; how many cases."""
     bold, counts = Bold(3), np.array([5, 0, 2], np.int64)
     cases = list(itertools.product(("l1", "l2"), Neighbouring))
     for norm, relation in cases:
@@ -352,14 +314,8 @@ def check_plugins() -> int:
 
 
 def check_drafts(folder: Path) -> int:
-    """A drafted schema lists no text that a few rows alone hold; how many such texts the tables had.
-
-    Raises:
-        Broken: it lists one.
-    """
-    home, count = folder / "beside", 0
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    """A drafted schema lists no text that a few rows alone hold; how many such texts the tables had."""
+    home, count = fresh(folder), 0
     for few in (1, 2, 5):
         rare = [f"Ann O'Nym {k}" for k in range(4)]
         wards = [name for name in ("east", "west", "north") for _ in range(60)] + [r for r in rare for _ in range(few)]
@@ -376,14 +332,9 @@ def check_drafts(folder: Path) -> int:
 
 
 def check_clipped(folder: Path) -> int:
-    """Amounts that are all beyond their bounds stop a run before it charges; how many runs.
-
-    Raises:
-        Broken: one goes on, or charged something.
-    """
-    home = folder / "beside"
+    """Amounts that are all beyond their bounds stop a run before it charges; how many runs."""
     for column, more in (("a", "00"), ("c", ""), ("c", "00")):
-        shutil.rmtree(home, ignore_errors=True)
+        home = fresh(folder)
         place = HEAD.index(column)
         rows = [("", "1", "x", "7", "no", "0")] * 30
         wide = tuple((*row[:place], f"-{row[place]}{more}", *row[place + 1 :]) for row in rows)
@@ -399,12 +350,8 @@ def check_clipped(folder: Path) -> int:
 def check_foreign(folder: Path) -> int:
     """A release of somebody else: no link and no pipe in it is opened, and no word about what was discovered is taken
     as it stands; how many such releases.
-
-    Raises:
-        Broken: one is called sound, or read.
     """
-    home = folder / "beside"
-    shutil.rmtree(home, ignore_errors=True)
+    home = fresh(folder)
     table = write_table(home / "t.csv", make_world(RECORDS, 3).table)
     stages.run(config_of(_case(schema="discover", selection="oneway"), folder, table), home / "run", quiet=True)
     release, work = home / "run" / "release", home / "work"
@@ -485,10 +432,6 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
 
 
 def check_beside(folder: Path, names: Collection[str] = ()) -> list[tuple[str, str, str]]:
-    """All of them, or those with these names.
-
-    Raises:
-        Broken: one does not hold.
-    """
+    """All of them, or those with these names."""
     asked = [BESIDE[name] for name in names or BESIDE]
     return [(what, f"{check(folder)}", holds) for check, what, holds in asked]

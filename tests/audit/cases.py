@@ -54,14 +54,8 @@ CHOICES: dict[str, list[str]] = {
     "mwem": ["selection=mwem", "selection.rounds=2", "synthesis=pgm", "synthesis.iterations=20"],
     "aim": ["selection=aim", "selection.k=[2]", "selection.rounds=6", "synthesis=pgm", "synthesis.iterations=20"],
     "aim capped": [
-        *(
-            "selection=aim",
-            "selection.k=[2]",
-            "selection.rounds=6",
-            "selection.penalty=capped",
-            "selection.per_round=7",
-        ),
-        *("synthesis=pgm", "synthesis.iterations=20"),
+        *("selection=aim", "selection.k=[2]", "selection.rounds=6", "synthesis=pgm", "synthesis.iterations=20"),
+        *("selection.penalty=capped", "selection.per_round=7"),
     ],
     "mst views": ["selection=mst", "selection.view_cells=40"],
     "auto": ["selection=auto", "selection.combine_cells=50"],
@@ -89,13 +83,7 @@ FEW = (
 #: Selections that measure no whole marginal of a mapped column with its source.
 PRIVBASIS = ("privbasis", "privbasis pairs")
 NOT_MAPPED = (
-    "merged",
-    "indif merged",
-    "adagrid given",
-    "adagrid tree",
-    "adagrid targets",
-    "priview",
-    "priview fixed",
+    *("merged", "indif merged", "adagrid given", "adagrid tree", "adagrid targets", "priview", "priview fixed"),
     *PRIVBASIS,
 )
 #: How noisy distances decide: the expected number of tries, and what each of the criteria says.
@@ -338,11 +326,7 @@ def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
 
 
 def check_registry(done: dict[str, set[str]], known: dict[str, set[str]] | None = None) -> None:
-    """Everything that the code registers was run.
-
-    Raises:
-        Broken: something is registered, and no case ran it.
-    """
+    """Everything that the code registers was run."""
     for what, names in (known or registered()).items():
         if left := sorted(names - done.get(what, set())):
             raise Broken(f"no case of the audit ran the {what} {', '.join(left)}")

@@ -7,34 +7,19 @@ from functools import partial
 from pathlib import Path
 
 from tests.audit import (
+    choosing,
     mutants_accounting,
     mutants_beside,
     mutants_choosing,
     mutants_noise,
     mutants_sensitivity,
+    protocol,
 )
 from tests.audit.beside import check_beside
-from tests.audit.choosing import (
-    check_booked,
-    check_hidden,
-    check_pick,
-    check_random_tries,
-    check_stops,
-    selection_bounds,
-)
 from tests.audit.hooks import Broken
 from tests.audit.losses import check_losses
 from tests.audit.mutants import MUTANTS, Mutant
 from tests.audit.on_spark import check_spark
-from tests.audit.protocol import (
-    check_aside,
-    check_bound,
-    check_cut_off,
-    check_ledger,
-    check_refusals,
-    check_statements,
-    check_swapped_answers,
-)
 from tests.audit.rates import check_rates, rates
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
@@ -60,22 +45,22 @@ def _tight(folder: Path) -> None:
 
 #: What a run does when it is cut off, cheated on or asked for too much, by part.
 PROTOCOL: dict[str, Check] = {
-    "aside": lambda folder: check_aside(),
-    "bound": check_bound,
-    "ledger": check_ledger,
-    "statements": check_statements,
-    "refusals": check_refusals,
-    "swapped": check_swapped_answers,
-    "cut": check_cut_off,
+    "aside": lambda folder: protocol.check_aside(),
+    "bound": protocol.check_bound,
+    "ledger": protocol.check_ledger,
+    "statements": protocol.check_statements,
+    "refusals": protocol.check_refusals,
+    "swapped": protocol.check_swapped_answers,
+    "cut": protocol.check_cut_off,
 }
 #: How one of several tries is chosen, by part.
 CHOOSING: dict[str, Check] = {
-    "pick": lambda folder: check_pick(),
-    "stops": lambda folder: check_stops(20_000),
-    "bounds": lambda folder: [bound.check() for bound in selection_bounds()],
-    "tries": lambda folder: check_random_tries(200),
-    "booked": check_booked,
-    "hidden": check_hidden,
+    "pick": lambda folder: choosing.check_pick(),
+    "stops": lambda folder: choosing.check_stops(20_000),
+    "bounds": lambda folder: [bound.check() for bound in choosing.selection_bounds()],
+    "tries": lambda folder: choosing.check_random_tries(200),
+    "booked": choosing.check_booked,
+    "hidden": choosing.check_hidden,
 }
 
 

@@ -26,19 +26,14 @@ from tests.audit.sampling import RARE
 from tests.audit.tape import Tape
 from tests.audit.tight import Bound
 from tests.audit.totals import textbook, tries_of
-from tests.audit.worlds import Settings, make_world, write_table
+from tests.audit.worlds import RECORDS, make_world, write_table
 
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 #: What rounding in this file may add.
 LOOSE = 1e-9
 
 
 def check_pick(length: int = 5) -> int:
-    """On every sequence of outcomes the try that is taken is the first accepted, or the first of the best.
-
-    Raises:
-        Broken: it is another one.
-    """
+    """On every sequence of outcomes the try that is taken is the first accepted, or the first of the best."""
     outcomes = [TryVerdict(True, 2.0), TryVerdict(False, 1.0), TryVerdict(False, None), TryVerdict(True, 0.5)]
     count = 0
     for threshold, size in itertools.product((True, False), range(1, length + 1)):
@@ -54,11 +49,7 @@ def check_pick(length: int = 5) -> int:
 
 
 def check_stops(size: int) -> float:
-    """The number of tries that the coins allow is geometric, with no end; the least p-value.
-
-    Raises:
-        Broken: it is not.
-    """
+    """The number of tries that the coins allow is geometric, with no end; the least p-value."""
     least = 1.0
     for tries in (3, 40):
         selection, source = PrivateSelection(tries, True), current("source")(21)
@@ -142,11 +133,7 @@ def delta_at(epsilon: float, one: NDArray[np.float64], two: NDArray[np.float64])
 
 
 def check_claim(case: Try, loss: PrivacyLoss, tries: int, threshold: bool) -> tuple[float, float, PrivacyLoss]:
-    """The exact log ratio and the exact δ of what is released, and what the code claims.
-
-    Raises:
-        Broken: the claim is too small.
-    """
+    """The exact log ratio and the exact δ of what is released, and what the code claims."""
     claim = PrivateSelection(tries, threshold).total(loss)
     one, two = (chosen(p, case.ranks, tries, threshold) for p in (case.left, case.right))
     delta = delta_at(claim.epsilon, one, two)
@@ -170,11 +157,7 @@ def selection_bounds() -> Iterator[Bound]:
 
 
 def check_random_tries(count: int, seed: int = 3) -> int:
-    """Random private tries, each chosen from exactly, against the claim.
-
-    Raises:
-        Broken: a claim is too small.
-    """
+    """Random private tries, each chosen from exactly, against the claim."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         epsilon, delta = float(rng.uniform(0.05, 3)), float(rng.choice([0.0, 1e-6, 1e-3, 0.02]))
@@ -218,9 +201,6 @@ def check_hidden(folder: Path, accepts: Collection[str] = ("once", "first", "bes
     """A release has the same bytes whether it was the first try or a later one, and whatever the others were.
 
     And with distances at the threshold and right above it: what decides are the distance and the setting alone.
-
-    Raises:
-        Broken: it shows, or something else decides.
     """
     count = 0
     for accept, table in itertools.product(accepts, _tables(folder)[:tables]):
@@ -241,11 +221,7 @@ def check_hidden(folder: Path, accepts: Collection[str] = ("once", "first", "bes
 
 
 def check_booked(folder: Path) -> int:
-    """A run of several tries books, and says that it cost, what all of them may cost together; how many runs.
-
-    Raises:
-        Broken: it books or says less.
-    """
+    """A run of several tries books, and says that it cost, what all of them may cost together; how many runs."""
     for accept in ("once", "first", "best"):
         case, root = _case(accept), folder / "choosing" / "run"
         path = folder / "choosing" / "budget.jsonl"

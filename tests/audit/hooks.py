@@ -115,7 +115,7 @@ ROOMS = ("mechanisms", "synthesis", "evaluation", "pipeline")
 
 
 class Broken(AssertionError):
-    """A claim that does not hold: what the audit found."""
+    """A claim that does not hold: what the audit found, and each of its checks raises."""
 
 
 def point(name: str) -> tuple[Any, str, Any]:

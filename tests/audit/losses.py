@@ -77,11 +77,7 @@ def family(settings: Settings, units: int, seed: int) -> tuple[tuple[Row, ...], 
 
 
 def loss_of(one: Tape, two: Tape) -> tuple[float, float]:
-    """μ of all Gaussian answers and ε of all Laplace ones, from how far the exact answers are apart.
-
-    Raises:
-        Broken: other steps.
-    """
+    """μ of all Gaussian answers and ε of all Laplace ones, from how far the exact answers are apart."""
     if one.steps != two.steps:
         raise Broken("other steps on the two tables")
     square, pure = 0.0, 0.0
@@ -109,11 +105,7 @@ def delta_of(mu: float, epsilon: float) -> float:
 
 
 def check_family(case: Case, units: int, folder: Path) -> float:
-    """The loss of a whole run as a share of what its statement claims for so many units: of δ at ε, or of ε.
-
-    Raises:
-        Broken: it is above.
-    """
+    """The loss of a whole run as a share of what its statement claims for so many units: of δ at ε, or of ε."""
     tables = family(case.settings, units, case.seed)
     home = folder / "losses"
     first, left = outcome(case, folder, write_table(home / "d" / "t.csv", tables[0]), None)
@@ -192,11 +184,7 @@ def counts_of(rows: Sequence[Row], clique: Sequence[str]) -> Any:
 
 
 def check_grids(folder: Path, runs: int = 6) -> int:
-    """Exact answers and ledger events of whole runs with adaptive grids, from the rows of two tables; how many grids.
-
-    Raises:
-        Broken: a grid answers otherwise than its matrix, or moves further than the ledger was charged for.
-    """
+    """Answers and ledger events of runs with adaptive grids, from the rows of two tables; how many grids."""
     count = 0
     for seed, (selection, noise) in enumerate(itertools.product(GRIDS, (("gaussian", "gdp"), ("laplace", "basic")))):
         for replaced, more in itertools.product((False, True), range(runs // 6)):
@@ -242,11 +230,7 @@ def _check_grid(
 
 
 def check_losses(folder: Path, count: int, *, part: tuple[int, int] = (0, 1), words: Collection[str] = ()) -> Losses:
-    """Families in so many cases, and grids: see `check_family` and `check_grids`.
-
-    Raises:
-        Broken: one does not hold.
-    """
+    """Families in so many cases, and grids: see `check_family` and `check_grids`."""
     found = Losses() if words == ["grids"] else families(folder, count, part=part, words=words)
     found.grids = 0 if part[0] or (words and words != ["grids"]) else check_grids(folder)
     return found

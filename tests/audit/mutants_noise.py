@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.units import WEIGHT_BITS
-from tests.audit.mutants import mutant, mutant_maker
+from tests.audit.mutants import MUTANTS, Mutant, mutant, mutant_maker
 
 TIGHT, SAMPLING, REPLAY = "tight", "sampling", "replay"
+TOO_LARGE = "Safe, but not what is stated: half of the budget buys nothing."
 
 
 def scaled(event: Any, factor: float) -> Any:
@@ -29,28 +31,15 @@ def _of_kind(original: Any, kind: type, factor: float) -> Any:
     return noise
 
 
-@mutant_maker(TIGHT, "noise")
-def gaussian_noise_30_percent_too_small(original: Any) -> Any:
-    """A factor that is left out."""
-    return _of_kind(original, Gaussian, 0.7)
-
-
-@mutant_maker(TIGHT, "noise")
-def laplace_noise_30_percent_too_small(original: Any) -> Any:
-    """A factor that is left out."""
-    return _of_kind(original, Laplace, 0.7)
-
-
-@mutant_maker(TIGHT, "noise")
-def gaussian_noise_30_percent_too_large(original: Any) -> Any:
-    """Safe, but not what is stated: half of the budget buys nothing."""
-    return _of_kind(original, Gaussian, 1.3)
-
-
-@mutant_maker(TIGHT, "noise")
-def scale_of_laplace_taken_as_deviation(original: Any) -> Any:
-    """b where √2 b is the standard deviation."""
-    return _of_kind(original, Laplace, math.sqrt(0.5))
+#: By name: the noise whose scale is multiplied, by how much, and the fault.
+SCALED: dict[str, tuple[type, float, str]] = {
+    "gaussian noise 30 percent too small": (Gaussian, 0.7, "A factor that is left out."),
+    "laplace noise 30 percent too small": (Laplace, 0.7, "A factor that is left out."),
+    "gaussian noise 30 percent too large": (Gaussian, 1.3, TOO_LARGE),
+    "scale of laplace taken as deviation": (Laplace, math.sqrt(0.5), "b where √2 b is the standard deviation."),
+}
+for _name, (_kind, _factor, _fault) in SCALED.items():
+    MUTANTS[_name] = Mutant(_name, _fault, (("noise", partial(_of_kind, kind=_kind, factor=_factor)),), TIGHT)
 
 
 @mutant(TIGHT, "noise")

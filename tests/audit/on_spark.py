@@ -31,7 +31,7 @@ from tests.audit import replay
 from tests.audit.cases import Case, config_of
 from tests.audit.hooks import Broken, swapped
 from tests.audit.tape import Tape, compared
-from tests.audit.worlds import Settings, make_world, write_table
+from tests.audit.worlds import UNITS, make_world, write_table
 
 #: For tables of some rows: few tasks, plans that are not compiled, and no second of waiting.
 SMALL = {
@@ -39,7 +39,6 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
 #: Coins of units, of records, and by truncation: whatever meets in a shuffle.
 CASE = Case("oneway", "gaussian", "gdp", replace(UNITS, clip="truncate", missing="own", holdout=True), "plain", 8.0, 4)
 
@@ -95,11 +94,7 @@ class RewritesBetween(KeepRows):
 
 
 def check_rewritten(engine: Any, folder: Path) -> None:
-    """No record counts twice because somebody moves rows among the parts while tasks read them.
-
-    Raises:
-        Broken: one does.
-    """
+    """No record counts twice because somebody moves rows among the parts while tasks read them."""
     parts = folder / "parts"
     parts.mkdir(parents=True)
     for name, digit in (("a.csv", 1), ("b.csv", 2)):
@@ -136,11 +131,7 @@ def lossy() -> Iterator[Any]:
 
 
 def check_spark(folder: Path, *cases: Case) -> int:
-    """Lossy tasks change nothing that leaves, and neighbours are as far apart as is charged; how many runs on Spark.
-
-    Raises:
-        Broken: an exact answer, a step or a byte is another one than on the embedded engine.
-    """
+    """Lossy tasks change nothing that leaves, and neighbours are as far apart as is charged; how many runs on Spark."""
     if why_not():
         return 0
     work, runs, home = folder / "spark-work", 0, folder / "spark"

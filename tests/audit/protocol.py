@@ -30,12 +30,11 @@ from pipeline.settings.config import Config
 from tests.audit.cases import Case, config_of, plan_of
 from tests.audit.hooks import Broken, current, swapped
 from tests.audit.tape import Tape, recording
-from tests.audit.worlds import Settings, make_world, write_table
+from tests.audit.worlds import RECORDS, make_world, write_table
 
 #: The last of the bounds that C may be, in the schema `records`, is its cap.
 BOUNDS = (1, 2, 4)
 UNITS_OWN = PrivacyUnit("uid", 1, missing="own")
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 
 
 class Cut(BaseException):
@@ -77,11 +76,7 @@ def _cut_run(folder: Path, selection: str, draw: int) -> tuple[Config, Path, Tap
 
 
 def check_cut_off(folder: Path) -> int:
-    """A run that goes on charges nothing twice and draws nothing that is charged; the cuts.
-
-    Raises:
-        Broken: it does.
-    """
+    """A run that goes on charges nothing twice and draws nothing that is charged; the cuts."""
     cuts = [("pairs", 0), ("pairs", 4), ("mst", 7), ("aim", 6), ("indif", 2), ("adagrid tree", 6)]
     for selection, draw in cuts:
         config, root, before = _cut_run(folder, selection, draw)
@@ -96,11 +91,7 @@ def check_cut_off(folder: Path) -> int:
 
 
 def check_swapped_answers(folder: Path) -> int:
-    """Kept answers that are put in each other's place are refused; how many swaps.
-
-    Raises:
-        Broken: one is taken.
-    """
+    """Kept answers that are put in each other's place are refused; how many swaps."""
     swaps = [("pairs", (3, 4)), ("pairs", (1, 2))]  # of equal size, and of other sizes
     for selection, places in swaps:
         config, root, _ = _cut_run(folder, selection, 6)
@@ -121,11 +112,7 @@ def check_swapped_answers(folder: Path) -> int:
 
 
 def check_ledger(folder: Path) -> int:
-    """A ledger refuses what is dearer than its slot, charged before, or beyond the budget; how many refusals.
-
-    Raises:
-        Broken: it takes one.
-    """
+    """A ledger refuses what is dearer than its slot, charged before, or beyond the budget; how many refusals."""
     plan = plan_of(_config(folder, "aim"))
     path = folder / "protocol" / "ledger.jsonl"
     path.unlink(missing_ok=True)
@@ -152,11 +139,7 @@ def _refused(ledger: Ledger, event: Any, why: str) -> None:
 
 
 def check_statements(folder: Path) -> int:
-    """A release says that it is private where it is, and only there; how many statements.
-
-    Raises:
-        Broken: one is wrong.
-    """
+    """A release says that it is private where it is, and only there; how many statements."""
     config = _config(folder, "oneway")
     seeded = replace(config, privacy=replace(config.privacy, noise_seed=3))
     draft = folder / "protocol" / "draft.yaml"
@@ -180,9 +163,6 @@ def check_refusals(folder: Path, worlds: int = 12) -> tuple[int, int]:
     """With `data.max_unplaced` below 1 a run is refused before any charge, or its release differs in one sentence.
 
     Each table is run without the stop, then with the same answers and the stop at 0.2; how many went on, how many not.
-
-    Raises:
-        Broken: anything else differs, or a refused run charged, drew or left something.
     """
     went, refused = 0, 0
     for seed in range(worlds):
@@ -231,9 +211,6 @@ def check_bound(folder: Path) -> int:
     """Where C is discovered, it and the charges after it follow from the noisy counts of units, whatever the rows are.
 
     The counts are exchanged for others of which it is plain what C they speak for, on one table; how many.
-
-    Raises:
-        Broken: C, or the sensitivity of a marginal, is another one.
     """
     settings = replace(RECORDS, column=True, bound=3)
     root, table = folder / "protocol" / "run", folder / "protocol" / "t.csv"
@@ -266,11 +243,7 @@ def _with_counts(counts: NDArray[np.float64], original: Any) -> Any:
 
 
 def check_aside(rows: int = 60) -> int:
-    """A row more, wherever it stands, changes no other row's coin: of its equals one more is set aside, or none.
-
-    Raises:
-        Broken: it does.
-    """
+    """A row more, wherever it stands, changes no other row's coin: of its equals one more is set aside, or none."""
     rng, before, contents = np.random.default_rng(3), Counter[str](), list[str]()
     with tempfile.TemporaryDirectory() as place:
         table = write_table(Path(place) / "t.csv", ())
@@ -292,11 +265,7 @@ def check_aside(rows: int = 60) -> int:
 
 
 def _check_secret(place: Path, source: Any, contents: list[str]) -> None:
-    """Another key, other coins: of records, and of units.
-
-    Raises:
-        Broken: the same are set aside.
-    """
+    """Another key, other coins: of records, and of units."""
     for ids in (pa.nulls(len(contents), pa.string()), pa.array(map(str, range(len(contents))))):
         pq.write_table(pa.table({"unit": ids, "content": contents}), place / "units.parquet")
         coins = [

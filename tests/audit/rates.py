@@ -7,7 +7,6 @@ share of a run's bounds that hold is what is looked at. Published tables leave b
 from __future__ import annotations
 
 import math
-import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -33,9 +32,8 @@ from pipeline.settings.specs import build_specs
 from tests.audit.cases import Case, config_of
 from tests.audit.hooks import Broken, swapped
 from tests.audit.sampling import RARE
-from tests.audit.worlds import Row, Settings, write_table
+from tests.audit.worlds import RECORDS, Row, fresh, write_table
 
-RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
 #: What is published holds with this probability.
 HOLDS = 0.95
 #: Fewer runs say nothing.
@@ -107,8 +105,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
     """A release of one run, with noise from a seed of its own; the codes of the rows that it is of, and of its own."""
     selection, mechanism, accountant = kind
     case = Case(selection, mechanism, accountant, RECORDS, "plain", float((1, 2, 4)[seed % 3]), seed)
-    home = folder / "rates"
-    shutil.rmtree(home, ignore_errors=True)
+    home = fresh(folder, "rates")
     table = write_table(home / "t.csv", people(seed))
     config = config_of(case, folder, table)
     with swapped("source", lambda original: lambda given: original(9_000 + seed if given is None else given)):
@@ -183,11 +180,7 @@ def rates(folder: Path, runs: int, *, part: tuple[int, int] = (0, 1), words: Col
 
 
 def check_rates(found: Rates) -> list[tuple[str, int, float]]:
-    """What was published, of how many runs, and how often it held: no kind less often than it says.
-
-    Raises:
-        Broken: bounds or intervals that hold in fewer than 95 of 100, or distances that are farther off than they say.
-    """
+    """What was published, of how many runs, and how often it held: no kind less often than it says."""
     rows = []
     for kind, shares in sorted(found.held.items()):
         held, runs = float(np.mean(shares)), len(shares)

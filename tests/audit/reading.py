@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import FILE_FAULTS
 from tests.audit.hooks import Broken, current
+from tests.audit.worlds import fresh
 
 #: Where readers that share a CSV file begin: each at so many bytes.
 SHARE = 8_000_000
@@ -30,14 +30,8 @@ class Ward(str, enum.Enum):  # noqa: UP042 - a StrEnum writes itself as its valu
 
 
 def check_reading(folder: Path) -> int:
-    """The rows of others are the same whatever one more row holds; how many such rows.
-
-    Raises:
-        Broken: they are not, or the table cannot be read.
-    """
-    home = folder / "beside"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    """The rows of others are the same whatever one more row holds; how many such rows."""
+    home = fresh(folder)
     return _objects() + _quoted_lines(home) + _gaps(home)
 
 

@@ -110,11 +110,7 @@ def outcome(case: Case, folder: Path, table: Path, frozen: Tape | None) -> tuple
 
 
 def replayed(case: Case, world: World, plan: Any, folder: Path, *, few: bool = False) -> Tally:
-    """One case: recorded on its table, replayed on each neighbour, or on one of them.
-
-    Raises:
-        Broken: a step, a file or a byte differs, or a difference is above what was charged for it.
-    """
+    """One case: recorded on its table, replayed on each neighbour, or on one of them."""
     tally = Tally(cases=1)
     try:
         home = folder / "pairs"
@@ -150,11 +146,7 @@ def _probabilities(tape: Tape) -> dict[str, list[float]]:
 
 
 def check_noise(tally: Tally) -> float:
-    """The noise of whole runs follows its stated law, whatever left with it; the least p-value.
-
-    Raises:
-        Broken: it does not.
-    """
+    """The noise of whole runs follows its stated law, whatever left with it; the least p-value."""
     least = 1.0
     for kind, found in tally.noise.items():
         value = float(kstest(found, "uniform").pvalue)
@@ -181,11 +173,7 @@ def replay(
     choices: Collection[str] = CHOICES,
     few: bool | None = None,
 ) -> Tally:
-    """All cases; or `most` of them, each on one pair (`few`) unless `words` choose them; see `every_case`.
-
-    Raises:
-        Broken: one does not hold.
-    """
+    """All cases; or `most` of them, each on one pair (`few`) unless `words` choose them; see `every_case`."""
     tally = Tally()
     few = most is not None and not words if few is None else few
     with loaded_once():

@@ -28,11 +28,7 @@ def laws() -> dict[str, tuple[type[NoiseEvent], object]]:
 
 
 def check_law(kind: str, size: int) -> float:
-    """At a few lattice units of scale the draws follow the rounded continuous law, cell by cell; the p-value.
-
-    Raises:
-        Broken: they do not.
-    """
+    """At a few lattice units of scale the draws follow the rounded continuous law, cell by cell; the p-value."""
     event, law = laws()[kind]
     units = 3.3
     found = np.asarray(drawn(event("law", 1.0, units * 2.0**-WEIGHT_BITS), size, 11))
@@ -49,11 +45,7 @@ def check_law(kind: str, size: int) -> float:
 
 
 def check_tails(kind: str, size: int) -> float:
-    """Far out the low digits are as random as near by: at the largest scales, beyond 8 scales (Gaussian: 3).
-
-    Raises:
-        Broken: odd and even draws, or the last ten digits, are not equally frequent.
-    """
+    """Far out the low digits are as random as near by: at the largest scales, beyond 8 scales (Gaussian: 3)."""
     event, _ = laws()[kind]
     units = 2.0**49
     found = drawn(event("tail", 1.0, units * 2.0**-WEIGHT_BITS), size, 12)
@@ -73,11 +65,7 @@ def _some(event_id: str) -> list[int]:
 
 
 def check_streams() -> int:
-    """Draws of other events, other sources and other processes have nothing in common; how many were compared.
-
-    Raises:
-        Broken: two of them are equal.
-    """
+    """Draws of other events, other sources and other processes have nothing in common; how many were compared."""
     found = [_some("one"), _some("one"), _some("two")]
     for _ in range(2):  # one process each: a pool of two may leave all the work to one of them
         with multiprocessing.get_context("fork").Pool(1) as pool:

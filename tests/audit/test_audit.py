@@ -5,28 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.audit import choosing, protocol
 from tests.audit.beside import BESIDE, check_beside
 from tests.audit.cases import CHOICES, FEW, check_registry, registered, write_public
 from tests.audit.catch import CHECKS, MUTANTS, caught
-from tests.audit.choosing import (
-    check_booked,
-    check_hidden,
-    check_pick,
-    check_random_tries,
-    check_stops,
-    selection_bounds,
-)
 from tests.audit.hooks import POINTS, Broken, point
 from tests.audit.losses import FAMILIES, check_grids, families
 from tests.audit.on_spark import check_spark, why_not
-from tests.audit.protocol import (
-    check_bound,
-    check_cut_off,
-    check_ledger,
-    check_refusals,
-    check_statements,
-    check_swapped_answers,
-)
 from tests.audit.rates import check_rates, rates
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
@@ -72,13 +57,13 @@ def test_every_case_of_a_selection_gives_the_same_release_on_a_neighbour(folder)
 
 
 def test_what_is_chosen_among_tries_costs_what_is_claimed(folder):
-    assert check_pick(4) and check_stops(10_000) and check_random_tries(100)
-    for bound in selection_bounds():
+    assert choosing.check_pick(4) and choosing.check_stops(10_000) and choosing.check_random_tries(100)
+    for bound in choosing.selection_bounds():
         bound.check()
 
 
 def test_a_release_does_not_tell_how_many_tries_there_were(folder):
-    assert check_hidden(folder, ("first",), tables=1) == 1
+    assert choosing.check_hidden(folder, ("first",), tables=1) == 1
 
 
 def test_a_selection_that_no_case_runs_is_told(folder):
@@ -107,11 +92,15 @@ def test_no_two_streams_of_noise_are_alike():
 
 
 def test_a_run_that_is_cut_off_or_cheated_on_spends_nothing_twice(folder):
-    assert check_swapped_answers(folder) == 2 and check_ledger(folder) == 4 and check_statements(folder) == 3
+    assert (
+        protocol.check_swapped_answers(folder) == 2
+        and protocol.check_ledger(folder) == 4
+        and protocol.check_statements(folder) == 3
+    )
 
 
 def test_a_bound_that_is_discovered_follows_from_noisy_counts_alone(folder):
-    assert check_bound(folder) == 3
+    assert protocol.check_bound(folder) == 3
     check, found = caught(MUTANTS["c chosen from exact sizes of units"], folder)
     assert check == "protocol" and "speak for C" in found
 
@@ -136,7 +125,7 @@ def test_published_bounds_are_held_against_the_rows(folder):
 
 
 def test_the_stop_at_lost_values_comes_before_any_charge_and_changes_nothing_else(folder):
-    went, refused = check_refusals(folder, 6)
+    went, refused = protocol.check_refusals(folder, 6)
     assert went and refused
 
 
@@ -171,7 +160,7 @@ def test_there_are_faults_enough_and_all_names_exist():
 
 @pytest.mark.slow
 def test_choosing_is_booked_in_full_and_shows_nothing(folder):
-    assert check_hidden(folder) == 6 and check_booked(folder) == 3
+    assert choosing.check_hidden(folder) == 6 and choosing.check_booked(folder) == 3
 
 
 def test_the_readme_states_how_many_known_faults_there_are():
@@ -186,7 +175,7 @@ def test_the_whole_audit_holds(tmp_path):
 
 @pytest.mark.slow
 def test_runs_that_are_cut_off_charge_and_draw_nothing_twice(folder):
-    assert check_cut_off(folder) == 6
+    assert protocol.check_cut_off(folder) == 6
 
 
 @pytest.mark.slow

@@ -62,11 +62,7 @@ class Bound:
     draws: int
 
     def check(self) -> Bound:
-        """Itself.
-
-        Raises:
-            Broken: more than stated, or far less.
-        """
+        """Itself."""
         if not self.found <= self.stated:
             raise Broken(f"{self.name}: {self.measure} is at least {self.found:.4g}, stated {self.stated:.4g}")
         if self.found < REACH * self.stated:

@@ -154,11 +154,7 @@ def _gaussian_epsilon(mu: Any, delta: Any) -> Any:
 
 
 def check_plan(plan: Any, label: str, rng: random.Random) -> Ratios:
-    """One plan's total against both; with a reserve, spent as one event and in random parts.
-
-    Raises:
-        Broken: the claim is too small.
-    """
+    """One plan's total against both; with a reserve, spent as one event and in random parts."""
     found = Ratios(plans=1)
     claim, kind, most = plan.loss, plan.accountant.kind, plan.budget
     thresholds = math.fsum(e.failure for e in plan.events)
@@ -232,11 +228,7 @@ def tries_of(config: Any) -> tuple[int, int]:
 
 
 def check_tries(plan: Any, config: Any) -> None:
-    """A try costs its part of the budget; all together, as said, booked and stated at other δ, no less than all parts.
-
-    Raises:
-        Broken: a try has more of ε or δ, or all tries are said to cost less.
-    """
+    """A try costs its part of the budget; all, as said, booked and stated at other δ, no less than all parts."""
     (factor, tries), one, most = tries_of(config), plan.loss, plan.budget
     epsilon, delta = Fraction(config.privacy.epsilon), Fraction(config.privacy.delta)
     if Fraction(most.epsilon) * factor > epsilon or Fraction(most.delta) * tries > delta:
@@ -261,11 +253,7 @@ def check_tries(plan: Any, config: Any) -> None:
 
 
 def recomputed(folder: Path, count: int, seed: int) -> Ratios:
-    """So many random plans, each against both.
-
-    Raises:
-        Broken: a claim is too small.
-    """
+    """So many random plans, each against both."""
     found, rng = Ratios(), random.Random(seed)
     for label, plan in random_plans(folder, count, seed):
         found.add(check_plan(plan, label, rng))

@@ -13,30 +13,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from tests.audit import choosing, protocol
 from tests.audit.beside import check_beside
 from tests.audit.cases import CHOICES, check_registry, registered, write_public
 from tests.audit.catch import all_caught
-from tests.audit.choosing import (
-    check_booked,
-    check_hidden,
-    check_pick,
-    check_random_tries,
-    check_stops,
-    selection_bounds,
-)
 from tests.audit.hooks import Broken
 from tests.audit.losses import FAMILIES, Losses, check_losses
 from tests.audit.mutants import MUTANTS
 from tests.audit.on_spark import check_spark, why_not
-from tests.audit.protocol import (
-    check_aside,
-    check_bound,
-    check_cut_off,
-    check_ledger,
-    check_refusals,
-    check_statements,
-    check_swapped_answers,
-)
 from tests.audit.rates import Rates, check_rates, rates
 from tests.audit.replay import Tally, check_noise, replay
 from tests.audit.sampling import RARE, check_law, check_streams, check_tails, laws
@@ -62,7 +46,7 @@ def _totals(folder: Path, part: tuple[int, int]) -> Ratios:
 
 def _tight(folder: Path, part: tuple[int, int]) -> list[Bound]:
     found = [audit().check() for audit in audits(cells=60_000, draws=20_000, runs=2_200)[part[0] :: part[1]]]
-    return found + [bound.check() for bound in selection_bounds()] * (part[0] == 0)
+    return found + [bound.check() for bound in choosing.selection_bounds()] * (part[0] == 0)
 
 
 def _mutants(folder: Path, part: tuple[int, int]) -> Rows:
@@ -93,35 +77,43 @@ def _others(folder: Path, part: tuple[int, int]) -> Rows:
         law, tails = check_law(kind, 2_000_000), check_tails(kind, 5_000_000)
         rows.append((f"{kind}: 2 million draws follow the rounded law", f"p = {law:.3f}", f"p above {RARE:g}"))
         rows.append((f"{kind}: parity and last digits of 5 million draws", f"p = {tails:.3f}", f"p above {RARE:g}"))
-    rows.append(("sequences of tries of which one is taken", f"{check_pick(6):,}", "the first accepted, or the best"))
-    rows.append(("the coins that stop tries are geometric", f"p = {check_stops(100_000):.3f}", f"p above {RARE:g}"))
-    rows.append(("random private tries, chosen from exactly", f"{check_random_tries(2_000):,}", "none above its claim"))
-    rows.append(
+    went, stopped = protocol.check_refusals(folder, 40)
+    return [
+        *rows,
+        ("sequences of tries of which one is taken", f"{choosing.check_pick(6):,}", "the first accepted, or the best"),
+        ("the coins that stop tries are geometric", f"p = {choosing.check_stops(100_000):.3f}", f"p above {RARE:g}"),
+        (
+            "random private tries, chosen from exactly",
+            f"{choosing.check_random_tries(2_000):,}",
+            "none above its claim",
+        ),
         (
             "number of the try that is released, and distances at the threshold",
-            f"{check_hidden(folder)}",
+            f"{choosing.check_hidden(folder)}",
             "it shows nowhere; nothing else decides",
-        )
-    )
-    rows.append(("runs of several tries", f"{check_booked(folder)}", "booked and said in full"))
-    rows.append(("streams of events, runs and processes", f"{check_streams()}", "no two alike"))
-    rows.append(("runs cut off between charge and draw", f"{check_cut_off(folder)}", "nothing charged or drawn twice"))
-    rows.append(("kept answers put in each other's place", f"{check_swapped_answers(folder)}", "each refused"))
-    rows.append(("rows added to tables of which rows are set aside", f"{check_aside()}", "no other row's coin changes"))
-    rows.append(("charges that a ledger must refuse", f"{check_ledger(folder)}", "each refused"))
-    went, stopped = check_refusals(folder, 40)
-    rows.append(
+        ),
+        ("runs of several tries", f"{choosing.check_booked(folder)}", "booked and said in full"),
+        ("streams of events, runs and processes", f"{check_streams()}", "no two alike"),
+        ("runs cut off between charge and draw", f"{protocol.check_cut_off(folder)}", "nothing charged or drawn twice"),
+        ("kept answers put in each other's place", f"{protocol.check_swapped_answers(folder)}", "each refused"),
+        (
+            "rows added to tables of which rows are set aside",
+            f"{protocol.check_aside()}",
+            "no other row's coin changes",
+        ),
+        ("charges that a ledger must refuse", f"{protocol.check_ledger(folder)}", "each refused"),
         (
             "tables run without and with a stop at lost values (data.max_unplaced=0.2)",
             f"{went} equal, {stopped} refused",
             "one sentence differs, or nothing was charged",
-        )
-    )
-    rows.append(
-        ("noisy counts of units that speak for another C", f"{check_bound(folder)}", "C follows from them alone")
-    )
-    rows.append(("statements", f"{check_statements(folder)}", "private where it is, and only there"))
-    return rows
+        ),
+        (
+            "noisy counts of units that speak for another C",
+            f"{protocol.check_bound(folder)}",
+            "C follows from them alone",
+        ),
+        ("statements", f"{protocol.check_statements(folder)}", "private where it is, and only there"),
+    ]
 
 
 #: The sections of AUDIT.md: the work, in how many parts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,19 +14,7 @@ Row = tuple[str, ...]
 HEAD = ("uid", "a", "b", "c", "d", "e")
 #: Texts that are units of their own, however ids are normalised.
 IDS = (
-    "Zoë",
-    "a,b",
-    'q"u',
-    "17",
-    "2.50",
-    "-3",
-    "x  y",
-    "Straße",
-    "日本",
-    "'; DROP TABLE t",
-    "p" * 60,
-    "[1]",
-    "#N/D",
+    *("Zoë", "a,b", 'q"u', "17", "2.50", "-3", "x  y", "Straße", "日本", "'; DROP TABLE t", "p" * 60, "[1]", "#N/D"),
     "$&*",
 )
 #: Texts that mean that there is no id.
@@ -114,6 +103,11 @@ class Settings:
     def placed(self) -> bool:
         """Whether secret coins go by a row's place: only rows at the end leave all other coins as they are."""
         return self.holdout or (self.column and (self.clip == "truncate" or self.missing == "own"))
+
+
+#: Each record is a unit; and a column names it.
+RECORDS = Settings(column=False, replace=False, clip="weight", missing="drop", bound=1)
+UNITS = Settings(column=True, replace=False, clip="weight", missing="drop", bound=2)
 
 
 @dataclass(frozen=True)
@@ -209,3 +203,10 @@ def write_table(path: Path, rows: tuple[Row, ...]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
     return path
+
+
+def fresh(folder: Path, name: str = "beside") -> Path:
+    """An empty folder of a check's own."""
+    shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / name).mkdir(parents=True)
+    return folder / name

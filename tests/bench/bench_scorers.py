@@ -12,9 +12,7 @@ from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT
 from tests.bench.clock import timed
 from tests.evaluation import transcribed
-from tests.evaluation.sprint2_frames import EDGES as SURVEY
-from tests.evaluation.sprint2_frames import sprint2_table
-from tests.evaluation.sprint3_frames import EDGES, sprint3_table
+from tests.evaluation.contest_frames import SURVEY_EDGES, TRIP_EDGES, sprint2_table, sprint3_table
 
 CASES = ("sprint1", "sprint2", "sprint3")
 CODES = 22
@@ -43,7 +41,7 @@ def sprint1() -> dict[str, Any]:
 def _survey(rows: int, seed: int) -> pd.DataFrame:
     """20 places in 3 years; 22 columns of codes and the 11 of numbers."""
     rng = np.random.default_rng(seed)
-    numbers = {n: rng.integers(-10, int(e[-1]) + 10, rows) for n, e in SURVEY.items()}
+    numbers = {n: rng.integers(-10, int(e[-1]) + 10, rows) for n, e in SURVEY_EDGES.items()}
     frame = pd.DataFrame(numbers | {f"CODE{i:02}": rng.integers(0, 9, rows) for i in range(CODES)})
     places = np.array([f"17-{i:05}" for i in range(20)])
     return frame.assign(PUMA=places[rng.integers(0, 20, rows)], YEAR=rng.integers(2012, 2015, rows))
@@ -58,7 +56,7 @@ def sprint2() -> dict[str, Any]:
 def _trips(rows: int, seed: int) -> pd.DataFrame:
     """Trips of 500 taxis that show all shifts and areas."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({n: rng.integers(-1, int(e[-1]), rows) for n, e in EDGES.items()})
+    frame = pd.DataFrame({n: rng.integers(-1, int(e[-1]), rows) for n, e in TRIP_EDGES.items()})
     frame = frame.assign(company_id=rng.integers(0, 60, rows), payment_type=rng.integers(-1, 7, rows))
     places = {TO: rng.integers(-1, 77, rows), PLACE: rng.integers(-1, 77, rows), TIME: rng.integers(0, 21, rows)}
     return frame.assign(**places, **{UNIT: rng.integers(0, 500, rows)})

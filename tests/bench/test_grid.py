@@ -17,7 +17,7 @@ from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
 from tests.bench.grid.cell import TooLong, at_most, measured, ours
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
-from tests.bench.grid.errors import distance, drawn_marginals, errors, kept, kept_of_pair
+from tests.bench.grid.errors import distance, drawn_marginals, errors, kept_of_pair
 from tests.bench.grid.families import FAMILIES, derived, derived_names, family_table
 from tests.bench.grid.learned import learned
 from tests.bench.grid.learned import page as learned_page
@@ -68,26 +68,6 @@ def test_many_marginals_are_drawn_once_for_all():
     assert len(set(first)) == 300 == len(drawn_marginals("t", names, 2))
     assert first == drawn_marginals("t", names, 3) != drawn_marginals("u", names, 3)
     assert len(drawn_marginals("t", names[:5], 2)) == math.comb(5, 2)
-
-
-def dependent(seed: int, rows: int = 4000, sign: int = 1, strength: float = 0.6) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    a = rng.integers(0, 4, rows)
-    b = np.where(rng.random(rows) < strength, a if sign > 0 else 3 - a, rng.integers(0, 4, rows))
-    return coded_table({"a": a, "b": b, "c": rng.integers(0, 3, rows)}, {"a": 4, "b": 4, "c": 3})
-
-
-def test_dependence_is_kept_by_fresh_rows_halved_by_half_of_it_and_lost_by_its_opposite():
-    real, pairs = dependent(0), [("a", "b"), ("a", "c"), ("b", "c")]
-    assert kept(real, real, pairs) == 1
-    assert kept(real, dependent(1), pairs) == pytest.approx(1, abs=0.05)
-    assert kept(real, dependent(2, strength=0.3), pairs) == pytest.approx(0.5, abs=0.05)
-    assert kept(real, dependent(3, strength=0.0), pairs) == pytest.approx(0, abs=0.05)
-    assert kept(real, dependent(4, sign=-1), pairs) < 0.1
-    assert kept_of_pair(real, dependent(1), ("a", "c"))[0] == 0
-    # φ² of this mixture is 3 · 0.6²; a perfect dependence of four codes has √¾.
-    assert kept_of_pair(real, real, ("a", "b"))[0] == pytest.approx(math.sqrt(1.08 / 2.08 * 4 / 3), abs=0.02)
-    assert kept(dependent(6, strength=0.0), real, pairs) is None
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -13,28 +13,16 @@ from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.movements import movements
 from evaluation.mgd.targets import Targets, target
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from tests.evaluation.test_aemc import MATRICES, SHAPES, axes_of, settings
+from tests.evaluation.test_targets import TOWN, table
 from tests.evaluation.worlds import distance_matrix, world
-
-TOWN = """
-columns:
-  month: {kind: integer, min: 1, max: 12, missing: false}
-  city: {kind: categorical, values: [a, b, c], other: elsewhere, hierarchy: {n: [a, b], s: [c]}}
-  sex: {kind: categorical, values: [f, m], missing: false}
-"""
 
 
 @pytest.fixture(scope="module")
 def town() -> Schema:
     return parse_schema(yaml.safe_load(TOWN), where="town.yaml")
-
-
-def table(schema: Schema, rows: int, seed: int) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    columns = tuple((rng.random(rows) ** 2 * a.size).astype(code_dtype(a.size)) for a in schema.domain.attributes)
-    return CodedTable(schema.domain, columns)
 
 
 WEIGHTS = ({"month": 1}, {"city": 1}, {"month": "1/2", "city": "1/2"}, {})
@@ -52,13 +40,13 @@ def test_every_frame_adds_up_to_the_aemc(town, weights):
     for _, rows in dive.slices.groupby("attribute"):
         assert rows["cost"].sum() == pytest.approx(value, abs=1e-9)
         assert (rows["real"].sum(), rows["synthetic"].sum()) == (900, 700)
-    assert dive.slices["value"].tolist()[12:17] == ["a", "b", "c", "elsewhere", "missing"]
+    assert dive.slices["value"].tolist()[15:18] == ["bridgeport", "elsewhere", "missing"]
 
 
 def test_a_shifted_month_is_seen_as_movement_along_month(town):
     rows = 100
     jan, mar = np.zeros(rows, np.uint8), np.full(rows, 2, np.uint8)
-    rest = (np.zeros(rows, np.uint8), np.zeros(rows, np.uint8))
+    rest = (np.zeros(rows, np.uint8),) * 3
     real, synthetic = CodedTable(town.domain, (jan, *rest)), CodedTable(town.domain, (mar, *rest))
     dive = deep_dive(real, synthetic, town, target(town, ["month", "city"], delta=0.0))
     assert dive.aemc == pytest.approx(2 / 11)
@@ -66,7 +54,7 @@ def test_a_shifted_month_is_seen_as_movement_along_month(town):
     assert shares["moving along month"] == pytest.approx(1)
     (moved,) = dive.movements.to_dict("records")
     assert (moved["from month"], moved["to month"], moved["records"]) == ("3", "1", 100)
-    assert moved["from city"] == moved["to city"] == "a"
+    assert moved["from city"] == moved["to city"] == "boston"
     first = dive.bins.iloc[0]
     assert {first["real"], first["synthetic"]} == {0, 100}
 

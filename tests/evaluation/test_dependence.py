@@ -13,7 +13,6 @@ import yaml
 
 import pipeline
 from evaluation.core_metrics import DEPENDENCE
-from evaluation.counts import pairs_looked_at
 from evaluation.coverage.outlier_coverage import LEAST, TOGETHER, rare_regions
 from evaluation.dependence import change, dependence_of, pair_dependence
 from evaluation.metric import Inputs, Options
@@ -231,13 +230,6 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     assert section["lost"].rows[0][0] == "ward × cost"
     assert "mean cost where ward = icu" in section["lost"].rows[0]
     assert not dependence_section(good.to_json()).shown["lost"].rows
-
-
-def test_wide_tables_are_judged_by_a_seeded_sample_of_their_pairs():
-    names = [f"c{i}" for i in range(201)]
-    drawn = pairs_looked_at(names)
-    assert len(set(drawn)) == len(drawn) == 20_000 and drawn == sorted(drawn, key=lambda p: [names.index(n) for n in p])
-    assert pairs_looked_at(names) == drawn and len(pairs_looked_at(names[:200])) == 19_900
 
 
 @pytest.mark.parametrize("shape", [(7, 3, 2), (900, 40, 30), (50, 300, 200), (0, 2, 2), (4, 0, 3)])

@@ -1,7 +1,5 @@
 """The scorers of sprints 2 and 3 against transcriptions of their definitions, in every edge case of the reference."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,26 +8,18 @@ from evaluation.papers.challenges.kmarginal import draw_marginals
 from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from tests.evaluation import transcribed
-from tests.evaluation.sprint2_frames import EDGES, binned, sprint2, sprint2_table
-from tests.evaluation.sprint3_frames import EDGES as TRIP_EDGES
-from tests.evaluation.sprint3_frames import binned as binned_trips
-from tests.evaluation.sprint3_frames import sprint3, sprint3_table
+from tests.evaluation.contest_frames import SURVEY_EDGES, TRIP_EDGES, sprint2_table, sprint3_table
+from tests.evaluation.transcribed import SURVEY
 from tests.evaluation.worlds import result_of
 
-CODES = (
-    *("SEX", "MARST", "RACE", "HISPAN", "CITIZEN", "SPEAKENG", "HCOVANY", "HCOVPRIV", "HINSEMP", "HINSCAID"),
-    *("HINSCARE", "EDUC", "EMPSTAT", "EMPSTATD", "LABFORCE", "WRKLSTWK", "ABSENT", "LOOKING", "AVAILBLE"),
-    *("WRKRECAL", "WORKEDYR", "GQ"),
-)
-FEATURES = sorted([*CODES, *EDGES])
+CODES = [name for name in SURVEY if name not in SURVEY_EDGES]
 
 
 def survey(rows: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({c: rng.integers(0, 3, rows) for c in CODES})
-    for name, edges in EDGES.items():
+    for name, edges in SURVEY_EDGES.items():
         on_an_edge = rng.choice(edges, rows)
         frame[name] = np.where(rng.random(rows) < 0.5, on_an_edge, on_an_edge + rng.integers(-7, 8, rows)).astype(int)
     places = rng.choice(["17-1", "17-2", "39-5"], rows, p=[0.6, 0.3, 0.1])
@@ -46,10 +36,10 @@ def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         extra = here.sample(int(kind.split()[-1]), replace=True, random_state=0)
         sub = pd.concat([sub[(sub.PUMA != "17-1") | (sub.YEAR != 2012)], here, extra])
     elif kind == "on the edges":
-        truth, sub = (f.assign(**{n: np.resize(e, len(f)) for n, e in EDGES.items()}) for f in (truth, sub))
-        sub = sub.assign(**{n: sub[n] + 1 for n in EDGES})
+        truth, sub = (f.assign(**{n: np.resize(e, len(f)) for n, e in SURVEY_EDGES.items()}) for f in (truth, sub))
+        sub = sub.assign(**{n: sub[n] + 1 for n in SURVEY_EDGES})
     elif kind == "beyond the edges":
-        sub = sub.assign(**{n: np.resize([-9_999_999, 9_999_999], len(sub)) for n in EDGES})
+        sub = sub.assign(**{n: np.resize([-9_999_999, 9_999_999], len(sub)) for n in SURVEY_EDGES})
     elif kind == "records without a place":
         truth = truth.assign(PUMA=truth.PUMA.where(np.arange(len(truth)) % 10 > 0))
         sub = sub.assign(YEAR=sub.YEAR.where(np.arange(len(sub)) % 7 > 0))
@@ -80,30 +70,15 @@ def test_other_seeds_equal_the_transcription_and_0_means_the_published_one():
     assert sprint2_table(truth, sub, seed=0).score == sprint2_table(truth, sub).score
 
 
-def test_a_submission_of_several_epsilons_equals_the_transcription():
-    truth = survey(150, 1)
-    sub = pd.concat([survey(100, seed).assign(epsilon=e) for seed, e in ((2, 0.1), (3, 1.0), (4, 10.0))])
-    expected = transcribed.over_epsilons(transcribed.sprint2_table, truth, sub)
-    numbered = sub.assign(sim_individual_id=range(len(sub)))  # not scored
-    assert sprint2(truth, numbered).score == pytest.approx(expected, abs=1e-9)
-    no_epsilon = sub.drop(columns="epsilon")
-    assert sprint2(truth, no_epsilon).score == transcribed.over_epsilons(transcribed.sprint2_table, truth, no_epsilon)
-
-
-def test_the_published_draw():
-    draws = draw_marginals(FEATURES, k=2, draws=50, seed=123456)
-    assert len(FEATURES) == 33
+def test_the_published_draw_and_the_published_numbers_of_bins():
+    names = ("AGE", "INCTOT", "POVERTY", "DEPARTS", "fare", "trip_seconds")
+    assert [len((SURVEY_EDGES | TRIP_EDGES)[n]) + 1 for n in names] == [18, 22, 27, 97, 11, 11]
+    draws = draw_marginals(SURVEY, k=2, draws=50, seed=123456)
+    assert len(SURVEY) == 33
     assert draws[:3] == (("WRKRECAL", "INCWELFR"), ("MARST", "EDUC"), ("INCWAGE", "HINSCAID"))
     assert len({frozenset(d) for d in draws}) == 48
     assert "WRKLSTWK" not in {c for d in draws for c in d}
-    assert draw_marginals(FEATURES, k=2, draws=50, seed=0) == draws
-
-
-def test_the_published_numbers_of_bins():
-    names = ("AGE", "INCTOT", "POVERTY", "DEPARTS")
-    assert [len(EDGES[n]) + 1 for n in names] == [18, 22, 27, 97]
-    assert EDGES["DEPARTS"][[0, 3, 4, -1]].tolist() == [0, 45, 100, 2345]
-    assert binned(pd.DataFrame({"AGE": [0, 20, 21, 100, 101]}))["AGE"].tolist() == [0, 0, 1, 16, 17]
+    assert draw_marginals(SURVEY, k=2, draws=50, seed=0) == draws
 
 
 def test_a_perfect_and_an_empty_submission():
@@ -113,39 +88,13 @@ def test_a_perfect_and_an_empty_submission():
     assert sprint2_table(truth.iloc[:0], truth.iloc[:0]).score is None
 
 
-@pytest.mark.parametrize(("extra", "penalised"), [(249, False), (250, True)])
-def test_the_bias_cutoff_includes_250(extra, penalised):
-    truth = survey(300, 1).assign(PUMA="17-1", YEAR=2012)
-    sub = pd.concat([truth, truth.sample(extra, random_state=0)])
-    assert bool(sprint2_table(truth, sub).groups["penalised"].iloc[0]) is penalised
-
-
-def test_budgets_are_scored_apart_and_averaged():
-    truth, sub = survey(200, 1), survey(200, 2)
-    both = pd.concat([truth.assign(epsilon=1.0), sub.assign(epsilon=10.0)])
-    result = sprint2(truth, both)
-    assert [e for e, _ in result.per_epsilon] == [1.0, 10.0]
-    assert result.score == pytest.approx((1000 + sprint2_table(truth, sub).score) / 2)
-    assert sprint2(truth, both, epsilons=(0.1, 1, 10)).score == pytest.approx(result.score * 2 / 3)
-    assert sprint2(truth, sub).score == 0
-    json.dumps(result.to_json(), allow_nan=False)
-
-
-def test_a_missing_column_is_named():
-    truth = survey(50, 1)
-    with pytest.raises(UserError, match="the synthetic table: no column"):
-        sprint2_table(truth, truth.drop(columns="YEAR"))
-    with pytest.raises(UserError, match="the real table: no column 'RACE'"):
-        sprint2_table(truth.drop(columns="RACE"), truth.drop(columns="RACE"))
-
-
 def test_coded_tables_score_like_their_codes():
     rng = np.random.default_rng(0)
-    domain = Domain(tuple(Attribute(n, 4) for n in ("PUMA", "YEAR", *FEATURES)))
+    domain = Domain(tuple(Attribute(n, 4) for n in ("PUMA", "YEAR", *SURVEY)))
     tables = [
         CodedTable(domain, tuple(rng.integers(0, 4, 300).astype(np.uint8) for _ in domain.names)) for _ in range(2)
     ]
-    ends = {n: EDGES[n] if n in EDGES else np.arange(4) for n in domain.names}
+    ends = {n: SURVEY_EDGES[n] if n in SURVEY_EDGES else np.arange(4) for n in domain.names}
     frames = [pd.DataFrame({n: ends[n][t.column(n)] for n in domain.names}) for t in tables]
     places = {"segment": "PUMA", "time": "YEAR"}
     assert result_of("sprint2", *tables, places).score == pytest.approx(sprint2_table(*frames).score, abs=1e-9)
@@ -228,44 +177,12 @@ def test_the_conjunction_of_busy_and_idle_taxis_equals_the_transcription():
         assert got == pytest.approx(transcribed.conjunction(*tables, seed), abs=1e-9)
 
 
-def test_a_submission_of_several_epsilons_to_sprint_3_equals_the_transcription():
-    truth = trips(150, 1)
-    sub = pd.concat([trips(120, 2).assign(epsilon=1), trips(130, 3).assign(epsilon=10)])
-
-    def score(real: pd.DataFrame, made: pd.DataFrame) -> float:
-        return 1000 * sum(transcribed.sprint3_table(real, made)) / 3
-
-    assert sprint3(truth, sub).score == pytest.approx(transcribed.over_epsilons(score, truth, sub), abs=1e-9)
-
-
-def test_more_records_of_a_place_and_time_than_the_cutoff():
-    truth, sub = trips(120, 1), trips(9000, 2)
-    groups = sprint3_table(truth, sub).details.groups
-    assert groups["penalised"].equals((groups["real"] - groups["synthetic"]).abs() >= 250)
-    assert groups.loc[groups["penalised"], "distance"].tolist() == [2.0] * int(groups["penalised"].sum()) != []
-
-
 def test_a_perfect_and_an_empty_submission_to_sprint_3():
     truth = trips(400, 1)
     assert sprint3_table(truth, truth).score == pytest.approx(1000, abs=1e-9)
     empty = sprint3_table(truth, truth.iloc[:0])
     assert (empty.score, empty.k_marginal, empty.spatial, empty.conjunction) == (0, 0, 0, 0)
     assert sprint3_table(truth.iloc[:0], truth).score is None
-
-
-def test_budgets_and_the_missing_column():
-    truth, sub = trips(400, 1), trips(300, 2)
-    both = pd.concat([truth.assign(epsilon=1), sub.assign(epsilon=10)])
-    assert sprint3(truth, both).score == pytest.approx((1000 + sprint3_table(truth, sub).score) / 2)
-    assert sprint3(truth, sub).score == 0
-    json.dumps(sprint3(truth, both).to_json(), allow_nan=False)
-
-
-def test_bins_and_the_truth_that_lacks_an_area():
-    assert binned_trips(pd.DataFrame({"fare": [-1, 0, 9, 10, 89, 90]}))["fare"].tolist() == [0, 1, 1, 2, 9, 10]
-    assert [len(TRIP_EDGES[n]) + 1 for n in ("fare", "trip_seconds")] == [11, 11]
-    with pytest.raises(UserError, match="not 99"):
-        sprint3_table(trips(60, 1), trips(60, 2))
 
 
 def test_coded_tables_and_what_they_lack():

@@ -166,19 +166,6 @@ def test_mgd_is_the_weighted_mean_of_its_marginals(town):
     assert frame["share"].is_monotonic_decreasing
 
 
-def test_solvers_give_one_score(town):
-    real, synthetic = table(town, 400, 1), table(town, 300, 2)
-    targets = Targets(
-        (
-            target(town, ["month", "sex"]),
-            target(town, ["city", "sex"], weights={"city": 1}),
-            target(town, ["month", "city"], weights={"month": "1/4", "city": "3/4"}),
-        )
-    )
-    scores = [mgd(real, synthetic, town, targets, solver=s).score for s in ("auto", "flow")]
-    assert scores[1] == pytest.approx(scores[0], abs=1e-9)
-
-
 def test_a_table_of_another_schema_is_refused(town):
     other = parse_schema({"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}}, where="x")
     with pytest.raises(UserError, match="the real table does not have the schema's columns"):

@@ -10,7 +10,7 @@ import itertools
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -152,13 +152,3 @@ def conjunction(truth: pd.DataFrame, sub: pd.DataFrame, seed: int = 123456) -> f
 
 def _near(taxi: list[int], centre: list[int], width: list[int]) -> bool:
     return all(abs(a - b) <= w for a, b, w in zip(taxi, centre, width, strict=True))
-
-
-def over_epsilons(
-    score: Callable[[pd.DataFrame, pd.DataFrame], float], truth: pd.DataFrame, sub: pd.DataFrame
-) -> float:
-    """The mean over the submission's ε; a file without that column selects nothing, which scores 0."""
-    if "epsilon" not in sub.columns:
-        return 0.0
-    scores = [score(truth, sub[sub["epsilon"] == e].drop(columns="epsilon")) for e in sub["epsilon"].unique()]
-    return math.fsum(scores) / len(scores)

@@ -189,19 +189,12 @@ def distance_matrix(axes: Sequence[Axis]) -> np.ndarray:
 
 
 def horizontal_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.9) -> np.ndarray:
-    """HC^A of each segment (2.2.4, equation 3): the mean of `horizontal_losses` over all types.
-
-    Goal: related series stay related. Range: [0, M]; 0 is perfect. Divided by M it is the loss of a row (2.4.1).
-    """
+    """HC^A of each segment (2.2.4, equation 3): the mean of `horizontal_losses` over all types."""
     return _mean_over_types(horizontal_losses(real, synthetic, threshold=threshold))
 
 
 def vertical_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.05) -> np.ndarray:
-    """VC^A of each segment (2.2.5, equation 4): the mean of `vertical_losses` over all types.
-
-    Goal: trends and seasons stay. Range: [0, M]; 0 is perfect; M/2 is what unrelated series score. Divided by M it is
-    the loss of a row (2.4.1).
-    """
+    """VC^A of each segment (2.2.5, equation 4): the mean of `vertical_losses` over all types."""
     return _mean_over_types(vertical_losses(real, synthetic, threshold=threshold))
 
 

@@ -108,16 +108,6 @@ CUBE = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 2)))
 COUNTS = NoisyMarginal(("a",), Identity(4), np.array([50.0, 2.0, 40.0, -7.0]), "gaussian", 2.0, "0")
 
 
-def test_rare_codes_are_one_group_and_the_last():
-    groups = rare_groups(CUBE, [COUNTS], 3.0)
-    assert groups["a"].tolist() == [0, 2, 1, 2]
-    assert groups["b"].tolist() == [0, 1, 2], "not measured: all apart"
-
-
-def test_all_codes_rare_are_a_single_group():
-    assert rare_groups(CUBE, [COUNTS], 1e6)["a"].tolist() == [0, 0, 0, 0]
-
-
 def test_products_are_those_of_the_matrix_and_every_column_has_one_1():
     query = merged_query(CUBE, ("a", "b"), rare_groups(CUBE, [COUNTS], 3.0))
     assert isinstance(query, MergedQuery)

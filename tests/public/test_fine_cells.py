@@ -35,6 +35,7 @@ def test_columns_whose_bins_hold_several_values_get_fine_cells_and_others_none()
     fine = with_fine_columns(schema_of(), 64).fine
     assert set(fine) == {"n", "x", "y", "day", "time"}, "not the hour, which lies on no line, nor single values"
     assert with_fine_columns(schema_of(), 0).fine == {} == schema_of().fine
+    assert schema_of().measured == schema_of().synthesized == schema_of().domain
 
 
 def test_a_range_of_few_values_has_a_fine_cell_for_each():

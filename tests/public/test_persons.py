@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -195,26 +194,6 @@ def test_differences_grow_and_end_at_the_range() -> None:
     days = parse_schema({"name": "x", "columns": {"d": date}}, where="x")["d"]
     assert len(difference_starts(days)) <= 20
     assert times_of(np.array([np.nan, days.low, days.low + 3]), days).tolist() == [-1, 0, 3]
-
-
-def mistakes() -> Iterator[tuple[Any, str]]:
-    yield "person", "unit: got 'person'"
-    yield {"constant": ["sex"]}, "unit: got"
-    yield UNIT | {"column": "ward"}, "'ward' is a column of the schema"
-    yield UNIT | {"orders": "day"}, "unknown field 'orders'"
-    yield UNIT | {"order": "dya"}, "no column 'dya'"
-    yield UNIT | {"order": "ward"}, "have no order that is known"
-    yield UNIT | {"constant": ["day"]}, "is constant and orders"
-    yield UNIT | {"constant": ["sex", "sex"]}, "cannot stand here"
-    for most in (0, -1, True, "20", 10_001, None):
-        yield UNIT | {"records": {"max": most}}, "unit: records"
-    yield {k: v for k, v in UNIT.items() if k != "records"}, "unit: records"
-
-
-@pytest.mark.parametrize(("given_unit", "words"), [*mistakes()])
-def test_a_mistake_names_the_field(given_unit: Any, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        parse_person_unit(given_unit, {c.name: c for c in SCHEMA.columns}, where="stays")
 
 
 @pytest.mark.parametrize(

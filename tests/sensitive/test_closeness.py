@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import sparse
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
@@ -21,9 +18,8 @@ from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
-from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.papers.indif import Indif
@@ -33,6 +29,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import SCORE_BITS, Candidate, PrivateCounts, distance_scores
 from mechanisms.sensitive.private_table import PrivateTable, load_private
+from tests.public.table_worlds import csv, source
 
 SCHEMA = parse_schema({"x": 2, "y": 2, "z": 2}, where="test")
 DOMAIN = Domain(tuple(Attribute(n, 2) for n in "xyz"))
@@ -50,11 +47,9 @@ def synthetic(rows: list[tuple[int, ...]]) -> CodedTable:
 
 def loaded(folder: Path, rows: list[tuple[str, int, int, int]], bound: int) -> PrivateTable:
     folder.mkdir(exist_ok=True)
-    path = folder / "t.csv"
-    path.write_text("id,x,y,z\n" + "".join(f"{i},{x},{y},{z}\n" for i, x, y, z in rows))
-    source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
+    table = source(csv(folder, "id,x,y,z\n" + "".join(f"{i},{x},{y},{z}\n" for i, x, y, z in rows)))
     unit = PrivacyUnit(column="id", max_records=bound, clip="weight")
-    return load_private(source, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32)
+    return load_private(table, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32)
 
 
 def plan_of(wanted: Criterion, neighbouring=Neighbouring.ADD_REMOVE, *, mechanism="gaussian", bound=1):
@@ -131,22 +126,26 @@ def asked(planned, distance, ledger, source, path, bound=1):
     return noisy_distance(planned, distance, ledger, source, budget=budget, path=path)
 
 
+def is_kept_and_charged_once(again, another, path, ledger, spoilt) -> None:
+    """Another question, a spoilt file and a lost one get no answer."""
+    assert np.array_equal(again(), again()) and len(ledger.events) == 1
+    with pytest.raises(UserError, match="does not follow"):
+        another()
+    path.write_text(json.dumps({**json.loads(path.read_text()), **spoilt}))
+    with pytest.raises(UserError, match="does not follow"):
+        again()
+    path.unlink()
+    assert again() is None, "charged and lost: never drawn again"
+
+
 def test_a_distance_is_kept_charged_once_and_never_drawn_again(tmp_path):
     plan = plan_of(criterion(at_most=5.0))
     (planned,), path = plan.scores, tmp_path / "s.json"
     ledger = Ledger.open(tmp_path / "l.jsonl", plan)
     again = lambda p=planned: asked(p, lambda: 0, ledger, SeededNoise(1), path)  # noqa: E731
-    first = again()
-    assert first == again()
+    other = replace(planned, asked=criterion(at_most=6.0))
+    is_kept_and_charged_once(again, lambda: again(other), path, ledger, {"value": None})
     assert list(ledger.events) == ["accept:0"]
-    with pytest.raises(UserError, match="does not follow"):
-        again(replace(planned, asked=criterion(at_most=6.0)))
-    kept = json.loads(path.read_text())
-    path.write_text(json.dumps({**kept, "value": None}))
-    with pytest.raises(UserError, match="does not follow"):
-        again()
-    path.unlink()
-    assert again() is None, "charged and lost"
 
 
 def test_a_score_that_pays_for_less_than_it_moves_is_refused_before_anything_is_charged(tmp_path):
@@ -240,68 +239,16 @@ def test_under_replace_the_bound_is_attained_where_both_rows_matter():
     assert np.abs(one - two).sum() == slot(plan).l1_sensitivity == 6
 
 
-@pytest.mark.parametrize("neighbouring", list(Neighbouring))
-def test_counts_of_itemsets_move_by_no_more_than_a_unit_weighs(neighbouring):
-    """The scores of PrivBasis, by enumeration: one cell of a marginal, C = 2."""
-    cell = SparseQuery(sparse.csr_array(([1], ([0], [3])), shape=(1, 4), dtype=np.int64), bits=0)
-    mine = [(), *(((c, ONE), (d, ONE)) for c, d in itertools.combinations_with_replacement(CELLS, 2))]
-    rest = tuple((c, ONE) for c in CELLS[2:5])
-    among = [Candidate(p, cell) for p in CANDIDATES]
-    found, claimed = [], set()
-    for m in mine:
-        counted = PrivateCounts(Rows(rest + m, 2), 10**6)
-        some = distance_scores(counted, among, lambda c: np.zeros(4), neighbouring=neighbouring)
-        found.append([some.values[p] for p in CANDIDATES])
-        claimed.add(some.sensitivity)
-    others = found if neighbouring is Neighbouring.REPLACE else found[:1]
-    assert claimed == {max(abs(a - b) for f in found for o in others for a, b in zip(f, o, strict=True))}
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rest=st.lists(st.tuples(st.sampled_from(CELLS), st.integers(1, ONE)), max_size=6),
-    mine=st.tuples(st.sampled_from(CELLS), st.integers(1, ONE)),
-    model=st.lists(st.floats(0, 9), min_size=4, max_size=4),
-)
-def test_any_weighted_row_moves_each_distance_by_no_more_than_its_weight(rest, mine, model):
-    expected = lambda c: np.array(model)  # noqa: E731
-    without, found = scores(Rows(tuple(rest)), expected, Neighbouring.ADD_REMOVE)
-    with_, _ = scores(Rows((*rest, mine)), expected, Neighbouring.ADD_REMOVE)
-    assert (np.abs(with_ - without) <= mine[1] / ONE + 1e-9).all()
-    assert found.sensitivity == 1 << (WEIGHT_BITS + SCORE_BITS)
-
-
-def indif(m, n=None):
-    return float(np.abs(m - np.outer(m.sum(1), m.sum(0)) / (m.sum() if n is None else n)).sum()) if m.sum() else 0.0
-
-
-def test_the_claims_about_other_forms_of_the_distance():
-    """With the exact sides and n: at most 4C and 8C, nearly attained; with a constant n: above any bound."""
-    tables = [np.array(t, float).reshape(2, 2) for t in itertools.product(range(5), repeat=4)]
-    moves = [np.eye(4)[i].reshape(2, 2) for i in range(4)]
-    add = max(abs(indif(t + m) - indif(t)) for t in tables for m in moves)
-    swap = max(abs(indif(t + m) - indif(t + o)) for t in tables for m in moves for o in moves)
-    assert 1 < add <= 4
-    assert swap <= 8
-    many = np.full((2, 2), 500.0)
-    assert abs(indif(many + moves[0], n=10) - indif(many, n=10)) > 100
-
-
-def test_the_noise_is_that_of_the_event_from_both_sides():
+def test_the_noise_is_that_of_the_event_from_both_sides(tmp_path):
     plan = plan_for(Neighbouring.ADD_REMOVE)
     event, table = slot(plan), Rows(tuple((c, ONE) for c in CELLS))
 
-    def drawn(folder, seed):
-        folder.mkdir(exist_ok=True)
-        ledger = Ledger(folder / f"{seed}.jsonl", plan)
+    def drawn(seed):
+        ledger = Ledger(tmp_path / f"{seed}.jsonl", plan)
         make = lambda: scores(table, lambda c: np.zeros(4), Neighbouring.ADD_REMOVE)[1]  # noqa: E731
-        return noisy_scores(CANDIDATES, make, event, ledger, SeededNoise(seed), path=folder / f"{seed}.json")
+        return noisy_scores(CANDIDATES, make, event, ledger, SeededNoise(seed), path=tmp_path / f"{seed}.json")
 
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        values = np.array([drawn(Path(folder), s) for s in range(400)])
+    values = np.array([drawn(seed) for seed in range(400)])
     assert values.mean() == pytest.approx(8, abs=5 * event.sigma / math.sqrt(values.size))
     assert values.std() == pytest.approx(event.sigma, rel=0.1)
     assert event.sigma > event.l2_sensitivity, "a share of ε = 1"
@@ -316,17 +263,7 @@ def test_scores_are_kept_charged_once_and_refused_where_they_do_not_follow(tmp_p
     def again(cliques=CANDIDATES):
         return noisy_scores(cliques, make, event, ledger, SeededNoise(1), path=path)
 
-    first = again()
-    assert np.array_equal(first, again())
-    assert len(ledger.events) == 1
-    with pytest.raises(UserError, match="does not follow"):
-        again(CANDIDATES[:2])
-    kept = json.loads(path.read_text())
-    path.write_text(json.dumps({**kept, "event": "another"}))
-    with pytest.raises(UserError, match="does not follow"):
-        again()
-    path.unlink()
-    assert again() is None, "charged and lost: never drawn again"
+    is_kept_and_charged_once(again, lambda: again(CANDIDATES[:2]), path, ledger, {"event": "another"})
 
 
 def test_an_event_that_pays_for_less_is_refused(tmp_path):

@@ -89,12 +89,6 @@ def test_the_same_key_keeps_the_same_records(tmp_path: Path) -> None:
     assert first == again != kept(load(tmp_path, ids, clip="truncate", key=b"another secret, also long enough"))
 
 
-def test_the_records_of_one_unit_do_not_change_what_is_kept_of_another(tmp_path: Path) -> None:
-    with_bob = kept(load(tmp_path, ["ann"] * 9 + ["bob"] * 9, clip="truncate"))
-    without = kept(load(tmp_path, ["ann"] * 9, clip="truncate"))
-    assert [r for r in with_bob if r < 9] == without
-
-
 def test_neither_the_order_of_the_file_nor_other_rows_change_what_truncation_keeps(tmp_path: Path) -> None:
     """Records are known by what they hold: those that are equal have coins of their own, and are interchangeable."""
     lines = [f"{unit},{row}" for unit in ("ann", "bob", "cy") for row in (1, 1, 1, 2, 3, 3, 4, 5)]

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.budget import Budget
@@ -26,7 +25,6 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_questions import records_per_unit
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -36,6 +34,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.private_table import load_private
 from mechanisms.sensitive.value_weights import MAX_TEXT, ValueWeights, may_be_listed, value_weights
 from tests.public.table_worlds import csv, schema, source
+from tests.sensitive.test_measurement import follows_its_law
 
 KEY = bytes(32)
 FACTS = schema(
@@ -190,11 +189,9 @@ SECRET = b"k" * 32
 
 def counted(folder: Path, ids: list[str], bound: int, holdout: float | None = None, **unit: str) -> np.ndarray:
     """Units with 1 … C records, read from a real file with a row per id."""
-    path = folder / "t.csv"
-    path.write_text("id,x\n" + "".join(f"{i},0\n" for i in ids))
-    source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
+    rows = source(csv(folder, "id,x\n" + "".join(f"{i},0\n" for i in ids)))
     who = PrivacyUnit(column="id", max_records=bound, **unit)  # type: ignore[arg-type]
-    table = load_private(source, SCHEMA, who, workdir=folder / "w", key=SECRET, holdout=holdout, histogram=bound)
+    table = load_private(rows, SCHEMA, who, workdir=folder / "w", key=SECRET, holdout=holdout, histogram=bound)
     assert table.histogram is not None
     return table.histogram
 
@@ -261,13 +258,7 @@ def test_the_noise_has_the_scale_that_was_charged_for_one_unit(tmp_path, account
     which = plan(mechanism, accountant, neighbouring, 3000)
     ledger, exact = Ledger.open(tmp_path / "l", which), np.arange(3000) % 7
     (answer,) = measure_persons(Fleet(exact), ledger, SeededNoise(4), answers_dir=tmp_path / "a")  # type: ignore[arg-type]
-    noise = answer.values - exact
-    mean, wide = (1.0, 1.0) if mechanism == "laplace" else (math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi))
-    margin, spread = 4 * wide / math.sqrt(noise.size), np.abs(noise).mean() / answer.scale
-    assert abs(spread - mean) < margin
-    assert all(abs(spread * wrong - mean) > margin for wrong in (0.8, 1.2))
-    law = stats.laplace if mechanism == "laplace" else stats.norm
-    assert stats.kstest(noise / answer.scale, law.cdf).pvalue > 1e-3
+    follows_its_law((answer.values - exact) / answer.scale, mechanism, off=0.2)
     ratio = which.measurements[0].event.scale / answer.scale
     part = 3.0 if accountant == "basic" and mechanism == "laplace" else math.sqrt(3.0)
     if (accountant in ("zcdp", "gdp") and mechanism == "gaussian") or (

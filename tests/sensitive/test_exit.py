@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
@@ -22,6 +23,7 @@ from mechanisms.sensitive import exit as the_exit
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.measurement import marginal_question
 from mechanisms.sensitive.noise import SeededNoise
+from mechanisms.sensitive.private_choice import PrivateScores, choose
 
 ROOT = Path(__file__).parents[2]
 PAIR = Domain((Attribute("a", 4), Attribute("b", 3)))
@@ -259,14 +261,11 @@ def test_nothing_else_charges_a_ledger_or_draws():
 
 
 def test_what_is_about_to_leave_shows_nothing_of_itself():
-    assert "12345" not in repr(the_exit.Exact([12345], 1.0))
+    assert "12345" not in repr((the_exit.Exact([12345], 1.0), PrivateScores({("a", "b"): 12345}, 1)))
 
 
 @pytest.mark.parametrize("text", ["{", "[1, 2]", '{"event": 3}', '"x"', '{"choice": 7}'])
 def test_a_damaged_choice_is_refused_with_a_clear_error(text, tmp_path):
-    from mechanisms.accounting.events import Exponential
-    from mechanisms.sensitive.private_choice import choose
-
     path, event = tmp_path / "choice.json", Exponential("c", 1.0)
     path.write_text(text)
     ledger = type("Booked", (), {"events": {"c": event}})()

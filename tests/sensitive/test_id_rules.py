@@ -67,7 +67,7 @@ def one_each(numbers):
 
 
 def source_of(ids, tmp_path, name="t.parquet", values=None):
-    pq.write_table(pa.table({"uid": ids, "a": values or ["x"] * len(ids)}), tmp_path / name)
+    pq.write_table(pa.table({"uid": ids, "a": ["x"] * len(ids) if values is None else values}), tmp_path / name)
     work = tmp_path / "work"
     work.mkdir(mode=0o700, exist_ok=True)
     return open_table(tmp_path / name, workdir=work, memory_limit_bytes=10**9, threads=1)
@@ -236,9 +236,7 @@ def test_odd_parquet_times_are_ids_or_none_and_never_a_crash(value, zone, tmp_pa
 @pytest.mark.parametrize("kind", ["datetime", "date", "categorical"])
 def test_odd_parquet_times_in_a_column_never_stop_a_run(value, kind, tmp_path):
     times = pa.array(np.array([value, 0], np.int64)).cast(pa.timestamp("us"))
-    source = source_of(["p", "q"], tmp_path)
-    pq.write_table(pa.table({"uid": ["p", "q"], "a": times}), tmp_path / "t.parquet")
-    source = open_table(tmp_path / "t.parquet", workdir=tmp_path / "work", memory_limit_bytes=10**9, threads=1)
+    source = source_of(["p", "q"], tmp_path, values=times)
     facts = {"kind": kind, "min": "1960-01-01", "max": "2000-01-01", "bins": {"calendar": "year"}, "missing": True}
     column = {"kind": kind, "values": ["1970-01-01 00:00:00"], "missing": True} if kind == "categorical" else facts
     schema = parse_schema({**SCHEMA, "columns": {"a": column}}, where="t.yaml")

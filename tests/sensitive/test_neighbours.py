@@ -12,12 +12,11 @@ import pytest
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.private_table import load_private
-from tests.public.table_worlds import schema, source
+from tests.public.table_worlds import csv, schema, source
 
 SCHEMA = parse_schema({"x": 2, "y": 2}, where="test")
 CLIQUE = ("x", "y")
@@ -26,11 +25,9 @@ ROWS = [(0, 0), (0, 1), (1, 1)]
 
 def exact(folder: Path, rows: list[tuple[str, int, int]], bound: int) -> np.ndarray:
     """The weighted marginal of a table (in records), read from a real file."""
-    path = folder / "t.csv"
-    path.write_text("id,x,y\n" + "".join(f"{i},{x},{y}\n" for i, x, y in rows))
-    source = open_table(path, workdir=folder, memory_limit_bytes=10**9, threads=1)
+    read = source(csv(folder, "id,x,y\n" + "".join(f"{i},{x},{y}\n" for i, x, y in rows)))
     unit = PrivacyUnit(column="id", max_records=bound, clip="weight")
-    table = load_private(source, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32).coded
+    table = load_private(read, SCHEMA, unit, workdir=folder / "w", key=b"k" * 32).coded
     scale = 1.0 if table.weights is None else 2.0**-WEIGHT_BITS
     return count_cliques(table, [CLIQUE])[0] * scale
 
@@ -51,15 +48,6 @@ def test_no_unit_changes_a_marginal_by_more_than_the_sensitivity(tmp_path, bound
             found = max(float(np.linalg.norm(c, order)) for c in changes)
             assert found <= claimed
             assert found > 0.99 * claimed, "the claim is attained: no budget is wasted"
-
-
-def test_a_bound_that_is_not_enforced_would_be_found(tmp_path):
-    """The check above can fail: against the claim for half of the bound, it does."""
-    with_p = exact(tmp_path, [("p", 0, 0), ("p", 0, 0)], 2)
-    without = exact(tmp_path, [], 2)
-    assert np.abs(with_p - without).sum() > sensitivity(
-        Identity(4), norm="l1", neighbouring=Neighbouring.ADD_REMOVE, max_records=1
-    )
 
 
 KEY = b"k" * 32
@@ -101,12 +89,3 @@ def test_one_record_more_moves_no_other_record_that_holds_nan(kind, unit, tmp_pa
     for place, value in enumerate(MORE):
         with_one = counts(tmp_path / f"{place}.parquet", [*rows, value], kind, unit)
         assert max(np.abs(a - b).sum() for a, b in zip(with_one, without, strict=True)) <= 1, value
-
-
-@pytest.mark.parametrize("values", [[0.0, 5.0], [0.25, 0.5], [0.0, 1e16], [1e16, 1e17], [-math.inf, math.inf]])
-def test_the_text_of_nan_is_empty_whatever_least_and_largest_value_are(values, tmp_path) -> None:
-    pq.write_table(pa.table({"a": [*values, math.nan, math.nan]}), tmp_path / "t.parquet")
-    table = source(tmp_path / "t.parquet")
-    with table.connect() as engine:
-        texts = [row[0] for row in engine.execute(f"SELECT {table.text(0)} FROM {table.relation}").fetchall()]
-    assert texts[-2:] == ["", ""] and all(texts[:-2])

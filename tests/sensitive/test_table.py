@@ -22,7 +22,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.kept_counts import KeptCounts, kept_counts
-from mechanisms.sensitive.private_table import fingerprint, load_private
+from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
 from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
 
@@ -31,30 +31,27 @@ FACTS = schema(city={"kind": "categorical", "values": ["x", "y"]}, n={"kind": "i
 RECORD = PrivacyUnit()
 
 
+def loaded(folder: Path, text: str, unit: PrivacyUnit = RECORD, work: str = "w") -> PrivateTable:
+    return load_private(source(csv(folder, text)), FACTS, unit, workdir=folder / work, key=KEY)
+
+
 def test_one_record_per_unit_keeps_every_row_as_it_is(tmp_path: Path) -> None:
-    table = load_private(source(csv(tmp_path, "city,n\nx,1\nz,5\n")), FACTS, RECORD, workdir=tmp_path / "w", key=KEY)
+    table = loaded(tmp_path, "city,n\nx,1\nz,5\n")
     assert [c.tolist() for c in table.coded.columns] == [[0, 2], [1, 5]]
     assert table.coded.weights is None and table.complete and table.max_records == 1
     assert table.encoding.outside == {"city": 1, "n": 0}
-
-
-def test_its_repr_shows_columns_and_never_rows(tmp_path: Path) -> None:
-    table = load_private(source(csv(tmp_path, "city,n\nx,1\ny,5\n")), FACTS, RECORD, workdir=tmp_path / "w", key=KEY)
-    assert repr(table) == "PrivateTable({'city': 3, 'n': 11}, unit='record', max_records=1)"
+    assert repr(table) == "PrivateTable({'city': 3, 'n': 11}, unit='record', max_records=1)", "columns, and never rows"
 
 
 def test_the_number_of_rows_is_public_only_under_replace_with_one_record_per_unit(tmp_path: Path) -> None:
-    path = source(csv(tmp_path, "city,n\nx,1\ny,5\n"))
-    record = load_private(path, FACTS, RECORD, workdir=tmp_path / "w", key=KEY)
-    people = load_private(path, FACTS, PrivacyUnit("city", 1), workdir=tmp_path / "w2", key=KEY)
+    record, people = (loaded(tmp_path, "city,n\nx,1\ny,5\n", unit) for unit in (RECORD, PrivacyUnit("city", 1)))
     assert record.public_rows(Neighbouring.REPLACE) == 2
     assert record.public_rows(Neighbouring.ADD_REMOVE) is None
     assert people.public_rows(Neighbouring.REPLACE) is None and people.public_rows(Neighbouring.ADD_REMOVE) is None
 
 
 def test_the_unit_may_be_an_attribute_too(tmp_path: Path) -> None:
-    path = source(csv(tmp_path, "city,n\nx,1\nx,2\ny,3\n"))
-    table = load_private(path, FACTS, PrivacyUnit("city", 1), workdir=tmp_path / "w", key=KEY)
+    table = loaded(tmp_path, "city,n\nx,1\nx,2\ny,3\n", PrivacyUnit("city", 1))
     assert table.coded.column("city").tolist() == [0, 0, 1]
     assert table.coded.weights is not None and table.coded.weights.tolist() == [1 << 19, 1 << 19, 1 << 20]
 
@@ -62,14 +59,12 @@ def test_the_unit_may_be_an_attribute_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", ["", "x,1\n"])
 @pytest.mark.parametrize("unit", [RECORD, PrivacyUnit("n", 2), PrivacyUnit("city", 1, "truncate")])
 def test_an_empty_table_and_one_row_work(rows: str, unit: PrivacyUnit, tmp_path: Path) -> None:
-    table = load_private(source(csv(tmp_path, "city,n\n" + rows)), FACTS, unit, workdir=tmp_path / "w", key=KEY)
+    table = loaded(tmp_path, "city,n\n" + rows, unit)
     assert table.coded.rows == len(rows) // 4
 
 
 def test_a_table_where_no_row_has_an_id_is_empty(tmp_path: Path) -> None:
-    table = load_private(
-        source(csv(tmp_path, "city,n,id\nx,1,\ny,2,\n")), FACTS, PrivacyUnit("id", 2), workdir=tmp_path / "w", key=KEY
-    )
+    table = loaded(tmp_path, "city,n,id\nx,1,\ny,2,\n", PrivacyUnit("id", 2))
     assert table.coded.rows == 0 and not table.complete
 
 
@@ -89,9 +84,7 @@ def test_ids_of_typed_files_are_their_exact_values(tmp_path: Path) -> None:
 
 
 def test_files_of_the_truth_are_for_the_owner_alone_and_the_ids_are_gone(tmp_path: Path) -> None:
-    load_private(
-        source(csv(tmp_path, "city,n\nx,1\n")), FACTS, PrivacyUnit("n", 1), workdir=tmp_path / "w" / "x", key=KEY
-    )
+    loaded(tmp_path, "city,n\nx,1\n", PrivacyUnit("n", 1), "w/x")
     assert (tmp_path / "w").stat().st_mode & 0o777 == (tmp_path / "w" / "x").stat().st_mode & 0o777 == 0o700
     assert not list((tmp_path / "w").rglob("*.parquet"))
 

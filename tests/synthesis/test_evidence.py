@@ -242,14 +242,10 @@ ASKED = [
 ]
 
 
-def side_sums(joint, clique):
-    return joint.sum(axis=tuple(i for i, n in enumerate("abc") if n not in clique)).ravel()
-
-
 def release(asked=ASKED, seed=None, truth=TRUTH):
     rng, made = np.random.default_rng(seed), []
     for clique, query, sigma in asked:
-        exact = query.answer(side_sums(truth, clique))
+        exact = query.answer(sums(truth, clique))
         noise = 0.0 if seed is None else rng.normal(0, sigma, exact.size)
         made.append(NoisyMarginal(clique, query, exact + noise, "gaussian", sigma, "0"))
     return Measurements(BOX, tuple(made))
@@ -258,13 +254,13 @@ def release(asked=ASKED, seed=None, truth=TRUTH):
 def stacked(asked=ASKED):
     """All queries over the whole table (answers × 60 cells), each row over its noise."""
     joints = np.eye(60).reshape(60, 4, 3, 5)
-    return np.concatenate([np.stack([q.answer(side_sums(j, c)) for j in joints], axis=1) / s for c, q, s in asked])
+    return np.concatenate([np.stack([q.answer(sums(j, c)) for j in joints], axis=1) / s for c, q, s in asked])
 
 
 @pytest.mark.parametrize("clique", [AB, AC, ("b", "c")])
 def test_a_rebuilt_marginal_is_least_squares_over_all_answers_and_knows_its_noise(clique):
     known, matrix = release(seed=5), stacked()
-    onto = np.stack([side_sums(j, clique) for j in np.eye(60).reshape(60, 4, 3, 5)], axis=1)
+    onto = np.stack([sums(j, clique) for j in np.eye(60).reshape(60, 4, 3, 5)], axis=1)
     best = onto @ np.linalg.pinv(matrix)  # what it makes of the answers, in units of their noise
     values = np.concatenate([a.values / a.stddev for a in known.answers])
     found = ResidualParts(known).rebuilt(clique)
@@ -285,7 +281,7 @@ def test_a_pair_and_what_is_asked_of_it_are_estimated_with_that_error():
     cell = np.outer(weights["a"], weights["b"]).ravel()
     assert count.values[0] == pytest.approx(cell @ cells.values)
     assert count.errors[0] == pytest.approx(np.linalg.norm(by_parts.noise.times(cell.reshape(1, -1))))
-    off = [(estimate_count(release(seed=s), weights).values[0] - side_sums(TRUTH, AB) @ cell) for s in range(400)]
+    off = [(estimate_count(release(seed=s), weights).values[0] - sums(TRUTH, AB) @ cell) for s in range(400)]
     assert np.std(off) == pytest.approx(count.errors[0], rel=0.12) and abs(np.mean(off)) < 0.2 * count.errors[0]
 
 
@@ -295,12 +291,12 @@ def test_without_noise_every_way_to_take_the_answers_gives_the_truth():
     assert [a.clique for a in whole.answers].count(AB) == 1
     assert all(isinstance(a.query, Identity) for a in whole.answers)
     for answer in whole.answers:
-        assert answer.values == pytest.approx(side_sums(TRUTH, answer.clique), abs=1e-9)
+        assert answer.values == pytest.approx(sums(TRUTH, answer.clique), abs=1e-9)
     for target in consistent(known).marginals:
-        assert target.values.ravel() == pytest.approx(side_sums(TRUTH, target.clique), abs=1e-6)
+        assert target.values.ravel() == pytest.approx(sums(TRUTH, target.clique), abs=1e-6)
     assert {t.clique for t in marginal_tables(known, draws=2)} == {a.clique for a in known.answers}
     model = fit_model(known, ModelSettings(iterations=2_000))
-    assert model.marginal(AB) == pytest.approx(side_sums(TRUTH, AB), abs=3.0)
+    assert model.marginal(AB) == pytest.approx(sums(TRUTH, AB), abs=3.0)
 
 
 def test_consistent_pairs_have_the_columns_that_all_answers_tell():
@@ -309,7 +305,7 @@ def test_consistent_pairs_have_the_columns_that_all_answers_tell():
     for pair in (AB, AC):
         for axis, name in enumerate(pair):
             assert sides[pair].sum(axis=1 - axis) == pytest.approx(sides[name,], abs=1e-6)
-    off = {c: np.abs(v.ravel() - side_sums(TRUTH, c)).mean() for c, v in sides.items()}
+    off = {c: np.abs(v.ravel() - sums(TRUTH, c)).mean() for c, v in sides.items()}
     assert off[AB] < 6 and off[AC] < 12
 
 
@@ -329,7 +325,7 @@ def test_a_residual_without_its_columns_tells_no_marginal_but_a_model_still_foll
     assert [a.clique for a in completed(alone).answers] == [("a",)]
     tied = release([(AB, ResidualQuery((4, 3)), 1.0), *ASKED[:2]])
     fitted = fit_model(tied, ModelSettings(iterations=2_000)).marginal(AB)
-    assert fitted == pytest.approx(side_sums(TRUTH, AB), abs=3.0)
+    assert fitted == pytest.approx(sums(TRUTH, AB), abs=3.0)
 
 
 def test_with_a_public_total_the_number_of_records_has_no_noise():

@@ -116,7 +116,9 @@ def test_beta_keeps_the_number_of_rows(seed, share):
 @pytest.mark.parametrize(
     "cliques", [["ab", "bc", "cd", "de"], ["ab", "bc", "ac", "cd"], ["abc", "bcd", "de", "a"]], ids=str
 )
-@pytest.mark.parametrize("change", [{}, {"schedule": "sqrt"}, {"updates": "paper"}, {"start": "oneway"}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{}, {"schedule": "sqrt"}, {"updates": "paper"}, {"start": "oneway", "lone": "once"}], ids=str
+)
 def test_exact_targets_are_met_on_trees_and_cycles(cliques, change):
     targets = targets_of(joint_of(), cliques)
     found = made(targets, GumSpec(**change))

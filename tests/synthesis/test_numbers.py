@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.domain import Attribute
 from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.queries.merged_cells import MergedQuery, solid_groups
 from mechanisms.public.queries.query_matrices import Identity
@@ -486,11 +486,6 @@ def test_codes_stay_where_the_schema_asks_for_no_clearing():
     _, known, table, rng = stays(np.arange(30, 95))
     plain = schema_of(stay={"kind": "integer", "min": 1, "max": 95, "missing": False, "fine": 0})
     assert plain.shaped == () and (reshaped(table, plain, known, rng).column("stay") == table.column("stay")).all()
-
-
-def test_domains_without_fine_columns_are_measured_as_before():
-    schema = parse_schema({"columns": {"a": CHARGE}, "confirmed_public": True}, where="t.yaml")
-    assert schema.measured == schema.synthesized == Domain((Attribute("a", 20, 20),))
 
 
 def test_rows_of_cells_are_drawn_from_where_they_are_after_many_exchanges():

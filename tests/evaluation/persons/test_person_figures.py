@@ -118,19 +118,8 @@ def test_buckets_of_gaps_hold_every_number_and_frequent_ones_alone():
     assert cuts.label == "1" and cuts.counts(gaps)[cuts.usual] == 80
     assert cuts.counts(np.array([-5.0, 1.0, 500.0])).sum() == 3
     assert Cuts.of(np.empty(0)).counts(gaps).tolist() == [100]
-    assert size_buckets(np.array([1, 2, 3, 4, 5, 8, 9, 16, 17, 1024, 1025])).tolist() == [
-        0,
-        1,
-        2,
-        2,
-        3,
-        3,
-        4,
-        4,
-        5,
-        10,
-        11,
-    ]
+    sizes, buckets = [1, 2, 3, 4, 5, 8, 9, 16, 17, 1024, 1025], [0, 1, 2, 2, 3, 3, 4, 4, 5, 10, 11]
+    assert size_buckets(np.array(sizes)).tolist() == buckets
 
 
 def test_persons_have_the_constant_of_their_first_record_though_it_varies():
