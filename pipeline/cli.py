@@ -99,4 +99,4 @@ def _failed(error: BaseException, in_json: bool) -> int:
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
     print(error_messages.in_json(error) if in_json else f"error: {explained(error)}", file=sys.stderr)
-    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return INTERRUPTED if error_messages.interrupted(error) else 1

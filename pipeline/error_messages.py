@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -16,15 +17,18 @@ from pipeline.folders import RunFolder
 
 #: How messages begin that refuse to go on in a run's folder.
 REFUSED = ("hydra.run.dir: ", "budget.ledger: ")
-#: What DuckDB says where it was interrupted.
-INTERRUPTED_QUERY = "Query interrupted"
+
+
+def interrupted(error: BaseException) -> bool:
+    """By Ctrl-C or SIGTERM, of which DuckDB tells in its own words where it was at work."""
+    return isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted"
 
 
 def explained(error: BaseException) -> str:
     """One message for every kind of failure: what, where, and the way out."""
     if isinstance(error, UserError):
         return shown(str(error), but="\n")
-    if isinstance(error, KeyboardInterrupt) or str(error) == INTERRUPTED_QUERY:
+    if interrupted(error):
         return "interrupted\n  fix: start it again; a run whose measurements were kept says above how to go on"
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
@@ -57,7 +61,7 @@ def unquoted(error: Exception) -> Exception:
 
     Guarantee: no words that a library, a plugin or a fault of ours made of a value of the rows.
     """
-    in_our_words = isinstance(error, UserError | MemoryError) or str(error) == INTERRUPTED_QUERY
+    in_our_words = isinstance(error, UserError | MemoryError) or interrupted(error)
     if in_our_words or isinstance(error, OSError) or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
         return error
     frames = traceback.extract_tb(error.__traceback__)
@@ -79,7 +83,8 @@ def unquoted_unless(rows_may_show: bool) -> Iterator[None]:
 
 
 def show_what_can_be_shown() -> None:
-    """A terminal without ε or δ shows a ? for them: no run ends over its last lines."""
+    """A terminal without ε or δ shows a ? for them, a closed one nothing: no run ends over its last lines."""
+    sys.stdout, sys.stderr = (s or Path(os.devnull).open("w") for s in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -38,7 +38,8 @@ def expected_tvd(shares: Floats, rows: int, other_rows: int) -> float:
 def independent_tvd(shape: Sequence[int], ids: NDArray[np.int64], shares: Floats, rows: int) -> float:
     """About the TVD of `rows` records with independent columns against the real ones.
 
-    A cell's |deviation + noise| is taken as the root of deviation² + 2/π · variance: exact without either.
+    A cell's |deviation + noise| is taken as the root of deviation² + 2/π · variance: exact without either. Where no
+    real record lies it is the cell's own share.
 
     Args:
         ids, shares: the cells that real records occupy (others may be among them) and their shares.
@@ -46,7 +47,7 @@ def independent_tvd(shape: Sequence[int], ids: NDArray[np.int64], shares: Floats
     product = np.ones(ids.size)
     for codes, size in zip(np.unravel_index(ids, tuple(shape)), shape, strict=True):
         product *= np.bincount(codes, shares, size)[codes]
-    noise = 2 / math.pi * product * (1 - product) / rows
+    noise = 2 / math.pi * product * (1 - product) / rows * (shares > 0)
     inside = float(np.sqrt((product - shares) ** 2 + noise).sum())
     return min(0.5 * (inside + max(1 - float(product.sum()), 0.0)), 1.0)
 

@@ -101,7 +101,8 @@ def rehearse(arguments: Sequence[str]) -> Work:
     settings.schema_path(config.data.schema)
     if config.data.path is not None or config.data.units.path is not None:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
-        raise UserError("a rehearsal opens no table", where="data.path", fix=fix)
+        where = "data.units.path" if config.data.path is None else "data.path"
+        raise UserError("a rehearsal opens no table", where=where, fix=fix)
     return later("pipeline.look.rehearse:rehearse_once", config, Path(composed.hydra.run.dir))
 
 

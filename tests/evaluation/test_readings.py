@@ -12,6 +12,7 @@ from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import chosen_targets
 from evaluation.outcome import compute
+from evaluation.readings.distance_ends import independent_tvd
 from evaluation.readings.reading import Ends, mean_ends, reading
 from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable
@@ -62,6 +63,17 @@ def test_the_other_end_is_what_independent_columns_score():
         value = lost.score if score is distances else lost.accuracy
         assert found.ends.poor == pytest.approx(value, rel=0.1)
         assert abs(found.ends.poor - found.ends.honest) > 5 * found.ends.spread
+
+
+def test_cells_without_real_records_are_what_independent_columns_put_there():
+    rng = np.random.default_rng(4)
+    shares = rng.multinomial(299, np.full(1600, 1 / 1600)) / 299
+    held, sides = np.flatnonzero(shares), shares.reshape(20, 8, 10)
+    product = np.einsum("i,j,k", *(sides.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1)))).ravel()
+    found = independent_tvd((20, 8, 10), np.arange(1600), shares, 599)
+    assert found == pytest.approx(independent_tvd((20, 8, 10), held, shares[held], 599))
+    drawn = np.mean([np.abs(rng.multinomial(599, product) / 599 - shares).sum() / 2 for _ in range(50)])
+    assert found == pytest.approx(drawn, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["correlation", "dependence"])

@@ -73,6 +73,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
             ([*REHEARSE, "data.rows=0"], "plan.rows=20000"),
             ([*REHEARSE, "data.path="], "data.path: a rehearsal opens no table"),
+            ([*REHEARSE, "data.units.path=u.csv"], "data.units.path: a rehearsal opens no table"),
             ([*REHEARSE, "data.roles={time: nobody}"], "data.roles.time: no column 'nobody'"),
             ([*REHEARSE, "evaluation.metrics=nonsense"], "evaluation.metrics: got 'nonsense'"),
             ([*PLAN, "release.format='a b'"], "release.format: got 'a b'"),

@@ -237,6 +237,12 @@ def test_a_terminal_without_greek_letters_ends_no_run(town, encoding):
     assert "private: ? = 1" in terminal.buffer.getvalue().decode(encoding)
 
 
+def test_a_closed_output_is_no_fault(tmp_path):
+    line = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "pipeline", "--version"]
+    done = subprocess.run(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
 @pytest.mark.parametrize("arguments", [["run", "--help"], ["plan"]], ids=" ".join)
 def test_a_full_disk_behind_the_output_is_one_message(tmp_path, arguments):

@@ -44,6 +44,14 @@ def test_ctrl_c_while_libraries_load_ends_with_130_and_no_traceback(name: str, t
     assert not list(tmp_path.rglob("release"))
 
 
+def test_ctrl_c_of_which_duckdb_tells_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(arguments: list[str]) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
+    assert command("check") == 130
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
 def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with logged(Path("/dev/full")):
@@ -65,7 +73,7 @@ def test_plan_refuses_settings_of_the_scores_that_run_refuses(town, setting, cap
         assert command(name, *TOWN, setting) == 1
         said.append(capsys.readouterr().err)
     assert said[0] == said[1] and setting.split("=")[0] in said[0]
-    assert command("plan", *TOWN, setting, "evaluation.enabled=false") == int("holdout" in setting)
+    assert command("plan", *TOWN, setting, "evaluation.enabled=false") == int("metrics" in setting)
 
 
 def test_a_release_of_no_rows_can_be_read_verified_and_made_again(town, capsys):

@@ -202,6 +202,8 @@ def test_bounds_of_dates_are_whole_months_or_years_and_nobodys_birthday(tmp_path
     assert "min: '2024-02-01', max: '2024-04-30'" in text and "first of a month" not in text
     months = "".join(f"01.0{1 + i % 9}.2024\n" for i in range(500))
     assert 'format: "01.%m.%Y" keeps that' in drafted(csv(tmp_path, "seen\n" + months))[0]
+    years = "".join(f"{2000 + i % 15}-{1 + i % 12:02}-01\n" for i in range(600))  # 60 days, about 61 for DuckDB
+    assert 'format: "%Y-%m-01" keeps that' in drafted(csv(tmp_path, "seen\n" + years))[0]
 
 
 def test_years_of_two_digits_are_read_in_their_own_form_and_never_as_the_first_century(tmp_path: Path) -> None:

@@ -8,14 +8,7 @@ from calendar import monthrange
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from mechanisms.public.drafts.column_facts import (
-    COMPACT,
-    MAX_VALUES,
-    NO_DIGITS,
-    WORDS,
-    Look,
-    few_units,
-)
+from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
@@ -264,7 +257,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     twins = [t for f in forms if (t := day_and_month(f)) and all(as_moment(x, t) for x in texts if as_moment(x, f))]
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
     firsts = forms[0].replace(ISO, "%Y-%m-%d").replace("%d", "01")
-    days = [t for t in texts if t not in rest] if len(forms) == 1 and facts.distinct <= len(texts) else []
+    days = [t for t in texts if t not in rest] if len(forms) == 1 and len(texts) < SAMPLED else []
     if len(days) > 2 and all(as_moment(t, firsts) for t in days):
         doubt += f'; all are the first of a month, and synthetic ones lie anywhere in it: format: "{firsts}" keeps that'
     if any(day_and_month(f) in forms for f in forms):

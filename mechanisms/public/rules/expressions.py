@@ -115,7 +115,7 @@ COMPARE: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Eq: np.equal,
     ast.NotEq: np.not_equal,
 }
-#: Longer texts, and constants beyond that, are refused.
+#: Longer texts, and constants beyond that, are refused; to divide by less than its inverse is to divide by 0.
 MAX_LENGTH, MAX_CONSTANT = 500, 1e15
 WORDS = (
     f"column names (`in such marks` where they are no words), numbers, 'dates', + - * / ( ), < <= > >= == !=, "
@@ -278,7 +278,7 @@ class _Reader:
         if result is None:
             problem = f"{left.type} {operator} {right.type} has no meaning"
             raise self.wrong(node, problem, "numbers; a date - a date (in days); a date + or - a number of days")
-        self.divides |= operator == "/" and not (isinstance(node.right, ast.Constant) and node.right.value)
+        self.divides |= operator == "/" and abs(getattr(node.right, "value", 0)) < 1 / MAX_CONSTANT
         kind, compute = result
         return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))
 
