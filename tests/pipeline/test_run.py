@@ -82,17 +82,6 @@ def test_the_number_of_rows_is_noisy_by_default_and_public_under_replace(town):
     assert abs(rows["a"] - 600) < 200
 
 
-def test_resume_refuses_other_settings_and_other_data(one_run, town, capsys):
-    shutil.copytree(one_run, town / "out")
-    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out", "resume=true"]
-    assert command("run", *same, "privacy.epsilon=2") == 1
-    assert "privacy.epsilon" in capsys.readouterr().err
-    assert command("run", *same) == 0, "nothing else differs"
-    people(601).to_csv(town / "town.csv", index=False)
-    assert command("run", *same) == 1
-    assert "data" in capsys.readouterr().err
-
-
 def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(town, capsys, monkeypatch):
     own = ["run", *TOWN, "selection=oneway", "hydra.run.dir=out"]
     with monkeypatch.context() as late:
@@ -263,16 +252,6 @@ def test_without_a_seed_two_runs_differ(town):
         assert command("run", *TOWN, *UNSCORED, f"hydra.run.dir={name}") == 0
     a, b = ((town / n / "release" / "synthetic.csv").read_bytes() for n in "ab")
     assert a != b
-
-
-def test_a_resumed_run_never_changes_a_release_that_is_complete(one_run, town):
-    shutil.copytree(one_run, town / "out")
-    before = {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
-    (town / "out" / "internal" / "scores.json").unlink()
-    same = [*TOWN, *PAIRS, "privacy.unit=person", "privacy.max_records=4", "hydra.run.dir=out"]
-    assert command("run", *same, "resume=true") == 0
-    assert before == {p.name: p.read_bytes() for p in (town / "out" / "release").iterdir() if p.is_file()}
-    assert (town / "out" / "internal" / "scores.json").exists()
 
 
 @pytest.mark.slow

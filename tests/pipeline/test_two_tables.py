@@ -101,25 +101,6 @@ def test_a_first_row_in_the_place_of_a_header_is_not_quoted(place: Path, capsys)
     assert "people.csv: few or none" in said.err and str(people.id[0]) not in said.err + said.out
 
 
-def test_check_tells_what_does_not_fit_and_nothing_fails(place: Path, capsys) -> None:
-    people = pd.read_csv("people.csv")
-    more = pd.DataFrame({"town": ["A", "B", "C"], "id": ["new", people.id[3], None], "sex": ["f", "f", "m"]})
-    pd.concat([people[people.id != "p7"], more]).to_csv("people.csv", index=False)
-    stayed = int((pd.read_csv("stays.csv").patient == "p7").sum())
-    assert command("check", *TWO) == 0
-    said = capsys.readouterr().out
-    of = "table of units 'people.csv': "
-    for line in (
-        f"1 units ({stayed} records) have no row: its columns are missing",
-        "1 units have a row and no record: they are not read",
-        "1 units have several rows: the first one counts",
-        "1 rows have no id: they are not read",
-    ):
-        assert of + line in said
-    Path("stays.yaml").write_text(SCHEMA.replace("[f, m], missing: false", "[f, m]") + UNIT)
-    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 0
-
-
 def test_a_table_of_units_without_rows_leaves_its_columns_missing(place: Path) -> None:
     Path("people.csv").write_text("id,sex,town\n")
     open_columns = SCHEMA.replace("[f, m], missing: false", "[f, m]").replace("[A, B, C], missing: false", "[A, B, C]")
