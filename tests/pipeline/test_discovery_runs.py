@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import pipeline
 from mechanisms.public.schema.table_schema import load_schema
@@ -17,7 +16,7 @@ from pipeline.settings.build import build_discovery, build_plan, build_schema, b
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, statement_of, worded
+from tests.pipeline.conftest import PAIRS, TOWN, command, copy_of, done_once, people, rebound, statement_of, worded
 
 OPEN = """
 name: town
@@ -54,9 +53,7 @@ def with_a_king(rows, seed=1):
 @pytest.fixture
 def run(once, tmp_path, monkeypatch):
     """A copy of it, in which the test stands."""
-    shutil.copytree(once, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of(once, tmp_path, monkeypatch)
 
 
 def test_the_released_schema_is_concrete_and_says_what_was_discovered(once):
@@ -209,13 +206,6 @@ def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(run, sel
     assert 29.99 < rest.loss.epsilon <= 30 and rest.loss.delta <= 1e-6
 
 
-def test_check_says_what_a_run_will_discover(run, capsys):
-    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
-    text = capsys.readouterr().out
-    assert "values: a run discovers them with noise" in text
-    assert yaml.safe_load((run / "town.yaml").read_text())["columns"]["job"]["values"] == "discover"
-
-
 @pytest.mark.parametrize("settings", [["mechanism=laplace", "selection=auto"], ["privacy.accountant=basic"]])
 def test_what_anybody_can_check_holds_for_laplace_noise_and_units_that_are_replaced(run, settings):
     assert command("run", *RUN[:-1], *settings, "privacy.neighbouring=replace", "hydra.run.dir=next") == 0
@@ -239,9 +229,7 @@ def once_by_unit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run_by_unit(once_by_unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(once_by_unit, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of(once_by_unit, tmp_path, monkeypatch)
 
 
 def test_c_is_what_noisy_counts_say_and_all_else_is_calibrated_to_it(once_by_unit: Path) -> None:
