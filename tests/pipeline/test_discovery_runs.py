@@ -202,7 +202,7 @@ def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(run, sel
     assert plan.discovery == first and 29.99 < plan.loss.epsilon <= 30 and plan.loss.delta <= 1e-6
     concrete = load_schema(run / "out" / "release" / "schema.yaml")
     rest = build_plan(specs, build_workload(specs, concrete), concrete, first)
-    assert (rest.discovery == first and rest.composed[:2] != plan.composed[:2]) or rest.events[:0] == ()
+    assert rest.discovery == first
     assert 29.99 < rest.loss.epsilon <= 30 and rest.loss.delta <= 1e-6
 
 
