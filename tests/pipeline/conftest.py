@@ -84,12 +84,24 @@ def command(*arguments: str) -> int:
     return as_written(*arguments, *(["hydra/launcher=basic"] if sweeps else []))
 
 
-def done_once(folder: Path, *arguments: str) -> Path:
-    """A folder in which a command on the town is done: whoever changes what it left does so in a copy."""
+def done_in(folder: Path, *arguments: str) -> Path:
+    """A folder in which a command is done: whoever changes what it left does so in a copy."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(write_town(folder))
+        patch.chdir(folder)
         assert command(*arguments) == 0
     return folder
+
+
+def done_once(folder: Path, *arguments: str) -> Path:
+    """The same on the town, which is written there."""
+    return done_in(write_town(folder), *arguments)
+
+
+def copy_of(folder: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a folder in another place, which is the current one."""
+    shutil.copytree(folder, place, dirs_exist_ok=True)
+    monkeypatch.chdir(place)
+    return place
 
 
 def keep(place: Path) -> Path:

@@ -14,13 +14,7 @@ from tests.pipeline.conftest import command
 
 @dataclass(frozen=True)
 class Ending:
-    """How a command ended.
-
-    Attributes:
-        code: its exit code.
-        out, err: what it printed.
-        changed: the files and folders that differ from before, but for logs of a run that is there.
-    """
+    """How a command ended; the files and folders that it changed, but for logs of a run that is there."""
 
     code: int
     out: str

@@ -21,14 +21,7 @@ from tests.pipeline.wrong_values import BASES, DAMAGES, OF_RUNS
 
 @dataclass(frozen=True)
 class Mistake:
-    """What somebody does wrong.
-
-    Attributes:
-        kind: in a few words.
-        files: what the files in the folder are made before.
-        arguments: the command line.
-        call: the same in Python; None for a command.
-    """
+    """What somebody does wrong: what becomes of the files before, and a command line or a Python call."""
 
     kind: str
     files: Callable[[Path], None]

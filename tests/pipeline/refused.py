@@ -175,6 +175,19 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
         ],
     ),
     (
+        [*RUN, "synthesis=gum"],
+        [
+            ("synthesis.public=nowhere.csv", "error: synthesis.public: "),
+            ("synthesis.public=other.csv", "'job'"),
+            ("synthesis.public=strange.csv", "have no place in the schema"),
+            ("synthesis.public=empty.csv", "no rows"),
+        ],
+    ),
+    (
+        [*RUN, "privacy.unit=person", "privacy.max_records=1000000", "privacy.epsilon=1e-9"],
+        [(f"selection={name}", "exceeds the supported maximum") for name in ("oneway", "adagrid")],
+    ),
+    (
         RUN,
         [
             (["selection=mst", "selection.max_cells=3"], "selection.max_cells"),
@@ -253,6 +266,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
     (
         PLAN,
         [
+            *((f"evaluation.{of}=[nowhere]", f"error: evaluation.{of}: ") for of in ("metrics", "groups", "order")),
             ("+privcy.epsilon=0.1", "no such setting"),
             ("+epsilon=0.1", "no such setting"),
             ("privacy.delta=1e-320", "privacy.delta"),
@@ -324,6 +338,10 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ([], "nothing asked"),
             (["marginal=[age]", "formatt=json"], "did you mean 'format'"),
             ("marginal=[]", "marginal"),
+            (["marginal=[age]", "format=xml"], "csv, json"),
+            (["marginal=[age]", "solution=most"], "maxent, least_norm"),
+            (["solution=maxent", "where={age: [20, 30]}"], "belongs"),
+            ("other=job", "correlation or odds_ratio"),
             ("where=x", "where"),
             ("where={sex: neither}", "neither"),
             ("bounds=maybe", "bounds"),

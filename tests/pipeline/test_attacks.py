@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pipeline.cli import main
-from tests.pipeline.conftest import TOWN, command, done_once, people, statement_of
+from tests.pipeline.conftest import TOWN, command, copy_of, done_once, people, statement_of
 
 #: Its marginals are named: what the default measures follows from noise, and so would the number of answers.
 UNIT = [
@@ -26,9 +26,7 @@ def ran_once(tmp_path_factory):
 @pytest.fixture
 def ran(ran_once, tmp_path, monkeypatch):
     """A copy of the town with a run `out` of it, which is the current folder."""
-    shutil.copytree(ran_once, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of(ran_once, tmp_path, monkeypatch)
 
 
 def test_a_folder_named_like_a_column_changes_no_unit_and_no_value(town):
@@ -50,10 +48,12 @@ def test_a_release_that_came_from_elsewhere_is_never_taken_for_the_runs_own(town
 
 
 def test_a_resumed_run_refuses_a_release_that_was_changed(ran, capsys):
-    statement = ran / "out" / "release" / "privacy.json"
-    statement.write_text(statement.read_text().replace('"epsilon": 1', '"epsilon": 0.1'))
-    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
-    assert "not as this run wrote it: privacy.json" in capsys.readouterr().err
+    for name in ("privacy.json", "marginals/index.csv"):
+        path = ran / "out" / "release" / name
+        path.write_text((whole := path.read_text()).replace("1", "2"))
+        assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
+        assert f"not as this run wrote it: {name}" in capsys.readouterr().err
+        path.write_text(whole)
     shutil.rmtree(ran / "out" / "release")
     assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
 

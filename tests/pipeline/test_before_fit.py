@@ -53,12 +53,6 @@ def release() -> pipeline.Release:
     return pipeline.fit(clinic(), SCHEMA, epsilon=100, selection="pairs", synthesis="pgm", quiet=True)
 
 
-@pytest.fixture(scope="module")
-def of_polars() -> pipeline.Release:
-    frame = pl.from_pandas(clinic()).with_columns(pl.col("age").cast(pl.Int8), pl.col("ward").cast(pl.Categorical))
-    return pipeline.fit(frame, SCHEMA, epsilon=100, selection="oneway", synthesis="independent", quiet=True)
-
-
 def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
     drafted = pipeline.draft(clinic(), name="clinic", unit="patient")
     assert drafted["name"] == "clinic" and set(drafted["columns"]) >= {"age", "sex", "ward"}
@@ -143,23 +137,13 @@ def test_one_row_comes_out_for_each_row_of_conditions_in_their_order(release):
         (pd.DataFrame({"age": [[3, 4]]}), "one value in each cell"),
         (pd.Series(["f"], name="sex"), "one column|Series"),
         ("many", "got 'many'"),
+        *((rows, "rows") for rows in (-1, 2.5, True)),
         (10**12, "1,000,000,000,000 synthetic rows are predicted to need"),
     ],
 )
 def test_rows_that_cannot_be_are_one_message(release, asked, said):
     with pytest.raises(UserError, match=said):
         release.sample(asked)
-
-
-def test_polars_in_and_polars_out_and_any_form_that_is_asked_for(of_polars, release, tmp_path):
-    made = of_polars.sample(30)
-    assert isinstance(made, pl.DataFrame) and made.height == 30
-    assert made.schema["age"] == pl.Int8 and made.schema["insured"] == pl.Boolean
-    assert made.schema["born"] == pl.Date and made.schema["ward"] == pl.Categorical
-    assert isinstance(of_polars.sample(3, form="pandas"), pd.DataFrame)
-    assert isinstance(release.sample(3, form="polars"), pl.DataFrame)
-    again = pipeline.load(of_polars.save(tmp_path / "kept"), synthesis="independent")
-    assert again.sample(30, seed=1).schema == of_polars.sample(30, seed=1).schema
 
 
 def test_save_and_load_keep_the_kinds_of_the_frame_and_the_file_beside_may_be_lost(release, tmp_path):

@@ -35,6 +35,7 @@ from pipeline.inference.release_bounds import (
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, people, write_town
+from tests.pipeline.test_estimates import often_enough
 
 THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
 TRUTH = np.array([90, 0, 30, 0, 5, 0, 200, 12, 0, 60, 0, 0, 45, 8, 0, 0, 70, 30, 0, 0, 2, 0, 0, 50.0]).reshape(3, 4, 2)
@@ -68,20 +69,14 @@ def with_distance(seed, stated=1.0, sigma=25.0, below=0.0):
     return replace(columns, answers=(*columns.answers, later), distances=scored)
 
 
-def often_enough(hits, seeds):
-    """Whether so many hits are not significantly fewer than 95 % of the seeds."""
-    return stats.binom.cdf(hits, seeds, 1 - ALPHA) > 1e-3
+def noise_bounds_of(clique, noise):
+    """The hardest table for a bound by noise meets the answers: its error is the noise itself."""
 
-
-def holds_for_a_table_that_meets_the_answers(clique, noise, scale):
-    """The hardest table for a bound by noise: its error is the noise itself."""
-
-    def holds(seed):
+    def holds(seed, scale):
         known = release(seed, noise=noise, scale=scale)
-        synthetic = np.maximum(marginal_estimate(known, clique).values, 0.0)
-        return np.abs(synthetic - marginal(clique)).sum() <= measured_error(
-            marginal_estimate(known, clique), synthetic, ALPHA
-        )
+        estimate = marginal_estimate(known, clique)
+        synthetic = np.maximum(estimate.values, 0.0)
+        return np.abs(synthetic - marginal(clique)).sum() <= measured_error(estimate, synthetic, ALPHA)
 
     return holds
 
@@ -93,32 +88,24 @@ def holds_for_the_cells(seed, scale):
     return all((limits.inside[n][0] <= m).all() and (m <= limits.inside[n][1]).all() for n, m in inside.items())
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("clique", [("a", "b"), ("b",), ("a", "c")], ids="-".join)
-def test_a_bound_by_noise_holds_in_95_of_100_and_with_less_noise_it_would_not(clique, noise):
-    seeds = 200
-    right = holds_for_a_table_that_meets_the_answers(clique, noise, 1.0)
-    wrong = holds_for_a_table_that_meets_the_answers(clique, noise, 0.7)
-    assert often_enough(sum(map(right, range(seeds))), seeds)
-    assert not often_enough(sum(map(wrong, range(seeds))), seeds)
+def holds_by_the_distance(seed, scale):
+    known = with_distance(seed, scale)
+    columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))  # the table for which it is hardest
+    error = scored_error(ReleaseEvidence(known), ("a", "b"), columns, ALPHA, most=np.inf)
+    return np.abs(columns - marginal(("a", "b"))).sum() <= error
 
 
-def test_limits_from_columns_hold_in_95_of_100_and_with_less_noise_they_would_not():
-    seeds = 200
-    assert often_enough(sum(holds_for_the_cells(s, 1.0) for s in range(seeds)), seeds)
-    assert not often_enough(sum(holds_for_the_cells(s, 0.7) for s in range(seeds)), seeds)
+HOLD = {
+    f"noise {'-'.join(clique)} {noise}": (noise_bounds_of(clique, noise), 200)
+    for clique in (("a", "b"), ("b",), ("a", "c"))
+    for noise in ("gaussian", "laplace")
+} | {"limits from columns": (holds_for_the_cells, 200), "a released distance": (holds_by_the_distance, 500)}
 
 
-def test_a_bound_by_a_released_distance_holds_in_95_of_100_and_with_less_noise_it_would_not():
-    def holds(seed, stated):
-        known = with_distance(seed, stated)
-        columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))  # the table for which it is hardest
-        error = scored_error(ReleaseEvidence(known), ("a", "b"), columns, ALPHA, most=np.inf)
-        return np.abs(columns - marginal(("a", "b"))).sum() <= error
-
-    seeds = 500
-    assert often_enough(sum(holds(s, 1.0) for s in range(seeds)), seeds)
-    assert not often_enough(sum(holds(s, 0.7) for s in range(seeds)), seeds)
+@pytest.mark.parametrize(("holds", "seeds"), HOLD.values(), ids=HOLD)
+def test_a_bound_holds_in_95_of_100_and_with_less_noise_it_would_not(holds, seeds):
+    assert often_enough(sum(holds(seed, 1.0) for seed in range(seeds)), seeds)
+    assert not often_enough(sum(holds(seed, 0.7) for seed in range(seeds)), seeds)
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 40.0]), st.booleans())

@@ -98,15 +98,6 @@ def test_a_public_table_chooses_free_of_cost(town):
         assert all(e["mechanism"] != "exponential" for e in said["events"])
 
 
-def test_a_resumed_run_of_indif_measures_the_same(town):
-    settings = [*OUT, "selection=indif", "privacy.epsilon=5", "seed=3"]
-    assert command("run", *TOWN, *settings) == 0
-    before = (town / "out" / "release" / "synthetic.csv").read_bytes()
-    (town / "out" / "release").rename(town / "taken")
-    assert command("run", *TOWN, *settings, "resume=true") == 0
-    assert (town / "out" / "release" / "synthetic.csv").read_bytes() == before
-
-
 @pytest.mark.parametrize("selection", ["indif", "groups", "priview", "pairs"])
 def test_plan_holds_the_noise_of_each_candidate_against_the_rows(town, capsys, selection):
     assert command("plan", *TOWN, f"selection={selection}", "plan.rows=600", "plan.format=json") == 0

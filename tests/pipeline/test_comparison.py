@@ -16,7 +16,7 @@ from pipeline.comparison.compared_tables import Comparison, comparison_page, nam
 from pipeline.scores.score_files import tidy_text
 from pipeline.sweeps.sweep_page import best_methods, head_cards, method_seconds, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
-from tests.pipeline.conftest import command, people, statement_of, write_town
+from tests.pipeline.conftest import command, done_in, people, statement_of, write_town
 
 METRICS = ["tvd", "anita_1way", "anita_2way"]
 
@@ -30,11 +30,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory, one_run: Path) -> Path:
     mixed = mixed.assign(**{c: mixed[c].sample(frac=1, random_state=4).to_numpy() for c in ("job", "sex")})
     mixed.to_csv(folder / "mixed.csv", index=False)
     shutil.copytree(one_run / "release", folder / "release")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        tables = ["real=town.csv", "synthetic=[mixed.csv,release/synthetic.csv,sample.csv]", "schema=town.yaml"]
-        assert command("score", *tables, f"metrics=[{','.join(METRICS)}]", "report=page.html", "output=all.json") == 0
-    return folder
+    tables = ["real=town.csv", "synthetic=[mixed.csv,release/synthetic.csv,sample.csv]", "schema=town.yaml"]
+    return done_in(folder, "score", *tables, f"metrics=[{','.join(METRICS)}]", "report=page.html", "output=all.json")
 
 
 def test_tables_are_sorted_by_their_accuracy_and_each_has_its_scores(compared):
@@ -189,10 +186,13 @@ def test_the_page_of_a_sweep_has_error_bars_and_the_time_of_the_method_alone(tmp
 
 
 def test_a_best_method_says_whether_its_seeds_tell_it_apart():
-    def best(*scores):
-        rows = [{"data": "d", "metric": "m", "goal": "low", "epsilon": 1.0, "method": m, "score": s} for m, s in scores]
-        return best_methods(pd.DataFrame(rows)).iloc[0]
+    def best(*scores, goal="low"):
+        facts = {"data": "d", "metric": "m", "goal": goal, "epsilon": 1.0}
+        return best_methods(pd.DataFrame([facts | {"method": m, "score": s} for m, s in scores])).iloc[0]
 
+    assert [best(("a", 1.0), ("a", 3.0), ("b", 4.0), goal=g)[["best", "score"]].tolist() for g in ("low", "high")] == [
+        ["a", 2.0], ["b", 4.0],
+    ]  # fmt: skip
     assert best(("a", 1.0), ("b", 2.0))["told apart"] == "unknown: one seed"
     assert best(("a", 1.0), ("a", 3.0), ("b", 2.5), ("b", 4.0))["told apart"] == "no: seeds overlap"
     assert best(("a", 1.0), ("a", 2.0), ("b", 2.5), ("b", 4.0))["told apart"] == "yes"

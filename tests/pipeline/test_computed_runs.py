@@ -12,7 +12,7 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.release_folder import read_release
-from tests.pipeline.conftest import PAIRS, command
+from tests.pipeline.conftest import PAIRS, command, done_in
 
 SCHEMA = """
 name: stays
@@ -48,11 +48,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.loc[:59, "discharged"] = pd.Timestamp("2024-12-31")
     table.to_csv(folder / "stays.csv", index=False)
     (folder / "stays.yaml").write_text(SCHEMA, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        own = ["privacy.epsilon=5", "evaluation.metrics=[anita_1way]", "hydra.run.dir=out"]
-        assert command("run", *SETTINGS, *PAIRS, *own) == 0
-    return folder
+    own = ["privacy.epsilon=5", "evaluation.metrics=[anita_1way]", "hydra.run.dir=out"]
+    return done_in(folder, "run", *SETTINGS, *PAIRS, *own)
 
 
 @pytest.fixture

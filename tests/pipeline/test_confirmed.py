@@ -51,11 +51,7 @@ def test_a_schema_that_nobody_confirmed_makes_no_private_release_until_the_comma
 
 OWN = ["a draft from the table itself", "The data themselves.", "codes.csv", "/elsewhere/Codes.csv", "codes"]
 OWN += [
-    "min and max of each column",
-    "this file",
-    "ｃｏｄｅｓ．ｃｓｖ",
-    "codes_csv",
-    "codes csv, by hand",
+    *("min and max of each column", "this file", "ｃｏｄｅｓ．ｃｓｖ", "codes_csv", "codes csv, by hand"),
     "co\u200bdes.csv",
 ]
 OWN += ["own data", "the table codes.csv", "values seen in the rows", "codes.csv, looked through by hand"]
@@ -90,12 +86,7 @@ def test_a_draft_under_a_schema_with_another_source_cannot_be_confirmed_either(h
 def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     names = ("town", "/data/Town.csv.gz")
     own = [
-        *OWN[:2],
-        "Our own data.",
-        "this table",
-        "THE 'TOWN' TABLE",
-        "town.csv",
-        "./town.csv.gz",
+        *(*OWN[:2], "Our own data.", "this table", "THE 'TOWN' TABLE", "town.csv", "./town.csv.gz"),
         "file:///x/town.csv",
     ]
     own += ["min and max of the columns", "town.csv's rows, and the clinic's form", "taken  from\nthe  raw file"]

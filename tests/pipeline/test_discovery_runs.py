@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import pipeline
 from mechanisms.public.schema.table_schema import load_schema
@@ -17,7 +16,7 @@ from pipeline.settings.build import build_discovery, build_plan, build_schema, b
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound, statement_of, worded
+from tests.pipeline.conftest import PAIRS, TOWN, command, copy_of, done_once, people, rebound, statement_of, worded
 
 OPEN = """
 name: town
@@ -54,9 +53,7 @@ def with_a_king(rows, seed=1):
 @pytest.fixture
 def run(once, tmp_path, monkeypatch):
     """A copy of it, in which the test stands."""
-    shutil.copytree(once, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of(once, tmp_path, monkeypatch)
 
 
 def test_the_released_schema_is_concrete_and_says_what_was_discovered(once):
@@ -205,15 +202,8 @@ def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(run, sel
     assert plan.discovery == first and 29.99 < plan.loss.epsilon <= 30 and plan.loss.delta <= 1e-6
     concrete = load_schema(run / "out" / "release" / "schema.yaml")
     rest = build_plan(specs, build_workload(specs, concrete), concrete, first)
-    assert (rest.discovery == first and rest.composed[:2] != plan.composed[:2]) or rest.events[:0] == ()
+    assert rest.discovery == first
     assert 29.99 < rest.loss.epsilon <= 30 and rest.loss.delta <= 1e-6
-
-
-def test_check_says_what_a_run_will_discover(run, capsys):
-    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 0
-    text = capsys.readouterr().out
-    assert "values: a run discovers them with noise" in text
-    assert yaml.safe_load((run / "town.yaml").read_text())["columns"]["job"]["values"] == "discover"
 
 
 @pytest.mark.parametrize("settings", [["mechanism=laplace", "selection=auto"], ["privacy.accountant=basic"]])
@@ -239,9 +229,7 @@ def once_by_unit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run_by_unit(once_by_unit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(once_by_unit, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of(once_by_unit, tmp_path, monkeypatch)
 
 
 def test_c_is_what_noisy_counts_say_and_all_else_is_calibrated_to_it(once_by_unit: Path) -> None:

@@ -183,13 +183,16 @@ def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table(
     assert low["f"] == pytest.approx(youngest, abs=1e-3)
 
 
-def test_the_command_and_the_function_answer_alike(one_run, capsys):
+def test_the_command_the_function_and_a_loaded_release_answer_alike(one_run, capsys):
     assert command("query", f"from={one_run}/release", "estimate=mean", "column=age", "by=[job]") == 0
     said = capsys.readouterr()
     by_command = pd.read_csv(io.StringIO(said.out))
     by_call = estimate(one_run / "release", "mean", "age", by="job")
     assert by_command["low"].to_numpy() == pytest.approx(by_call["low"].to_numpy(), rel=1e-5)
     assert "clipping" in said.err and "bins are up to 9 wide" in said.err and "not of a population" in said.err
+    loaded = load(one_run / "release")
+    pd.testing.assert_frame_equal(loaded.estimate("mean", "age", by="job"), by_call)
+    pd.testing.assert_frame_equal(loaded.bounds(["sex"]), bounds(one_run / "release", marginal=["sex"]))
 
 
 @pytest.mark.parametrize(
@@ -211,13 +214,6 @@ def test_an_interval_that_leaves_every_answer_open_is_said_to_be_drowned():
         asked = question(what, column, **more)
         notes = [estimates.estimate(TOWN, release(2, sigma=s), asked).attrs["notes"] for s in (1.0, 1e6)]
         assert f"1 of 1 {estimates.DROWNED}" not in notes[0] and f"1 of 1 {estimates.DROWNED}" in notes[1], what
-
-
-def test_a_loaded_release_estimates_and_bounds_like_the_commands(one_run):
-    loaded = load(one_run / "release")
-    by_call = estimate(one_run / "release", "mean", "age", by="job")
-    pd.testing.assert_frame_equal(loaded.estimate("mean", "age", by="job"), by_call)
-    pd.testing.assert_frame_equal(loaded.bounds(["sex"]), bounds(one_run / "release", marginal=["sex"]))
 
 
 def test_a_mean_that_noise_in_far_bins_decides_has_no_estimate_but_an_interval():

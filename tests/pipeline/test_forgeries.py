@@ -23,7 +23,6 @@ from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, done_once, rebound
 from tests.pipeline.forgeries import forgeries
-from tests.pipeline.test_contradictions import FAST as UNSCORED
 from tests.pipeline.test_contradictions import forged, read
 from tests.pipeline.test_discovery_runs import OPEN
 
@@ -73,14 +72,19 @@ def release_of(tmp_path_factory):
     return make
 
 
+def fresh(release: Path, work: Path) -> Path:
+    """A copy of the release, in the place of the one before."""
+    shutil.rmtree(work, ignore_errors=True)
+    return shutil.copytree(release, work)
+
+
 def called_sound(release: Path, work: Path, every: int) -> list[str]:
     """Each `every`-th forgery of a release that `verify` calls sound; all papers and digests are made anew."""
     contents = {k: _content(release / name) for k, name in FILES.items()}
     listed = [(k, *forgery) for k, content in contents.items() for forgery in forgeries(content)]
     passed = []
     for which, what, place, new in listed[::every]:
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(release, work)
+        fresh(release, work)
         now = {**contents, which: new}
         try:
             if which in ("privacy", "index", "schema"):
@@ -191,8 +195,7 @@ def _forged(release: Path, work: Path, now) -> None:
         (work / "schema.yaml").write_text(load_schema(work / "schema.yaml").to_yaml(), encoding="utf-8")
         forged(work, said, index)
     except Exception:  # papers that nobody can write: those that were there, bound anew
-        shutil.rmtree(work)
-        shutil.copytree(release, work)
+        fresh(release, work)
         for which in ("privacy", "index", "schema"):
             (work / FILES[which]).write_text(_text(which, now[which]), encoding="utf-8")
         rebound(work)
@@ -223,8 +226,7 @@ def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_o
     for which, holder in (("privacy", "events"), ("index", "answers"), ("index", None)):
         now = json.loads(json.dumps({"privacy": said, "index": index}))
         (now[which] if holder is None else now[which][holder][0])["exact"] = [1, 2, 3]
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(release, work)
+        fresh(release, work)
         forged(work, now["privacy"], now["index"])
         assert not verify(work).sound, (which, holder)
 
@@ -234,8 +236,7 @@ def test_the_level_of_distances_and_estimates_follow_whatever_is_said_of_librari
     release, work = release_of("auto"), tmp_path / "work"
     said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
     for factor, libraries in ((0.9, {}), (1.1, {}), (1, {"numpy": "9.9"})):
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(release, work)
+        fresh(release, work)
         now = {**index, "distances": {**index["distances"], "below": index["distances"]["below"] * factor}}
         if libraries:
             path = work / "marginals" / "0000_age.csv"
@@ -262,9 +263,7 @@ def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most
     said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
     assert verify(release).sound and len(said["outside"]) == 3
     for kept in [[], *([s for s in said["outside"] if s != gone] for gone in said["outside"])]:
-        work = tmp_path / "work"
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(release, work)
+        work = fresh(release, tmp_path / "work")
         forged(work, {**said, "outside": kept}, index)
         assert not verify(work).sound, kept
 
@@ -381,14 +380,3 @@ def test_a_key_that_stands_there_twice_is_refused(release, name):
     rebound(release)
     with pytest.raises(Exception, match=f"{name} is damaged"):
         verify(release)
-
-
-def test_a_release_with_fine_columns_and_distances_is_sound(tmp_path):
-    """Fine columns are asked before the distances, though their slots stand behind them."""
-    done_once(tmp_path, "run", "data.rows=400", *UNSCORED, "hydra.run.dir=out")
-    release = tmp_path / "out" / "release"
-    said, index = read(release)
-    assert {"scores", "fine"} <= {e.get("stage") for e in said["events"]}
-    assert index["distances"]["answers"] > 0
-    verdict = verify(release)
-    assert verdict.sound, verdict.as_text()

@@ -229,15 +229,11 @@ def test_the_coins_thrown_again_are_those_of_the_run(column, missing, town):
     frame = people(600)
     frame.loc[::7, "person"] = np.nan
     frame.to_csv("town.csv", index=False)
-    schema, key = load_schema(town / "town.yaml"), bytes(range(32))
-    work = town / "work"
-    work.mkdir(mode=0o700)
-    source = open_table(town / "town.csv", workdir=work, memory_limit_bytes=10**9, threads=1)
     unit = PrivacyUnit(column, 1 if column is None else 5, missing=missing)
-    private = load_private(source, schema, unit, workdir=work, key=key, holdout=0.4)
-    again = aside_rows(source, unit, Aside(key, 0.4), workdir=work)
-    assert private.aside is not None
-    assert (again == private.aside).all()
+    thrown = private(town, unit, share=0.4).aside
+    source = open_table(town / "town.csv", workdir=town / "w", memory_limit_bytes=10**9, threads=1)
+    again = aside_rows(source, unit, Aside(KEY, 0.4), workdir=town / "w")
+    assert thrown is not None and (again == thrown).all()
     if column is not None:
         shares = pd.Series(again).groupby(frame["person"]).mean()
         assert set(shares) == {0.0, 1.0}

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 import pipeline
 from tests.pipeline.conftest import command
-from tests.pipeline.looks import FORM, checked
+from tests.pipeline.looks import FORM, checked, drafted
 
 
 @pytest.mark.parametrize(
@@ -45,11 +44,9 @@ def test_words_and_one_digit_again_and_again_are_asked_about_as_no_id_and_no_day
 def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_numbers(folder, capsys):
     days = [f"2021{m:02}{d:02}" for m in range(1, 13) for d in range(1, 29)] * 3
     cells = {"booked": days, "pay": [str(20210000 + i % 900) for i in range(len(days))]}
-    pd.DataFrame(cells).to_csv("t.csv", index=False)
-    assert command("schema", "t.csv", "output=s.yaml") == 0
-    drafted = yaml.safe_load(Path("s.yaml").read_text())["columns"]
-    assert (drafted["booked"]["kind"], drafted["booked"]["format"]) == ("date", "%Y%m%d")
-    assert drafted["pay"]["kind"] == "integer"
+    found = drafted(cells)[0]
+    assert (found["booked"]["kind"], found["booked"]["format"]) == ("date", "%Y%m%d")
+    assert found["pay"]["kind"] == "integer"
     whole = "{kind: integer, min: 20210000, max: 20220000, bins: {count: 5}}"
     columns = checked(capsys, cells, f"columns: {{booked: {whole}, pay: {whole}}}")["columns"]
     assert columns["booked"]["status"] == "warning" and columns["pay"]["status"] == "ok"
@@ -116,18 +113,6 @@ def test_numbers_below_zero_as_accounts_write_them_are_told_with_their_cure(fold
     assert "below 0" not in str(columns["code"]["hints"])
 
 
-def test_addresses_of_persons_are_left_out_by_a_draft_and_warned_of_where_they_are_listed(folder, capsys):
-    mails, accounts = ["a.wu@city.gov", "B.Day@city.gov"], ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"]
-    cells = {"seen by": mails * 200, "paid to": accounts * 200, "handle": ["@home", "away @work"] * 200}
-    listed = ", ".join(f'"{n}": {{kind: categorical, values: {json.dumps(v[:2])}}}' for n, v in cells.items())
-    columns = checked(capsys, cells, f"columns: {{{listed}}}")["columns"]
-    assert [c["status"] for c in columns.values()] == ["warning", "warning", "ok"]
-    assert "would be released as they are; leave_out: [seen by]" in columns["seen by"]["hints"][0]
-    assert command("schema", "t.csv", "output=s.yaml") == 0
-    drafted = yaml.safe_load(Path("s.yaml").read_text())
-    assert (list(drafted["columns"]), drafted["leave_out"]) == (["handle"], ["seen by", "paid to"])
-
-
 def test_times_with_a_zone_are_warned_of_since_the_clock_of_utc_is_read(folder, capsys):
     """An evening in Los Angeles stood in a release as 23 o'clock, and on the next day."""
     at = pd.to_datetime(["2024-01-31 15:30", "2024-06-30 16:30"] * 50)
@@ -161,17 +146,11 @@ def test_cents_beside_euros_and_gaps_among_answers_are_warned_of(folder, capsys)
     amount, answer = "{kind: float, min: 0, max: 20000, bins: {count: 5}}", "{kind: integer, min: -1, max: 9}"
     declared = {"paid": amount, "fee": amount.replace("20000", "500"), "trust": answer, "fair": answer, "grade": answer}
     columns = checked(capsys, cells, f"columns: {{{', '.join(f'{k}: {v}' for k, v in declared.items())}}}")["columns"]
-    assert {n: c["status"] for n, c in columns.items()} == {
-        "paid": "warning",
-        "fee": "ok",
-        "trust": "warning",
-        "fair": "warning",
-        "grade": "ok",
-    }
+    assert [n for n, c in columns.items() if c["status"] == "warning"] == ["paid", "trust", "fair"]
+    assert {columns[n]["status"] for n in ("fee", "grade")} == {"ok"}
     assert "300 numbers without decimals are about 100 times the 600 with" in columns["paid"]["hints"][0]
     assert 'missing: ["9"]' in columns["trust"]["hints"][0] and 'missing: ["-1"]' in columns["fair"]["hints"][0]
-    assert command("schema", "t.csv", "output=s.yaml") == 0
-    assert Path("s.yaml").read_text().count("is 9 a value, or a gap?") == 1
+    assert drafted(cells)[1].count("is 9 a value, or a gap?") == 1
 
 
 def test_a_form_with_day_and_month_changed_over_is_named_instead_of_the_declared_one(folder, capsys):

@@ -1,5 +1,6 @@
 """Numbers keep their shape from the table to the release, and from the release to every table made of it again."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import yaml
 import pipeline
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.release_folder import read_release
-from tests.pipeline.conftest import TOWN, command, statement_of
+from tests.pipeline.conftest import TOWN, command, done_in, statement_of
 
 SCHEMA = """
 name: hospital
@@ -40,11 +41,7 @@ def done(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("numbers")
     hospital().to_csv(folder / "hospital.csv", index=False)
     (folder / "hospital.yaml").write_text(SCHEMA, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        seeds = ["privacy.noise_seed=5", "synthesis.seed=5"]
-        assert command("run", *HOSPITAL, *seeds, "hydra.run.dir=out") == 0
-    return folder
+    return done_in(folder, "run", *HOSPITAL, "privacy.noise_seed=5", "synthesis.seed=5", "hydra.run.dir=out")
 
 
 def assert_shape_kept(made: pd.DataFrame) -> None:
@@ -120,7 +117,8 @@ def test_charges_stand_in_their_order_and_the_release_is_sound(town):
     assert command("verify", "out/release") == 0
     said = statement_of(town / "out")
     stages = list(dict.fromkeys(e["stage"] for e in said["events"]))
-    assert stages[:3] == ["given", "fine", "scores"]
+    assert stages[:3] == ["given", "fine", "scores"], "though the slots of fine columns stand behind those of distances"
+    assert json.loads((town / "out/release/measurements/index.json").read_text())["distances"]["answers"] > 0
 
 
 def test_the_release_holds_the_fine_answers_and_reads_back(done):

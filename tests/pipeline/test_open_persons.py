@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import command, statement_of
+from tests.pipeline.conftest import command, copy_of, done_in, statement_of
 from tests.pipeline.test_discovery_runs import with_leaf
 from tests.pipeline.test_whole_persons import stays
 
@@ -44,17 +43,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     many = pd.concat([frame[frame.patient == name].iloc[[0] * 30] for name in ("p1", "p2")])
     pd.concat([frame, many]).to_csv(folder / "stays.csv", index=False)
     (folder / "stays.yaml").write_text(SCHEMA)
-    with pytest.MonkeyPatch.context() as here:
-        here.chdir(folder)
-        assert command("run", *RUN, "hydra.run.dir=out") == 0
-    return folder
+    return done_in(folder, "run", *RUN, "hydra.run.dir=out")
 
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(made, tmp_path / "stays")
-    monkeypatch.chdir(tmp_path / "stays")
-    return tmp_path / "stays"
+    return copy_of(made, tmp_path / "stays", monkeypatch)
 
 
 def test_columns_of_the_block_become_concrete_and_c_is_part_of_the_unit(made: Path) -> None:

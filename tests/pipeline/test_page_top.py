@@ -18,7 +18,7 @@ from pipeline.report.header_cards import header_cards, in_short, not_computed
 from pipeline.report.page import Page
 from pipeline.report.score_sections import numbers_section
 from pipeline.report.table_sections import accuracy_section, columns_section
-from tests.pipeline.conftest import TOWN, command, people, write_town
+from tests.pipeline.conftest import TOWN, command, done_in, people, write_town
 from tests.public.table_worlds import source
 
 
@@ -28,11 +28,8 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_town(tmp_path_factory.mktemp("top"))
     people(500, seed=2).to_csv(folder / "made.csv", index=False)
     people(400, seed=3).to_csv(folder / "aside.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        tables = ["real=town.csv", "synthetic=made.csv", "holdout=aside.csv", "output=scores.json"]
-        assert command("score", *tables, "report=page.html", "metrics=[tvd,anita_1way,gini,ncript,dependence]") == 0
-    return folder
+    tables = ["real=town.csv", "synthetic=made.csv", "holdout=aside.csv", "output=scores.json"]
+    return done_in(folder, "score", *tables, "report=page.html", "metrics=[tvd,anita_1way,gini,ncript,dependence]")
 
 
 def test_files_their_rows_and_the_time_stand_on_top(scored):

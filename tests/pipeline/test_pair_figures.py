@@ -284,5 +284,3 @@ def test_the_command_asks_about_two_columns(one_run, capsys):
     assert command("query", f"from={one_run}/release", *asked) == 0
     said = capsys.readouterr()
     assert said.out.startswith("estimate,standard_error,low,high,how") and "95 % interval" in said.err
-    assert command("query", f"from={one_run}/release", "other=job") == 1
-    assert "correlation or odds_ratio" in capsys.readouterr().err

@@ -69,14 +69,14 @@ TABLE = {
             *("the operating system's secure source", "no budget ledger was kept", "(1 in 1,000,000)"),
             *("ε at δ = 1e-05, 1e-06, 1e-09 and the curve above", "(data.max_unplaced=0.2)", "that the schema lists"),
         ],
-        deployment=[DECLARED, HANDED, LOOKED, WITHOUT],
+        deployment=[DECLARED, HANDED, LOOKED, WITHOUT, "privacy_loss"],
         croissant=[
             HANDED,
             LOOKED,
             "Only what the measured marginals tell is alike; small groups",
             "Differentially private",
         ],
-        never=["as in the public table", "Warning"],
+        never=["as in the public table", "Warning", "(synthesis.rows)", "(selection.rows)"],
     ),
     "unconfirmed": Row(
         ["data.schema=unsure.yaml", "statement.confirmed_by=Alice"],
@@ -199,9 +199,12 @@ TABLE = {
     "rows that are asked for": Row(
         ["synthesis.rows=77", "synthesis.seed=1", "data.max_unplaced=1"],
         page=["77 (from the settings)", "no column refuses the run for values that the schema cannot place"],
-        deployment=["the number of synthetic rows, 77"],
-        privacy=["the number of synthetic rows, 77"],
+        deployment=["the number of synthetic rows, 77 (synthesis.rows)"],
+        privacy=["the number of synthetic rows, 77 (synthesis.rows)"],
         never=[NOISY_ROWS, "(data.max_unplaced=0.2)"],
+    ),
+    "rows that a selection is told": Row(
+        ["selection=priview", "selection.rows=600"], privacy=["the number of records, about 600 (selection.rows)"]
     ),
     "units counted": Row(
         [*PERSON, "data.schema=sizes.yaml", "privacy.unit_id_share=0.2"],
@@ -235,7 +238,7 @@ TABLE = {
         page=["NOT PRIVATE", "A FIXED SEED"],
         deployment=["Synthetic, NOT private table"],
         croissant=["NOT private: the noise seed is fixed"],
-        never=["Differentially private", "the operating system"],
+        never=["Differentially private", "the operating system", "privacy_loss"],
     ),
 }
 #: Settings on which no sentence rests, and why not.

@@ -174,10 +174,3 @@ def test_a_run_whose_release_has_the_ids_scores_persons_of_the_rows_that_were_no
     assert found["records"]["real"] == scores["rows"]["real"] < (600 if holdout else 601)
     assert found["violations"]["synthetic"]["nobody"] == 0
     assert 'id="persons"' in Path("out/internal/report.html").read_text()
-
-
-def test_a_run_without_ids_in_its_release_says_so_where_persons_are_asked_for(town):
-    unit = ["privacy.unit=person", "privacy.max_records=4", "evaluation.metrics=[persons,tvd]"]
-    assert command("run", *TOWN, *PAIRS, *unit, "hydra.run.dir=out") == 0
-    found = json.loads(Path("out/internal/scores.json").read_text())["metrics"]
-    assert "the synthetic table has no column 'person'" in found["persons"]["reason"]

@@ -41,6 +41,7 @@ def test_expected_errors_are_those_of_the_planned_noise(town, capsys):
     assert planned["columns"] == pytest.approx(np.median(ones))
     assert planned["all_together"] == pytest.approx(np.median(pairs))
     assert planned["one_alone"] < planned["all_together"]
+    assert expected(capsys)["expected"] is None, "without rows"
 
 
 def test_twice_epsilon_and_half_of_c_are_planned_anew_and_half_of_the_bins_too(town, capsys):
@@ -76,10 +77,6 @@ def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys
     assert "Li et al." not in text and "noisiest marginals:" not in text
 
 
-def test_without_rows_nothing_is_expected(town, capsys):
-    assert expected(capsys)["expected"] is None
-
-
 def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
     from pipeline.report.plan_words import expectations
 
@@ -97,14 +94,7 @@ def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town
     facts = json.loads(capsys.readouterr().out)["theory"]
     assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
     assert [r["rows"] for r in facts["marginals"]] == [
-        2_000,
-        2_000,
-        20_000,
-        20_000,
-        200_000,
-        200_000,
-        2_000_000,
-        2_000_000,
+        *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000),
     ]
     assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
     assert 0 < facts["useful"]["plan"] < 0.05

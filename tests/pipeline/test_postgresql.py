@@ -264,16 +264,8 @@ def test_a_connection_that_breaks_in_the_middle_spends_nothing(server, town, cap
 
 
 def test_the_list_of_processes_shows_no_password(server, town):
-    arguments = [
-        sys.executable,
-        "-m",
-        "pipeline",
-        "check",
-        f"data.path={server.address}",
-        "data.table=town",
-        "data.schema=town.yaml",
-    ]
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
+    where = [f"data.path={server.address}", "data.table=town", "data.schema=town.yaml"]
+    with subprocess.Popen([sys.executable, "-m", "pipeline", "check", *where], stdout=subprocess.DEVNULL) as process:
         seen = ""
         while "town" not in seen and process.poll() is None:  # until the program has taken the place of its parent
             seen = Path(f"/proc/{process.pid}/cmdline").read_text()

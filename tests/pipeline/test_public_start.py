@@ -87,25 +87,6 @@ def test_a_statement_that_does_not_name_the_table_is_found_out(known):
     assert restated(release, silent, index) == (False, "outside has 2 entries, not 1"), "outside names a public table"
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "cannot be read"),
-        ("age,sex\n3,f\n", "job"),
-        ("age,sex,job\n", "no rows"),
-        ("age,sex,job\n3,x,baker\n4,y,baker\n", "have no place in the schema"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_one_clear_message_before_any_charge(content, said, known, capsys):
-    (known / "known.csv").unlink()
-    if content is not None:
-        (known / "known.csv").write_text(content)
-    assert command("run", *FEW, *START, "hydra.run.dir=out") == 1
-    error = capsys.readouterr().err
-    assert said in error and "synthesis.public" in error and "Traceback" not in error
-    assert not (known / "out" / "internal" / "ledger.jsonl").exists()
-
-
 @pytest.mark.parametrize("kind", [k for k, spec in SYNTHESIZERS.items() if "public" not in spec.__dataclass_fields__])
 def test_a_synthesizer_without_a_public_start_says_which_has_one(kind, known, capsys):
     for way in (["plan", *TOWN], ["run", *TOWN, "hydra.run.dir=out"]):

@@ -14,9 +14,9 @@ import pytest
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.doubts import listed_gaps, two_shapes
 from pipeline.look.rehearse import write_rows
-from tests.pipeline.conftest import TOWN, command, people, statement_of
+from tests.pipeline.conftest import TOWN, command, statement_of
 from tests.pipeline.looks import checked, drafted
-from tests.pipeline.messy_hospital import WARDS, messy_hospital, write_messy_hospital
+from tests.pipeline.messy_hospital import CODES, messy_hospital, write_messy_hospital
 
 ROWS = 3000
 #: What a person changes in the draft: line → lines. Bounds and lists from what is public.
@@ -40,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for line in lines:
         start = next((s for s in BY_HAND if line.startswith(s)), None)
         mended += [f"{new}\n" for new in BY_HAND[start]] if start else [line]
-    derive = {"ward_code": {"from": "ward", "map": dict(zip(WARDS, [f"W0{i}" for i in range(1, 8)], strict=True))}}
+    derive = {"ward_code": {"from": "ward", "map": CODES}}
     mended.append(f"derive: {json.dumps(derive)}\n")
     (folder / "my.yaml").write_text("".join(mended), encoding="utf-8")
     return folder
@@ -131,8 +131,7 @@ def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     assert (synthetic["total_charges"] == "").mean() < 0.15
     assert set(synthetic["emergency"]) <= {"Yes", "No"}, "the most frequent spelling of the table, and its opposite"
     assert synthetic["paid"].str.fullmatch("[0-9]+(,[0-9]{1,2})?").all()
-    codes = dict(zip(WARDS, [f"W0{i}" for i in range(1, 8)], strict=True))
-    assert (synthetic["ward_code"] == synthetic["ward"].map(codes)).all()
+    assert (synthetic["ward_code"] == synthetic["ward"].map(CODES)).all()
     held = {e["clique"][0] for e in statement_of(home / "out")["events"]}
     assert not held & {"fax", "hospital", "ward_code"}
 
@@ -141,50 +140,41 @@ def test_rows_from_a_schema_break_no_rule(home, tmp_path):
     schema = load_schema(home / "my.yaml")
     write_rows(tmp_path / "rows.csv", schema, 500, column=None, most=1, rng=np.random.default_rng(2))
     rows = pd.read_csv(tmp_path / "rows.csv", dtype=str, keep_default_na=False)
-    codes = dict(zip(WARDS, [f"W0{i}" for i in range(1, 8)], strict=True))
-    assert (rows["ward_code"] == rows["ward"].map(codes)).all()
+    assert (rows["ward_code"] == rows["ward"].map(CODES)).all()
     assert 0 < (rows["sex"] == "-999").mean() < 0.15 and set(rows["sex"]) == {"F", "M", "-999"}
 
 
-def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(town, capsys):
+def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(folder, capsys):
     """A third of the records share the id "unknown", as of one person, whose weight is bounded as that of one."""
-    table = people(600)
-    table.insert(0, "who", ["unknown" if i % 3 == 0 else "" if i % 10 == 1 else f"p{i // 6}" for i in range(600)])
-    table.to_csv(town / "town.csv", index=False)
-    schema = (town / "town.yaml").read_text().replace("leave_out: [", "leave_out: [who, ")
-    (town / "town.yaml").write_text(schema)
+    ids = ["unknown" if i % 3 == 0 else "" if i % 10 == 1 else f"p{i // 6}" for i in range(600)]
+    cells, declared = {"who": ids, "sex": ["f", "m"] * 300}, "sex: {kind: categorical, values: [f, m], missing: false}"
     unit = ["privacy.unit=who", "privacy.max_records=4"]
-    assert command("check", *TOWN[1:], *unit) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    look = checked(capsys, cells, declared, *unit)
+    said = " ".join([*look["hints"], *look.get("warnings", [])])
     assert "unit 'who': 'unknown' is the id of 200 records, as of one person: is it none?" in said
     none = re.search(r"privacy\.missing_unit_values=(\[[^]]*\"unknown\"\])", said)
     assert none, said
-    lost = 200 - 4 + (table["who"] == "").sum()
+    lost = 200 - 4 + ids.count("")
     assert f"{100 * lost / 600:.1f} % of the records have no id or lie beyond the bound: their weight is lost" in said
-    assert command("check", *TOWN[1:], *unit, f"privacy.missing_unit_values={none[1]}") == 0
-    assert "as of one person" not in capsys.readouterr().out
+    again = checked(capsys, cells, declared, *unit, f"privacy.missing_unit_values={none[1]}")
+    assert "as of one person" not in str(again)
 
 
-def test_ids_of_nobody_are_asked_about_on_one_line_and_ids_of_two_shapes(town, capsys):
+def test_ids_of_nobody_are_asked_about_on_one_line_and_ids_of_two_shapes(folder, capsys):
     """Zeros, nines and words that thirty records share each; and persons who have an id of either shape."""
     rows = [(f"S-{i // 2:05}" if i % 2 else f"2021/{i // 2:05}") for i in range(480)]
     rows += [junk for junk in ("0", "999", "P99999", "nobody here") for _ in range(30)]
-    table = people(600)
-    table["job"] = ["baker", "smith"] * 300
-    table.loc[3, "job"] = table.loc[599, "job"] = "clerk"
-    table.insert(0, "who", rows)
-    table.to_csv(town / "town.csv", index=False)
-    schema = (town / "town.yaml").read_text().replace("leave_out: [", "leave_out: [who, ")
-    (town / "town.yaml").write_text(schema)
-    assert command("check", *TOWN[1:], "privacy.unit=who", "privacy.max_records=4") == 0
-    said = " ".join(capsys.readouterr().out.split())
+    cells = {"who": rows, "job": ["clerk" if i in (3, 599) else "baker" if i % 2 else "smith" for i in range(600)]}
+    declared = "job: {kind: categorical, values: [baker, smith, clerk]}"
+    unit = ["privacy.unit=who", "privacy.max_records=4"]
+    look = checked(capsys, cells, declared, *unit)
+    said = " ".join(look["hints"])
     none = re.search(r"as of one person: is it none\? privacy\.missing_unit_values=(\[[^]]*\])", said)
     assert none and {"0", "999", "p99999", "nobody here"} <= {*json.loads(none[1])}, said
-    assert "ids come in two shapes (0000/00000, A-00000): does one person have both?" in " ".join(said.split())
-    assert "1 of the listed texts are held by one unit ('who') alone" in said, "rows of nobody are no unit"
-    unit = ["privacy.unit=who", "privacy.max_records=4", f"privacy.missing_unit_values={none[1]}"]
-    assert command("check", *TOWN[1:], *unit) == 0
-    assert "as of one person" not in capsys.readouterr().out
+    assert "ids come in two shapes (0000/00000, A-00000): does one person have both?" in said
+    assert "1 of the listed texts are held by one unit ('who') alone" in str(look), "rows of nobody are no unit"
+    again = checked(capsys, cells, declared, *unit, f"privacy.missing_unit_values={none[1]}")
+    assert "as of one person" not in str(again)
     assert not two_shapes([f"{i:x}" for i in range(4000)]) and not two_shapes([f"A{i}" for i in range(900)])
 
 
@@ -251,14 +241,11 @@ def test_codes_that_are_read_as_numbers_or_as_gaps_and_numbers_that_are_rounded_
 
 def test_values_that_descend_within_one_bin_break_a_rule_that_orders_them(folder, capsys):
     """The two dates changed places under their names; both lie in one month nearly always."""
-    days = pd.date_range("2021-01-02", periods=900, freq="D").strftime("%Y-%m-%d")
-    before = pd.date_range("2021-01-01", periods=900, freq="D").strftime("%Y-%m-%d")
-    pd.DataFrame({"start": days, "end": before}).to_csv("t.csv", index=False)
+    days = pd.date_range("2021-01-01", periods=901, freq="D").strftime("%Y-%m-%d")
     day = "{kind: date, min: 2021-01-01, max: 2023-12-31, bins: month}"
     columns = f"columns: {{start: {day}, end: {day}}}\nordered: [[start, end]]\n"
-    Path("t.yaml").write_text(f"source: a form\nconfirmed_public: true\n{columns}")
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
-    assert "start ≤ end: 100.0 % of the rows break it" in capsys.readouterr().out
+    said = checked(capsys, {"start": days[1:], "end": days[:-1]}, columns)["hints"]
+    assert "start ≤ end: 100.0 % of the rows break it" in " ".join(said)
 
 
 def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_of(folder, capsys):

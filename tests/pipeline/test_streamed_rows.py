@@ -71,15 +71,6 @@ def test_only_rows_that_are_changed_until_they_fit_need_memory_for_all_of_them(t
     assert not Path("out/internal/ledger.jsonl").exists() and not Path("out/release").exists()
 
 
-def test_an_empty_table_is_said_by_the_run_and_by_one_that_is_resumed(town, capsys) -> None:
-    asked = ["run", *TOWN, "selection=oneway", "synthesis=independent", "seed=7", "privacy.epsilon=0.0001"]
-    asked += ["evaluation.enabled=false", "hydra.run.dir=out"]
-    for more in ((), ("resume=true",)):
-        assert command(*asked, *more) == 0
-        assert "the synthetic table has no rows" in " ".join(capsys.readouterr().err.split())
-    assert rows_of("out").empty
-
-
 def test_synth_has_the_synthesizer_of_run_by_default() -> None:
     of_run, of_synth = (compose_config(command, []).synthesis for command in ("config", "synth"))
     assert of_run == of_synth and of_synth.kind == "auto"

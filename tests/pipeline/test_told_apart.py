@@ -1,6 +1,7 @@
 """A release that copies rows, one that overfits and one with ε = 1 are told apart by the verdict and by attacks."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,11 @@ SCHEMAS = {
 }
 
 
+def write_schema(columns: dict) -> None:
+    facts = {"name": "made", "source": "invented", "confirmed_public": True, "columns": columns}
+    Path("made.yaml").write_text(json.dumps(facts), encoding="utf-8")
+
+
 def with_one_value_changed(real: pd.DataFrame) -> pd.DataFrame:
     """What overfits: each row a training row but for one value, which is another row's."""
     rng = np.random.default_rng(1)
@@ -63,8 +69,7 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, folder):
     real, holdout, fresh = (whole.iloc[i * ROWS : (i + 1) * ROWS] for i in range(3))
     real.to_csv("real.csv", index=False)
     holdout.to_csv("holdout.csv", index=False)
-    schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": SCHEMAS[family.__name__]}
-    (folder / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    write_schema(SCHEMAS[family.__name__])
     data = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "privacy.epsilon=1"]
     assert command("run", *data, "evaluation.enabled=false", "hydra.run.dir=out") == 0
     tables = {
@@ -92,16 +97,10 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, folder):
 
 def test_a_run_shows_what_its_promise_allows_beside_the_attack(folder, capsys):
     mixed(600, 2).to_csv("real.csv", index=False)
-    schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": SCHEMAS["mixed"]}
-    (folder / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    write_schema(SCHEMAS["mixed"])
     settings = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "evaluation.holdout=0.4"]
-    settings += [
-        "privacy.epsilon=1",
-        "evaluation.metrics=[membership_inference]",
-        "selection=oneway",
-        "synthesis=independent",
-        "console=always",
-    ]
+    settings += ["privacy.epsilon=1", "evaluation.metrics=[membership_inference]", "console=always"]
+    settings += ["selection=oneway", "synthesis=independent"]
     assert command("run", *settings, "hydra.run.dir=out") == 0
     scores = json.loads((folder / "out" / "internal" / "scores.json").read_text())
     bound = scores["metrics"]["membership_inference"]["details"]["bound"]
@@ -123,8 +122,7 @@ def test_the_verdict_of_a_run_reads_values_and_not_bins(folder):
     rng = np.random.default_rng(0)
     pd.DataFrame({"a": rng.integers(0, 10_000, 900), "b": rng.integers(0, 10_000, 900)}).to_csv("real.csv", index=False)
     columns = {name: {"kind": "integer", "min": 0, "max": 9_999, "bins": {"count": 4}} for name in "ab"}
-    schema = {"name": "made", "source": "invented", "confirmed_public": True, "columns": columns}
-    (folder / "made.yaml").write_text(json.dumps(schema), encoding="utf-8")
+    write_schema(columns)
     settings = ["data=table", "data.path=real.csv", "data.schema=made.yaml", "evaluation.holdout=0.4"]
     settings += ["evaluation.metrics=[tvd]", "selection=oneway", "synthesis=independent"]
     assert command("run", *settings, "hydra.run.dir=out") == 0

@@ -22,7 +22,7 @@ from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import names_found
 from tests.pipeline.conftest import command
-from tests.pipeline.looks import FORM, checked
+from tests.pipeline.looks import FORM, checked, drafted
 
 ROWS = 900
 
@@ -222,18 +222,13 @@ def test_a_draft_asks_whether_values_of_few_rows_each_are_persons(library):
     assert "does it name persons?" not in (library / "other.yaml").read_text()
 
 
-def test_whole_numbers_that_are_all_as_long_as_each_other_may_be_persons_and_amounts_are_not(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    lines = [f"{50000 + i % 400 * 7},{i % 400 * 7}" for i in range(1200)]
-    (tmp_path / "t.csv").write_text("\n".join(["patron,paid", *lines, ""]))
-    assert command("schema", "t.csv", "output=t.yaml") == 0
-    draft = (tmp_path / "t.yaml").read_text()
+@pytest.mark.usefixtures("folder")
+def test_whole_numbers_that_are_all_as_long_as_each_other_may_be_persons_and_amounts_are_not(capsys):
+    paid = [i % 400 * 7 for i in range(1200)]
+    cells = {"patron": [50000 + n for n in paid], "paid": paid}
+    draft = drafted(cells)[1]
     assert draft.count("does it name persons?") == 1 and "privacy.unit=patron" in draft
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml") == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(checked(capsys, cells)["hints"])
     assert "'patron' may be an id, with about" in said and "'paid' may be an id" not in said
 
 
@@ -268,15 +263,14 @@ def test_a_listed_postcode_that_one_row_alone_holds_is_a_warning_and_no_ok(libra
     assert "\nage       integer     ok" in said
 
 
-def test_a_hint_about_postal_codes_keeps_their_leading_zeros_and_takes_any_way_to_write_them(library, capsys):
-    (library / "library.csv").write_text("".join(["home\n", *("0123\n" for _ in range(200)), *("0999\n",) * 9]))
-    for missing, said in (("true", True), ('["0999"]', False), ('["999"]', False)):
-        column = f"home: {{kind: zip, digits: 4, prefix: 2, missing: {missing}}}"
-        (library / "library.yaml").write_text(f"columns: {{{column}}}\n")
-        assert command("check", *TABLE, "format=json") == 0
-        hints = json.loads(capsys.readouterr().out)["columns"]["home"]["hints"]
-        asked = ['0999 (9 times): a gap? missing: ["0999"]'] if said else []
-        assert sorted(hints) == sorted([*asked, "the last 2 digits are drawn evenly: such codes need not exist"])
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("missing", "said"), [("true", True), ('["0999"]', False), ('["999"]', False)])
+def test_a_hint_about_postal_codes_keeps_their_leading_zeros_and_takes_any_way_to_write_them(missing, said, capsys):
+    cells = {"home": ["0123"] * 200 + ["0999"] * 9}
+    look = checked(capsys, cells, f"home: {{kind: zip, digits: 4, prefix: 2, missing: {missing}}}")
+    asked = ['0999 (9 times): a gap? missing: ["0999"]'] if said else []
+    drawn = "the last 2 digits are drawn evenly: such codes need not exist"
+    assert sorted(look["columns"]["home"]["hints"]) == sorted([*asked, drawn])
 
 
 def test_a_list_that_a_run_discovers_is_not_said_to_place_nothing(library, capsys):
@@ -315,15 +309,13 @@ def test_a_left_out_column_of_texts_that_may_name_persons_is_asked_about(folder,
     assert "name persons" not in capsys.readouterr().out
 
 
-def test_times_and_days_in_digits_are_not_advised_as_units(folder, capsys):
-    days = [f"{1 + i % 28:02}{1 + i % 12:02}{2001 + i % 17}" for i in range(2400)]
-    lines = [f"{1_700_000_000 + 997 * i},{day}" for i, day in enumerate(days)]
-    (folder / "t.csv").write_text("\n".join(["stamp,day", *lines, ""]))
+@pytest.mark.usefixtures("folder")
+def test_times_and_days_in_digits_are_not_advised_as_units(capsys):
+    cells = {"stamp": [1_700_000_000 + 997 * i for i in range(2400)]}
+    cells["day"] = [f"{1 + i % 28:02}{1 + i % 12:02}{2001 + i % 17}" for i in range(2400)]
     digits = "{kind: zip, digits: 8, prefix: 3, missing: false}"
     whole = "{kind: integer, min: 1700000000, max: 1710000000, bins: {count: 9}, missing: false}"
-    (folder / "t.yaml").write_text(f"columns: {{stamp: {whole}, day: {digits}}}\n")
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
-    looked = json.loads(capsys.readouterr().out)
+    looked = checked(capsys, cells, f"stamp: {whole}, day: {digits}")
     assert not [h for h in looked["hints"] if "privacy.unit" in h], looked["hints"]
     assert 'format: "%d%m%Y"' in looked["columns"]["day"]["hints"][0]
 

@@ -9,13 +9,15 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, rebound
+from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_once, people, rebound
 from tests.pipeline.test_fit import COLUMNS, HOSPITAL, patients
 
+TOWN_COLUMNS = yaml.safe_load(SCHEMA)["columns"]
 SHARP = {"epsilon": 100, "delta": 1e-6, "quiet": True, "selection": "oneway"}
 
 
@@ -37,10 +39,7 @@ CONDITIONS = [
     ({"fare": [11.3, 14.1]}, lambda f: f["fare"].between(11.3, 14.1)),
     ({"insured": True, "smoker": False}, lambda f: f["insured"] & ~f["smoker"]),
     ({"grade": 2}, lambda f: f["grade"] == 2),
-    (
-        {"born": ["1980-01-05", "1980-01-20"]},
-        lambda f: f["born"].map(lambda day: 5 <= day.day <= 20),
-    ),
+    ({"born": ["1980-01-05", "1980-01-20"]}, lambda f: f["born"].map(lambda day: 5 <= day.day <= 20)),
     ({"seen": "2020-02-29"}, lambda f: f["seen"].dt.normalize() == pd.Timestamp("2020-02-29")),
 ]
 
@@ -56,7 +55,7 @@ def test_exactly_so_many_rows_and_all_of_them_satisfy_the_condition(hospital, wh
 
 @pytest.mark.parametrize("synthesis", ["gum", "auto"])
 def test_every_synthesizer_satisfies_it_and_says_how(synthesis):
-    release = pipeline.fit(people(600), {"columns": town_columns(), "confirmed_public": True}, epsilon=50, quiet=True,
+    release = pipeline.fit(people(600), {"columns": TOWN_COLUMNS, "confirmed_public": True}, epsilon=50, quiet=True,
                            selection="pairs", synthesis=synthesis)  # fmt: skip
     made = release.sample(800, where={"sex": "f", "age": [25, 44]})
     assert len(made) == 800 and (made["sex"] == "f").all() and made["age"].between(25, 44).all()
@@ -67,14 +66,6 @@ def test_every_synthesizer_satisfies_it_and_says_how(synthesis):
     assert (young["job"] == "smith").mean() == pytest.approx((real["job"] == "smith").mean(), abs=0.08)
     again = [release.sample(5, where={"job": "baker"}, seed=2)["age"].tolist() for _ in range(2)]
     assert again[0] == again[1]
-
-
-def town_columns():
-    return {
-        "age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": False},
-        "sex": {"kind": "categorical", "values": ["f", "m"], "missing": False},
-        "job": {"kind": "categorical", "values": ["baker", "smith", "clerk"], "other": "other"},
-    }
 
 
 def test_no_rows_are_an_empty_frame_of_the_same_kinds(hospital):
@@ -126,7 +117,7 @@ def test_a_range_that_cuts_a_bin_of_ordered_columns_is_refused():
 
 def test_rules_of_the_schema_hold_and_their_columns_can_be_asked():
     """The trade follows from the job, and is not measured: rows are drawn until it fits."""
-    columns = town_columns() | {"trade": {"kind": "categorical", "values": ["food", "metal", "paper"], "other": "none"}}
+    columns = TOWN_COLUMNS | {"trade": {"kind": "categorical", "values": ["food", "metal", "paper"], "other": "none"}}
     pairs = [["baker", "food"], ["smith", "metal"], ["clerk", "paper"]]
     Path("trades.csv").write_text("job,trade\n" + "".join(f"{a},{b}\n" for a, b in pairs))
     facts = {"columns": columns, "confirmed_public": True}

@@ -13,10 +13,10 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.release_files import load_measurements
-from mechanisms.public.schema.table_schema import load_schema
-from pipeline.statement.papers import write_papers
-from tests.pipeline.conftest import command, statement_of
+from tests.pipeline.conftest import command, copy_of, done_in, statement_of
 from tests.pipeline.formats import departures
+from tests.pipeline.test_contradictions import forged as made_anew
+from tests.pipeline.test_contradictions import read
 
 SCHEMA = """name: stays
 source: invented for a test
@@ -55,17 +55,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stays")
     stays().to_csv(folder / "stays.csv", index=False)
     (folder / "stays.yaml").write_text(SCHEMA + UNIT)
-    with pytest.MonkeyPatch.context() as here:
-        here.chdir(folder)
-        assert command("run", *RUN, "privacy.epsilon=40", "hydra.run.dir=out") == 0
-    return folder
+    return done_in(folder, "run", *RUN, "privacy.epsilon=40", "hydra.run.dir=out")
 
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(made, tmp_path / "stays")
-    monkeypatch.chdir(tmp_path / "stays")
-    return tmp_path / "stays"
+    return copy_of(made, tmp_path / "stays", monkeypatch)
 
 
 def kept_ward(frame: pd.DataFrame) -> float:
@@ -146,24 +141,9 @@ def test_an_answer_under_another_name_is_found(place: Path, capsys) -> None:
 def test_a_statement_about_another_unit_than_the_schema_s_is_found(place: Path, capsys, forged: dict) -> None:
     release, said = Path("out/release"), statement_of("out")
     said["unit"] |= forged
-    (release / "privacy.json").write_text(json.dumps(said))
-    for name in ("statement.html", "deployment.yaml", "croissant.json", "manifest.json"):
-        (release / name).unlink()
-    schema = load_schema(release / "schema.yaml")
-    write_papers(release, said, schema, table="synthetic.csv", rows_asked=None, signer=None)
+    made_anew(release, said, read(release)[1])
     assert command("verify", "from=out/release") == 1
     assert "schema.yaml says unit: 'patient' with C = 5, and privacy.json" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_jobs_of_a_sweep_share_the_counted_persons(place: Path) -> None:
-    settings = ["privacy.epsilon=5,50", "release.format=parquet", "hydra.sweep.dir=sweep"]
-    assert command("run", "-m", *RUN, *settings) == 0
-    tables = sorted(Path("sweep").glob("*/release/synthetic.parquet"))
-    assert len(tables) == 2
-    for table in tables:
-        frame = pd.read_parquet(table)
-        assert frame.groupby("patient").sex.nunique().max() == 1
 
 
 @pytest.mark.slow
