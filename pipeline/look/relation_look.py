@@ -35,10 +35,15 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
     fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
+    ordered, alike = guess_ordered(source, fields)
     hints = [
         f"{low!r} ≤ {high!r} in {up:,} of the {both:,} rows that hold both, {NO_RULE}: ordered: [[{low}, {high}]]"
-        for low, high, up, both in guess_ordered(source, fields)
+        for low, high, up, both in ordered
         if not any({low, high} <= {*group.columns} for group in rules.ordered)
+    ]
+    hints += [
+        f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
+        for a, b, same, both in alike
     ]
     taken = {name for step in rules.steps for name in step.takes}
     listed = {n: f for n, f in fields.items() if n not in taken and n not in constants}
@@ -46,7 +51,7 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
         for one in guess_determined(source, listed)
-        if schema[one.source].value_codes > schema[one.target].value_codes
+        if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros)
     ]
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}

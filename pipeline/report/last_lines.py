@@ -38,6 +38,8 @@ PROMISE = 2
 WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
+#: A column is named of whose records at least so many lie elsewhere.
+MISPLACED = 0.1
 #: A column that loses more of its values than this is told before all that may be left out.
 MANY_LOST = 0.01
 #: A score of persons that is as that of shuffled owners, 1, or worse.
@@ -92,7 +94,10 @@ def _accuracy(card: Scorecard) -> list[str]:
         for (words, o), end in named
     ]
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
-    return [f"accuracy{baseline}: {', '.join(own)}"] if own else []
+    single = scored.get(ACCURACIES["anita_1way"])
+    worst = [] if single is None else [w for w in single.result.to_json()["worst"][:3] if w["tvd"] >= MISPLACED]
+    far = ", ".join(f"{w['attributes'][0]} ({w['tvd']:.0%} of its records misplaced)" for w in worst)
+    return [f"accuracy{baseline}: {', '.join(own)}"] * bool(own) + [f"farthest from the real table: {far}"] * bool(far)
 
 
 def _label(outcome: Outcome) -> str:
