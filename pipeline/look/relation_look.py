@@ -77,10 +77,9 @@ def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
             if filled.size > 1:
                 alike[tuple(filled.tolist())].append(column)
     hints = []
-    for group in (g for g in alike.values() if len(g) > 1):
-        first = group[0]
+    for first, *others in alike.values():
         own = np.asarray(coded.column(first.name)).astype(np.int64)
-        for other in group[1:]:
+        for other in others:
             pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
             if pairs.size == np.unique(own).size:
                 hints.append(
@@ -94,10 +93,8 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
     """Rules about rows that cannot be, which rows break."""
     zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
     shares = [(rule, share, " (by their bins)") for rule, share in zeros if rule.startswith("impossible")]
-    shares += [
-        (rule, share, "")
-        for rule, share in [*_descending(source, schema, coded.rows), *_off_calendar(source, schema, coded)]
-    ]
+    others = (*_descending(source, schema, coded.rows), *_off_calendar(source, schema, coded))
+    shares += [(rule, share, "") for rule, share in others]
     return [
         f"{rule}: {percent(share)} of the rows break it{how}, and no synthetic row will: is the rule right, and does "
         "each name of a column stand above its own values?"
