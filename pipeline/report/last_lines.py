@@ -88,10 +88,9 @@ def _accuracy(card: Scorecard) -> list[str]:
     """The accuracy of pairs, single columns and triples, that of a second sample in brackets, and how each reads."""
     scored = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
     ends = [None if o.reading is None else o.reading.ends.honest for o in scored.values()]
-    named = zip(scored.items(), ends, strict=True)
     own = [
         f"{words} {o.score:.1%}{'' if end is None else f' ({end:.1%})'}{_label(o).replace(';', '')}"
-        for (words, o), end in named
+        for (words, o), end in zip(scored.items(), ends, strict=True)
     ]
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
     single = scored.get(ACCURACIES["anita_1way"])

@@ -60,7 +60,6 @@ MOST_DETERMINED, MOST_CODES, LONGEST = 150, 5_000, 2_000
 HOPELESS = (1_000, 20)
 
 Drafted = Mapping[str, Fields]
-#: The lower or first column, the other one, rows that show what is said of them, and rows that hold both.
 Pair = tuple[str, str, int, int]
 
 
@@ -172,7 +171,7 @@ def _holding(
 
 
 def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pair]]:
-    """Pairs that ascend, and those that nearly always agree, once each, with the rows that do. NOT private.
+    """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private.
 
     Args:
         drafted: column → its declaration.
