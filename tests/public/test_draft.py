@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from mechanisms.public.drafts import column_facts
+from mechanisms.public.drafts import column_facts, rule_guess
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
@@ -536,7 +536,7 @@ def test_one_day_written_in_two_ways_is_told(tmp_path: Path) -> None:
     assert "# ordered" not in text
 
 
-def test_sparse_codes_follow_from_the_names_that_they_stand_for_and_flags_from_their_group(tmp_path: Path) -> None:
+def test_sparse_codes_follow_from_the_names_that_they_stand_for_and_flags_from_their_group(tmp_path, monkeypatch):
     """Of codes 1 to 20 with holes only the way back was tried: a list of all pairs with codes that nothing has."""
     codes = [11, 13, 3, 20]
     rows = "".join(f"d{i % 4},{codes[i % 4]},{'ny'[i % 4 > 0]}\n" for i in range(800))
@@ -545,3 +545,6 @@ def test_sparse_codes_follow_from_the_names_that_they_stand_for_and_flags_from_t
     assert '"votes": {from: "district"' in text and "possible" not in text
     (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
     assert load_schema(tmp_path / "own.yaml").synthesized.names == ("district",)
+    monkeypatch.setattr(rule_guess, "MOST_DETERMINED", 2)  # many flags leave room for the rest
+    swapped = "".join(f"{'ny'[i % 4 > 0]},d{i % 4},{codes[i % 4]}\n" for i in range(800))
+    assert '"code": {from: "district"' in drafted(csv(tmp_path, "votes,district,code\n" + swapped))[0]

@@ -259,7 +259,7 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
     Args:
         drafted: column → its declaration.
     """
-    few = {n: f for n, f in drafted.items() if _few(f)}
+    few = {n: f for n, f in sorted(drafted.items(), key=lambda e: e[1]["kind"] == "flag") if _few(f)}  # boxes last
     every = parse_schema({"columns": few}, where="the draft").columns if few else ()
     columns = [c for c in every if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
     codes_in_all = itertools.accumulate(c.size for c in columns)
@@ -270,7 +270,7 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
     tried = {
         (a.name, b.name): np.zeros((a.size, b.size), np.int64)
         for a, b in itertools.permutations(columns, 2)
-        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name]) or b.kind == "integer"  # may have holes
+        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name]) or a.kind != b.kind == "integer"  # holes
     }
     schema = parse_schema({"columns": {c.name: drafted[c.name] for c in columns}}, where="the draft")
     coded = encoding(source, schema)
