@@ -523,10 +523,10 @@ DAYS = [date(1985, 1, 1) + timedelta(i * 7 % 9_000) for i in range(900)]
 
 def test_years_of_two_digits_share_no_bounds_with_births_before_1969_and_the_draft_loads(tmp_path: Path) -> None:
     """The draft widened 03.05.19 to 1926, which %y does not read, and was refused by its own check."""
-    lines = [f"{1926 + i % 50}-02-03,{d:%d.%m.%y},{d + timedelta(40):%d.%m.%y}\n" for i, d in enumerate(DAYS)]
+    lines = [f"{d.year - 6 - i % 50}-02-03,{d:%d.%m.%y},{d + timedelta(40):%d.%m.%y}\n" for i, d in enumerate(DAYS)]
     text, facts = drafted(csv(tmp_path, "born,joined,left\n" + "".join(lines)))
     assert '#   - ["joined", "left"]' in text and '"born", ' not in text
-    assert facts["joined"].labels == facts["left"].labels and "min: '1926-01-01'" in text
+    assert facts["joined"].labels == facts["left"].labels != facts["born"].labels
 
 
 def test_one_day_written_in_two_ways_is_told(tmp_path: Path) -> None:
