@@ -104,7 +104,7 @@ def _end(sums: Sums, values: Values, far: float, least: float, most: float) -> f
     """The least μ with Σ (v − μ)·count ≤ far · its standard error, between `least` and `most`.
 
     The difference of both sides is concave in μ and so crosses 0 once, where the denominator is certain; where it is
-    not, the least value is returned.
+    not, or where every value is refused (which chance alone can do), the least value is returned.
     """
     base, above = values * sums.cells, sums.cells
     if sums.value(above) <= far * sums.error(above):
@@ -115,7 +115,7 @@ def _end(sums: Sums, values: Values, far: float, least: float, most: float) -> f
     def refused(mu: float) -> bool:
         return a - mu * b > far * math.sqrt(max(v2 - 2 * mu * v1 + mu * mu * v0, 0.0))
 
-    if not refused(least):
+    if not refused(least) or (least < most and refused(most)):
         return least
     start, end = least, most
     for _ in range(STEPS):

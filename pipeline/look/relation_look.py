@@ -35,10 +35,15 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
     fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
+    ordered, alike = guess_ordered(source, fields)
     hints = [
         f"{low!r} ≤ {high!r} in {up:,} of the {both:,} rows that hold both, {NO_RULE}: ordered: [[{low}, {high}]]"
-        for low, high, up, both in guess_ordered(source, fields)
+        for low, high, up, both in ordered
         if not any({low, high} <= {*group.columns} for group in rules.ordered)
+    ]
+    hints += [
+        f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
+        for a, b, same, both in alike
     ]
     taken = {name for step in rules.steps for name in step.takes}
     listed = {n: f for n, f in fields.items() if n not in taken and n not in constants}
@@ -46,7 +51,7 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
         for one in guess_determined(source, listed)
-        if schema[one.source].value_codes > schema[one.target].value_codes
+        if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros)
     ]
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
@@ -72,10 +77,9 @@ def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
             if filled.size > 1:
                 alike[tuple(filled.tolist())].append(column)
     hints = []
-    for group in (g for g in alike.values() if len(g) > 1):
-        first = group[0]
+    for first, *others in alike.values():
         own = np.asarray(coded.column(first.name)).astype(np.int64)
-        for other in group[1:]:
+        for other in others:
             pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
             if pairs.size == np.unique(own).size:
                 hints.append(
@@ -89,10 +93,8 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
     """Rules about rows that cannot be, which rows break."""
     zeros = rows_in_zeros(schema.rules, schema.domain, coded) if coded.rows else []
     shares = [(rule, share, " (by their bins)") for rule, share in zeros if rule.startswith("impossible")]
-    shares += [
-        (rule, share, "")
-        for rule, share in [*_descending(source, schema, coded.rows), *_off_calendar(source, schema, coded)]
-    ]
+    others = (*_descending(source, schema, coded.rows), *_off_calendar(source, schema, coded))
+    shares += [(rule, share, "") for rule, share in others]
     return [
         f"{rule}: {percent(share)} of the rows break it{how}, and no synthetic row will: is the rule right, and does "
         "each name of a column stand above its own values?"

@@ -62,10 +62,11 @@ def look_before_spending(
     """
     encoding = private.encoding
     unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
-    listed = {name: n for name, n in encoding.outside.items() if name not in unknown}
-    placed_known = replace(encoding, outside=listed)
-    placed = [str(placed_known), *(f"{n}: its values are discovered" for n in unknown)]
-    LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed))
+    placed_known = replace(encoding, outside={n: k for n, k in encoding.outside.items() if n not in unknown})
+    each = (("outside", placed_known.outside), ("unplaced", encoding.unplaced), ("contradict it", encoding.conflicts))
+    placed = [f"{name}: {n} {words}" for words, counts in each for name, n in counts.items() if n]
+    placed += [f"{n}: its values are discovered" for n in unknown]
+    LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed) or "nothing")
     losses = losses_of(encoding, schema)
     refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
     show.warn_privately(scores_memory_texts(config, schema, encoding.rows))

@@ -38,6 +38,8 @@ PROMISE = 2
 WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
+#: A column is named of whose records at least so many lie elsewhere.
+MISPLACED = 0.1
 #: A column that loses more of its values than this is told before all that may be left out.
 MANY_LOST = 0.01
 #: A score of persons that is as that of shuffled owners, 1, or worse.
@@ -86,13 +88,15 @@ def _accuracy(card: Scorecard) -> list[str]:
     """The accuracy of pairs, single columns and triples, that of a second sample in brackets, and how each reads."""
     scored = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
     ends = [None if o.reading is None else o.reading.ends.honest for o in scored.values()]
-    named = zip(scored.items(), ends, strict=True)
     own = [
         f"{words} {o.score:.1%}{'' if end is None else f' ({end:.1%})'}{_label(o).replace(';', '')}"
-        for (words, o), end in named
+        for (words, o), end in zip(scored.items(), ends, strict=True)
     ]
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
-    return [f"accuracy{baseline}: {', '.join(own)}"] if own else []
+    single = scored.get(ACCURACIES["anita_1way"])
+    worst = [] if single is None else [w for w in single.result.to_json()["worst"][:3] if w["tvd"] >= MISPLACED]
+    far = ", ".join(f"{w['attributes'][0]} ({w['tvd']:.0%} of its records misplaced)" for w in worst)
+    return [f"accuracy{baseline}: {', '.join(own)}"] * bool(own) + [f"farthest from the real table: {far}"] * bool(far)
 
 
 def _label(outcome: Outcome) -> str:

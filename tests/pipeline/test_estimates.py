@@ -18,7 +18,8 @@ from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import _supported
-from pipeline.inference.ratio_intervals import Interval
+from pipeline.inference.marginal_estimates import ReleaseEvidence
+from pipeline.inference.ratio_intervals import Interval, Sums, ratio_interval
 from tests.pipeline.conftest import SCHEMA, command, people
 
 TOWN = parse_schema(yaml.safe_load(SCHEMA), where="town")
@@ -231,3 +232,16 @@ def test_a_mean_that_noise_in_far_bins_decides_has_no_estimate_but_an_interval()
         assert said or line.estimate > line.standard_error
         shown, hits = shown | {said}, hits + (line.low <= 1.5 <= line.high)
     assert shown == {True, False} and often_enough(hits, 60)
+
+
+def test_an_interval_whose_test_refuses_every_value_leaves_all_of_them_open():
+    """A mean fee of 1,718 was told as 0 to 0.00000000000009, "95 % interval": noise in the last bin was far below 0."""
+    values = np.array([0.0, 10.0, 75_000.0])
+    for exact, ends in (([700.0, 900.0, -300.0], (0.0, 75_000.0)), ([-300.0, 0.0, 2_000.0], (0.0, 75_000.0))):
+        counts = NoisyMarginal(("age",), Identity(3), np.array(exact), "gaussian", 100.0, "x")
+        domain = parse_schema(
+            {"columns": {"age": {"kind": "integer", "min": 0, "max": 2, "missing": False}}}, where="t"
+        ).measured
+        marginal = ReleaseEvidence(Measurements(domain, (counts,))).estimate(("age",))
+        line = ratio_interval(Sums(marginal, np.ones(3), False), values, values)
+        assert (line.low, line.high) == ends

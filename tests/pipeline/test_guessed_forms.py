@@ -86,9 +86,15 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     assert any("'tag' is the weekday of 'start' in 597 of 600" in h and "{start: {weekday: tag}}" in h for h in lines)
     ruled = checked(capsys, cells, f"{columns}\nordered: [[start, end]]")["hints"]
     assert not any("'start' ≤ 'end'" in h for h in ruled)
+    twice = f"columns: {{start: {{{kind}}}, day: {{{kind}, format: '%d.%m.%y'}}}}"
+    hints = checked(capsys, {"start": cells["start"], "day": DAYS.strftime("%d.%m.%y")}, twice)["hints"]
+    assert any("'start' and 'day' are the same in 600 of the 600 rows that hold both" in h for h in hints)
 
 
 def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
+    sparse = {"name": np.array([*"abc"])[np.arange(N) % 3], "code": np.array([1, 7, 20])[np.arange(N) % 3]}
+    own = "columns: {name: {kind: categorical, values: [a, b, c]}, code: {kind: integer, min: 1, max: 20}}"
+    assert any("'code' follows from 'name' in" in hint for hint in checked(capsys, sparse, own)["hints"])
     cells = {"score": np.arange(N) % 11, "group": np.array([*"ddddddd", *"ppqq"])[np.arange(N) % 11]}
     columns = "columns: {score: {kind: integer, min: 0, max: 10}, group: {kind: categorical, values: [d, p, q]}}"
     told = f"'group' follows from 'score' in {N:,} of the {N:,} rows that tell"

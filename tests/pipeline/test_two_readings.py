@@ -192,7 +192,7 @@ def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
 
 TELEPHONES = ["0171 2345678", "(555) 123-4567", "030/1234567", "(0351) 24 84 45", "044 668 18 00", "06 12345678"]
 TELEPHONES += ["01 23 45 67 89", "020 7946 0958", "555 123 4567", "030 / 123 45 67"]
-NAMED = ["Maria Huber", "HUBER, MARIA", "Anna-Lena van der Berg", "Jan K."]
+NAMED = ["Maria Huber", "HUBER, MARIA", "Anna-Lena van der Berg", "Jan K.", "see Maria Huber", "bitte an Jan Kuhn"]
 HARMLESS = {
     "colour": ["Light Blue", "Navy Blue", "Rose", "dark red"],
     "city": ["New York", "San Jose", "Port Elizabeth", "Maria Alm", "Boston", "Virginia Beach"],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from mechanisms.public.drafts import column_facts
+from mechanisms.public.drafts import column_facts, rule_guess
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
@@ -231,6 +231,7 @@ def test_days_in_a_form_that_no_frequent_text_has_are_read_and_other_texts_told(
 
 def test_a_running_number_and_numbers_that_are_called_ids_are_left_out(tmp_path: Path) -> None:
     rows = "".join(f"{i},{1000 + 3 * i},{70_000 + i % 90},{(i * 37) % 401},{i % 40}\n" for i in range(1, 801))
+    rows += "Total,5,5,,\nExported on a day,,,,\n"  # below a list as people keep it
     text, facts = drafted(csv(tmp_path, "line,sheet,customer_no,weight,age\n" + rows))
     assert facts.leave_out == ("line", "sheet", "customer_no") and [c.name for c in facts.columns] == ["weight", "age"]
     assert text.count("whole numbers, no two alike: a running number, or an id") == 2
@@ -517,3 +518,35 @@ def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:
     assert all("fewer than 10 values of 'pid' hold values far from all others" in head[n] for n in ("a", "n", "day"))
     assert "fewer than 10 values of 'pid' hold what drives the bounds far out" in head["pay"]
     assert "-999" not in text and "1900" not in text
+
+
+DAYS = [date(1985, 1, 1) + timedelta(i * 7 % 9_000) for i in range(900)]
+
+
+def test_years_of_two_digits_share_no_bounds_with_births_before_1969_and_the_draft_loads(tmp_path: Path) -> None:
+    """The draft widened 03.05.19 to 1926, which %y does not read, and was refused by its own check."""
+    lines = [f"{d.year - 6 - i % 50}-02-03,{d:%d.%m.%y},{d + timedelta(40):%d.%m.%y}\n" for i, d in enumerate(DAYS)]
+    text, facts = drafted(csv(tmp_path, "born,joined,left\n" + "".join(lines)))
+    assert '#   - ["joined", "left"]' in text and '"born", ' not in text
+    assert facts["joined"].labels == facts["left"].labels != facts["born"].labels
+
+
+def test_one_day_written_in_two_ways_is_told(tmp_path: Path) -> None:
+    rows = "".join(f"{d:%d.%m.%y},{d if i % 90 else ''}\n" for i, d in enumerate(DAYS))
+    text, _ = drafted(csv(tmp_path, "joined,joined_iso\n" + rows))
+    assert text.count("; the same as 'joined' in 890 of 890 rows: is one of the two enough?") == 1
+    assert "# ordered" not in text
+
+
+def test_sparse_codes_follow_from_the_names_that_they_stand_for_and_flags_from_their_group(tmp_path, monkeypatch):
+    """Of codes 1 to 20 with holes only the way back was tried: a list of all pairs with codes that nothing has."""
+    codes = [11, 13, 3, 20]
+    rows = "".join(f"d{i % 4},{codes[i % 4]},{'ny'[i % 4 > 0]}\n" for i in range(800))
+    text, _ = drafted(csv(tmp_path, "district,code,votes\n" + rows))
+    assert '"code": {from: "district", map: {"d0": "11", "d1": "13", "d2": "3", "d3": "20"}}' in text
+    assert '"votes": {from: "district"' in text and "possible" not in text
+    (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
+    assert load_schema(tmp_path / "own.yaml").synthesized.names == ("district",)
+    monkeypatch.setattr(rule_guess, "MOST_DETERMINED", 2)  # many flags leave room for the rest
+    swapped = "".join(f"{'ny'[i % 4 > 0]},d{i % 4},{codes[i % 4]}\n" for i in range(800))
+    assert '"code": {from: "district"' in drafted(csv(tmp_path, "votes,district,code\n" + swapped))[0]

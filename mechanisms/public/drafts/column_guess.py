@@ -96,9 +96,10 @@ def _empty(facts: ColumnFacts) -> Guess:
 
 
 def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
-    """Whole numbers that are called ids, of which no two are alike, or that groups of a few rows have in common."""
+    """Whole numbers, but for a word in 100, that are called ids, no two alike, or common to groups of a few rows."""
     seen, name = facts.plain, look.source.names[index]
-    if seen.wholes < facts.filled or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
+    others = seen.wholes < max(seen.count, 0.99 * facts.filled)
+    if others or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
         return None
     if ID_NAME.search(name):
         return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"

@@ -125,13 +125,13 @@ def draft_schema(
         calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
-    orders = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
+    orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
     follows = guess_determined(source, varied)
-    tied = {column for low, high, _, _ in orders for column in (low, high)}
-    drafted = [(c, f, g + SHARED if c in tied else g) for c, f, g in drafted]
+    said = {b: f"; the same as {a!r} in {n:,} of {both:,} rows: is one of the two enough?" for a, b, n, both in alike}
+    drafted = [(c, f, g + SHARED * any(c in pair for pair in orders) + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]

@@ -60,6 +60,7 @@ MOST_DETERMINED, MOST_CODES, LONGEST = 150, 5_000, 2_000
 HOPELESS = (1_000, 20)
 
 Drafted = Mapping[str, Fields]
+Pair = tuple[str, str, int, int]
 
 
 def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -> list[tuple[str, str, int]]:
@@ -169,20 +170,19 @@ def _holding(
     return [(n.name, e, rows) for n, e in tried if filled[n.name] >= FEWEST_COMPUTED and len(kinds.get(n.name, ())) > 1]
 
 
-def guess_ordered(source: Source, drafted: Drafted) -> list[tuple[str, str, int, int]]:
-    """The lower column, the upper one, rows that ascend or agree, and rows that hold both. NOT private.
+def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pair]]:
+    """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private.
 
     Args:
         drafted: column → its declaration.
     """
     if not (tried := _tried(drafted)):
-        return []
+        return [], []
     schema = parse_schema({"columns": {n: drafted[n] for pair in tried for n in pair}}, where="the draft")
-    return [
-        (a, b, up, both)
-        for (a, b), (both, up, same) in ascending_rows(source, schema, tried).items()
-        if both >= FEWEST_ROWS and up >= ASCENDING * both and same <= EQUAL * both
-    ]
+    enough = [(a, b, *n) for (a, b), n in ascending_rows(source, schema, tried).items() if n[0] >= FEWEST_ROWS]
+    ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= ASCENDING * n and same <= EQUAL * n]
+    alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
+    return ordered, [*alike.values()]
 
 
 def ascending_rows(
@@ -198,10 +198,14 @@ def ascending_rows(
 
 
 def _tried(drafted: Drafted) -> list[tuple[str, str]]:
-    """Pairs of dates, or of times, whose ranges overlap, and of numbers whose names say so."""
+    """Pairs of dates, or of times, whose ranges overlap, and of numbers whose names say so.
+
+    Of dates before 1969 none, where years of two digits, which are none before, would have to share their bounds.
+    """
     pairs: list[tuple[str, str]] = []
+    short = any("%y" in str([f.get("format"), f.get("formats")]) for f in drafted.values())
     for kind in ("date", "datetime"):
-        names = [n for n, f in drafted.items() if f["kind"] == kind][:MOST]
+        names = [n for n, f in drafted.items() if f["kind"] == kind and not (short and str(f["min"]) < "1969")][:MOST]
         pairs += [
             (a, b)
             for a, b in itertools.permutations(names, 2)
@@ -255,7 +259,7 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
     Args:
         drafted: column → its declaration.
     """
-    few = {n: f for n, f in drafted.items() if _few(f)}
+    few = {n: f for n, f in sorted(drafted.items(), key=lambda e: e[1]["kind"] == "flag") if _few(f)}  # boxes last
     every = parse_schema({"columns": few}, where="the draft").columns if few else ()
     columns = [c for c in every if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
     codes_in_all = itertools.accumulate(c.size for c in columns)
@@ -266,7 +270,7 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
     tried = {
         (a.name, b.name): np.zeros((a.size, b.size), np.int64)
         for a, b in itertools.permutations(columns, 2)
-        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name])
+        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name]) or a.kind != b.kind == "integer"  # holes
     }
     schema = parse_schema({"columns": {c.name: drafted[c.name] for c in columns}}, where="the draft")
     coded = encoding(source, schema)
@@ -278,14 +282,14 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
         tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(n[: schema[a].value_codes])}
     by_target: dict[str, Determined] = {}
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
-        if b not in by_target and (one := _determined(schema[a], schema[b], counts)) is not None:
+        if not {a, b} & by_target.keys() and (one := _determined(schema[a], schema[b], counts)) is not None:
             by_target[b] = one
     return [by_target[c.name] for c in columns if c.name in by_target]
 
 
 def _few(fields: Fields) -> bool:
     """Whether each value of the column has a code of its own."""
-    return fields["kind"] == "categorical" or (
+    return fields["kind"] in {"categorical", "flag"} or (
         fields["kind"] == "integer" and "bins" not in fields and fields["max"] - fields["min"] < MAX_VALUES
     )
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection
+from itertools import dropwhile
 
 from mechanisms.public.schema.spellings import NO, YES
 
@@ -202,9 +203,10 @@ def _full_name(text: str) -> bool:
 
 
 def _words_of_name(text: str) -> list[str]:
-    """The two or three words of what may be a name, in small letters; empty where it is none."""
+    """The two or three words of what may be a name (see Anna Meier too), in small letters; empty where it is none."""
     parts = [p.split() for p in text.strip().split(",")]
     words = [w for part in parts for w in part if not PARTICLES.fullmatch(w.lower() if text.isupper() else w)]
+    words = list(dropwhile(str.islower, words))
     if len(parts) > 2 or not all(parts) or not 2 <= len(words) <= 3:
         return []
     capitals = all(w.isupper() and len(w) > 2 for w in words)  # HARTFORD, CT is none
