@@ -61,12 +61,6 @@ class EncodingReport:
         marked = {c.name: self.unplaced[c.name] + (c.outside != "other") * self.outside[c.name] for c in schema.columns}
         return [name for name, n in marked.items() if n]
 
-    def __str__(self) -> str:
-        parts = [f"{name}: {n} outside" for name, n in self.outside.items() if n]
-        parts += [f"{name}: {n} unplaced" for name, n in self.unplaced.items() if n]
-        parts += [f"{rule}: {n} contradict it" for rule, n in self.conflicts.items() if n]
-        return "; ".join(parts) or "nothing"
-
 
 class Alongside(NamedTuple):
     """Expressions that are read with the codes, name → SQL; and who takes each batch: they are its last columns."""
