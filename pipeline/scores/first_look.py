@@ -31,6 +31,8 @@ from synthesis.numbers.noise_errors import NoiseError, group_errors, noise_error
 
 #: A mean is far off by more than this share of the real one, or of the standard deviation, and so many standard errors.
 OFF, CHANCE = 0.1, 2.0
+#: A standard deviation is far off by more than this factor.
+WIDER = 2.0
 #: Few rows hold a total where so large a share of them holds so large a share of it; columns that one sentence names.
 TOP, HEAVY, MOST = 0.01, 0.2, 3
 
@@ -62,16 +64,17 @@ class FirstLook:
 
 
 def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
-    """A sentence on columns of numbers whose means, and so totals, lie far from the real ones; the farthest first.
+    """Sentences on columns of numbers whose means, and so totals, lie far from the real ones; the farthest first.
 
     A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
-    mean may be next to nothing, in standard deviations. Neither is blamed for what drawing so many rows does by chance.
+    mean may be next to nothing, in standard deviations. A second sentence names other columns whose standard deviation
+    is less than half the real one, or more than twice. None is blamed for what drawing so many rows does by chance.
 
     Args:
         numbers: as of `FirstLook`; means of dates are texts.
         names, real: columns of numbers, and real values of them, which tell what few rows hold.
     """
-    far = []
+    far, wide = [], []
     for each in numbers:
         own, made, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
         if not isinstance(own["mean"], float) or not isinstance(made["mean"], float) or not own["stddev"]:
@@ -85,9 +88,19 @@ def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.fl
             rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
             said = f"{each['column']} {in_records(made['mean'])} (real {in_records(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), said))
+            continue
+        ratio = made["stddev"] / own["stddev"]
+        fourth = float(np.nanmean(((values - own["mean"]) / own["stddev"]) ** 4))
+        if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / made["count"]) / 2:
+            said = f"{each['column']} {in_records(made['stddev'])} (real {in_records(own['stddev'])})"
+            wide.append((max(ratio, 1 / max(ratio, 1e-300)), said))
+    return [*_farthest("means, and so totals", far), *_farthest("standard deviations", wide)]
+
+
+def _farthest(figures: str, far: Sequence[tuple[float, str]]) -> list[str]:
     few = [said for _, said in sorted(far, reverse=True)]
     more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
-    return [f"means, and so totals, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
+    return [f"{figures}, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
 
 
 def first_look(
