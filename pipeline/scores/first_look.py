@@ -89,6 +89,8 @@ def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.fl
             said = f"{each['column']} {in_records(made['mean'])} (real {in_records(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), said))
             continue
+        if made["stddev"] is None:  # of one row
+            continue
         ratio = made["stddev"] / own["stddev"]
         fourth = float(np.nanmean(((values - own["mean"]) / own["stddev"]) ** 4))
         if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / made["count"]) / 2:
