@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def end_with(argv: Sequence[str]) -> NoReturn:
-    """Run one command, which ends the process; objects are not taken apart one by one: that took .6 s after a run."""
+    """Run one command, which ends the process: objects are not taken apart one by one, which takes long after a run."""
     code = main(argv)
     atexit._run_exitfuncs()
     os._exit(code)

@@ -146,7 +146,7 @@ def run(
     root = Path(root)
     design = whole_design(config)
     specs = design.specs
-    checked = ready(specs, design.schema, design.plan, root)
+    start, who, signer = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
     show = Stages(quiet=quiet or config.quiet, console=config.console)
     for line in (told := (*design.left_out, *_warnings(design))):
@@ -157,8 +157,20 @@ def run(
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
         _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml", ""))
-        fixed = (specs.config, *checked, booked, folder, engine, show)
-        state = State(*fixed, design, shared, kept, hydra_files or {})
+        state = State(
+            config=specs.config,
+            start=start,
+            who=who,
+            signer=signer,
+            booked=booked,
+            folder=folder,
+            engine=engine,
+            show=show,
+            design=design,
+            shared=shared,
+            kept=kept,
+            hydra_files=hydra_files or {},
+        )
         for stage in STAGES:
             state = stage(state)
         LOG.info("seconds per stage: %s", show.seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,23 @@ def _around(limits: Interval, value: float) -> Interval:
     return replace(limits, value=inside)
 
 
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What is known of the values in each coarse cell, where cells hold a group or do not.
+
+    Attributes:
+        inside: 1 where a coarse cell belongs to the group and counts.
+        low, high, middle: the least and the largest mean value of its records, and the expected one.
+        error: the standard error of Σ middle · records of the group that the column's own counts make.
+    """
+
+    inside: Values
+    low: Values
+    high: Values
+    middle: Values
+    error: float = 0.0
+
+
 def _of_whole_cells(
     evidence: ReleaseEvidence,
     question: EstimateQuestion,
@@ -75,15 +92,15 @@ def _of_whole_cells(
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    inside, low, high, middle, error = _cells(evidence, question, coarse, members * groups.counted, codes)
-    part = question.part
+    cells = _cells(evidence, question, coarse, members * groups.counted, codes)
+    part, inside, low, high = question.part, cells.inside, cells.low, cells.high
     hidden = question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
     sums = Sums(coarse.counts, inside, question.sampling, alpha)
     if part is None:
-        counted, ends = question.what == "count", (low, high, middle)
+        counted, ends = question.what == "count", (low, high, cells.middle)
         line = sum_interval(sums, *(inside * e for e in ends)) if counted else ratio_interval(sums, *ends)
-        more = error / (1.0 if counted else sums.value(inside) or math.inf)
+        more = cells.error / (1.0 if counted else sums.value(inside) or math.inf)
         return line if line.error is None else replace(line, error=math.hypot(line.error, more))
     places = np.flatnonzero(inside > 0)
     order = places[np.argsort(low[places], kind="stable")]
@@ -100,21 +117,18 @@ def _cells(
     coarse: Coarse,
     counted: Values,
     codes: tuple[Values, Values] | None,
-) -> tuple[Values, Values, Values, Values, float]:
-    """What is known of the values in each coarse cell, where cells hold a group or do not.
+) -> _Cells:
+    """Of the coarse cells whose fine ones belong to the group and count.
 
     Args:
-        counted: per fine cell 1 where it belongs to the group and counts.
+        counted: per fine cell 1 where it does.
         codes: the ends of the column's values.
-    Returns:
-        1 where a coarse cell belongs to the group and counts; the least and the largest mean value of its records, and
-        the expected one; the standard error of Σ expected · records of the group that the column's own counts make.
     """
     size = coarse.counts.values.size
     inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
     name = question.column
     if name is None or codes is None:
-        return inside, np.ones(size), np.ones(size), np.ones(size), 0.0
+        return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
     labels, (low, high) = coarse.labels[name], codes
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
     alone = evidence.estimate((name,))
@@ -135,7 +149,7 @@ def _cells(
             if here.size > 1:
                 ends[0][place] = least_mean(low[here], room[here], float(records[place]))
                 ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
-    return inside, *ends, np.clip(means[own], *ends), error
+    return _Cells(inside, *ends, np.clip(means[own], *ends), error)
 
 
 def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:

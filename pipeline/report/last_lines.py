@@ -85,7 +85,7 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
 
 
 def _accuracy(card: Scorecard) -> list[str]:
-    """The accuracy of pairs, single columns and triples, that of a second sample in brackets, and how each reads."""
+    """The accuracy of pairs, single columns and triples, that of a second sample in brackets; the farthest columns."""
     scored = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
     ends = [None if o.reading is None else o.reading.ends.honest for o in scored.values()]
     own = [
@@ -95,8 +95,9 @@ def _accuracy(card: Scorecard) -> list[str]:
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
     single = scored.get(ACCURACIES["anita_1way"])
     worst = [] if single is None else [w for w in single.result.to_json()["worst"][:3] if w["tvd"] >= MISPLACED]
-    far = ", ".join(f"{w['attributes'][0]} ({w['tvd']:.0%} of its records misplaced)" for w in worst)
-    return [f"accuracy{baseline}: {', '.join(own)}"] * bool(own) + [f"farthest from the real table: {far}"] * bool(far)
+    far = [f"{w['attributes'][0]} ({w['tvd']:.0%} of its records misplaced)" for w in worst]
+    lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
+    return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
 
 
 def _label(outcome: Outcome) -> str:

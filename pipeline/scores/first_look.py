@@ -58,12 +58,12 @@ class FirstLook:
         """The scores with all this, and with the correlations of both tables."""
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
-        far = [] if self.values is None else far_means(self.numbers, self.names, self.values[0])
+        far = [] if self.values is None else far_figures(self.numbers, self.names, self.values[0])
         notices = (*card.notices, *far)
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=notices)
 
 
-def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
+def far_figures(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
     """Sentences on columns of numbers whose means, and so totals, lie far from the real ones; the farthest first.
 
     A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
@@ -89,9 +89,7 @@ def far_means(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.fl
             said = f"{each['column']} {in_records(made['mean'])} (real {in_records(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), said))
             continue
-        if made["stddev"] is None:  # of one row
-            continue
-        ratio = made["stddev"] / own["stddev"]
+        ratio = 1.0 if made["stddev"] is None else made["stddev"] / own["stddev"]  # one row has none
         fourth = float(np.nanmean(((values - own["mean"]) / own["stddev"]) ** 4))
         if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / made["count"]) / 2:
             said = f"{each['column']} {in_records(made['stddev'])} (real {in_records(own['stddev'])})"

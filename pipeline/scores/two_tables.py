@@ -21,7 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import unit_texts
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_texts
 from pipeline.frames.frame_files import Table
 from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.read_values import shared_schema, with_schema, without_schema
@@ -64,9 +64,13 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     schema, notices = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
-    used = _subject_of_release(sources) | known_roles(config.evaluation, roles, schema)
+    unit = _unit_of_release(sources)
+    used = ({"subject": str(unit.column)} if unit else {}) | known_roles(config.evaluation, roles, schema)
+    subject = used.get("subject")
+    own = unit if unit is not None and unit.column == subject else None
+    whose = {name: (subject, None if name == "synthetic" else own) for name in sources}
     with show.stage("load") as progress:
-        coded = {name: _encode(name, s, schema, show, progress, used.get("subject")) for name, s in sources.items()}
+        coded = {name: _encode(name, s, schema, show, progress, whose[name]) for name, s in sources.items()}
     with show.stage("values") as progress:
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
@@ -74,7 +78,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     more = {"unplaced": {name: lost for name, (_, lost, _) in coded.items()}, "notices": (*notices, *values.notices)}
     codes = {name: table for name, (table, _, _) in coded.items()}
     tables = over_one_schema(schema, codes, lambda: look, replace(spec.options, values=values), **more)
-    subjects = {name: own for name, (_, _, own) in coded.items() if own is not None}
+    subjects = {name: texts for name, (_, _, texts) in coded.items() if texts is not None}
     return _scored(config, sources, tables, subjects, spec, used, show)
 
 
@@ -85,19 +89,20 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
+    subjects, unit = read.subjects, _unit_of_release(sources)
+    if unit is not None and unit.column == subject:
+        subjects = {n: t if n == "synthetic" else unit_texts(sources[n], unit) for n, t in subjects.items()}
     more = {"notices": read.values.notices, "keys": read.keys}
     tables = over_one_schema(read.schema, read.tables, lambda: look, replace(spec.options, values=read.values), **more)
-    return _scored(
-        config, sources, tables, read.subjects, spec, known_roles(config.evaluation, None, read.schema), show
-    )
+    roles = known_roles(config.evaluation, None, read.schema)
+    return _scored(config, sources, tables, subjects, spec, roles, show)
 
 
-def _subject_of_release(sources: Mapping[str, Source]) -> dict[str, str]:
-    """The column of ids whose unit a release beside the synthetic table protects, where both tables have it."""
+def _unit_of_release(sources: Mapping[str, Source]) -> PrivacyUnit | None:
+    """The unit that a release beside the synthetic table protects, where both tables have the column of its ids."""
     release, _ = release_beside(Path(sources["synthetic"].path))
-    column = None if release is None else release.of.column
-    there = column is not None and all(column in sources[name].names for name in ("real", "synthetic"))
-    return {"subject": column} if column is not None and there else {}
+    there = release is not None and all(release.of.column in sources[name].names for name in ("real", "synthetic"))
+    return release.of if release is not None and there else None
 
 
 def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
@@ -122,12 +127,10 @@ def _scored(
         subjects: the text of each row's subject, where a table has the column.
     """
     show.warn_privately(list(tables.notices))
-    release, stated = release_beside(Path(sources["synthetic"].path))
-    if release is not None and release.of.column is not None and roles.get("subject") == release.of.column:
-        subjects = {n: t if n == "synthetic" else unit_texts(sources[n], release.of) for n, t in subjects.items()}
     tables.add_subjects(subjects, roles)
     if tables.options.subject is not None:
         spec = with_subjects(spec, config.evaluation.metrics)
+    release, stated = release_beside(Path(sources["synthetic"].path))
     tables.notices = (stated, *tables.notices) if stated else tables.notices
     if release is not None:
         _add_release(tables, release, sources, roles)
@@ -170,20 +173,31 @@ def _add_release(
 
 
 def _encode(
-    name: str, source: Source, schema: Schema, show: Stages, report: Progress, subject: str | None = None
+    name: str,
+    source: Source,
+    schema: Schema,
+    show: Stages,
+    report: Progress,
+    whose: tuple[str | None, PrivacyUnit | None] = (None, None),
 ) -> tuple[CodedTable, Json, NDArray[np.object_] | None]:
     """A table as codes of the schema, what the schema does not place of it, and the text of each row's subject.
 
     The columns are memory maps in the folder of the source.
 
     Args:
-        subject: a column whose texts are kept, where the table has it.
+        whose: a column whose texts are kept, where the table has it; and the unit whose ids they are, by whose rules
+            equal ids are one text, and absent ones None.
     """
     texts: list[Any] = []
-    beside = None
+    beside, (subject, unit) = None, whose
     if subject is not None and subject in source.names:
-        named = {"subject": source.text(source.index(subject, where="evaluation.subject"))}
-        beside = Alongside(named, lambda batch: texts.append(batch.columns[-1].to_pandas().to_numpy(object)))
+        ids = source.text(source.index(subject, where="evaluation.subject")) if unit is None else unit_id(source, unit)
+
+        def keep(batch: Any) -> None:
+            own = batch.columns[-1] if unit is None else unit_forms(batch.columns[-1], source, unit)
+            texts.append(own.to_pandas().to_numpy(object))
+
+        beside = Alongside({"subject": ids}, keep)
     table, losses = encode_columns(source, schema, workdir=source.workdir, progress=report, beside=beside, apart=True)
     show.warn_privately([f"{name}: {line}" for line in unplaced_lines(losses)])
     unplaced = {

@@ -130,8 +130,11 @@ def draft_schema(
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
     follows = guess_determined(source, varied)
-    said = {b: f"; the same as {a!r} in {n:,} of {both:,} rows: is one of the two enough?" for a, b, n, both in alike}
-    drafted = [(c, f, g + SHARED * any(c in pair for pair in orders) + said.get(c, "")) for c, f, g in drafted]
+    said = {column: SHARED for low, high, _, _ in orders for column in (low, high)}
+    for one, other, rows, both in alike:
+        asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
+        said[other] = said.get(other, "") + asked
+    drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
         values = [fields.get("value", "value")]

@@ -270,7 +270,8 @@ def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
     tried = {
         (a.name, b.name): np.zeros((a.size, b.size), np.int64)
         for a, b in itertools.permutations(columns, 2)
-        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name]) or a.kind != b.kind == "integer"  # holes
+        if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name])
+        or (b.kind == "integer" and a.kind != "integer")  # codes that nothing has count too
     }
     schema = parse_schema({"columns": {c.name: drafted[c.name] for c in columns}}, where="the draft")
     coded = encoding(source, schema)

@@ -223,8 +223,19 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     import pyarrow as pa
 
     faults: list[Exception] = []
-    limits = room.folder, room.memory_limit_bytes, 1  # bytes depend on threads
-    source = Source(path, (), PLAIN, *limits, "", (), (), (), "")
+    source = Source(
+        path=path,
+        parts=(),
+        dialect=PLAIN,
+        workdir=room.folder,
+        memory_limit_bytes=room.memory_limit_bytes,
+        threads=1,  # bytes depend on threads
+        setting="",
+        expected=(),
+        names=(),
+        types=(),
+        relation="",
+    )
     query = checked_query(_query(address.wanted), database, source, promised=room.promised)
     columns = database.columns(query)
     names, several = [name for name, _ in columns], [name for name, one in columns if not one]
