@@ -16,6 +16,7 @@ from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.described import as_json
 from mechanisms.public.drafts.rule_guess import (
     Determined,
+    Pair,
     guess_calendar,
     guess_derived,
     guess_determined,
@@ -130,10 +131,7 @@ def draft_schema(
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
     follows = guess_determined(source, varied)
-    said = {column: SHARED for low, high, _, _ in orders for column in (low, high)}
-    for one, other, rows, both in alike:
-        asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
-        said[other] = said.get(other, "") + asked
+    said = _said_of_pairs(orders, alike)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
@@ -141,6 +139,15 @@ def draft_schema(
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
     return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, follows)
+
+
+def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair]) -> dict[str, str]:
+    """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
+    said = {column: SHARED for low, high, _, _ in orders for column in (low, high)}
+    for one, other, rows, both in alike:
+        asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
+        said[other] = said.get(other, "") + asked
+    return said
 
 
 def _columns(
