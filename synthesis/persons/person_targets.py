@@ -31,7 +31,10 @@ class PersonTarget:
 
 
 def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) -> list[PersonTarget]:
-    """What is wanted of each question in which more than noise stands.
+    """What is wanted of each question in which more than noise stands, and of each constant beside the sizes.
+
+    Noise in other goals gives persons of one constant many records where nothing holds their number: where the answer
+    tells nothing, chance is the goal.
 
     Args:
         by_size: how many persons have 1, 2, … records.
@@ -44,10 +47,10 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         # a column's level and what follows its values tell of one thing: either vouches for both
         alike = [s for (other, _), (s, _) in zip(every, seen, strict=True) if _level_of(other) == _level_of(one) != ""]
         signal = max([own, *alike])
-        if one.kinds() == (Trait.RECORDS,) or signal < SIGNAL:
+        if one.kinds() == (Trait.RECORDS,) or (signal < SIGNAL and one.kinds() != (Trait.RECORDS, Trait.CONSTANT)):
             continue
         how = _by_rows if one.by_size else _one_row
-        wanted, variance = how(one, dealt, nearest, by_size)
+        wanted, variance = how(one, dealt, nearest, by_size) if signal >= SIGNAL else (dealt, np.zeros(dealt.shape))
         targets.append(PersonTarget(one, wanted.ravel(), variance.ravel(), signal))
     for span in (t for t in targets if t.asked.kinds() == (Trait.RECORDS, Trait.SPAN)):
         targets = [
