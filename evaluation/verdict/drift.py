@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evaluation.verdict.near_rows import RowPlaces, nearest_rows
 from evaluation.verdict.rare_matches import Pool
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.errors import first_few
 
 #: The approximate level of all `PARTS` tests of a drift together; each has an equal part of it.
 LEVEL = 0.01
@@ -48,9 +49,8 @@ class Drift:
         if self.overlap < LEVEL / PARTS:
             return "the holdout overlaps the training table: equal rows stand on both sides more often than by chance"
         if self.columns:
-            shown = ", ".join(f"{name} ({distance:.0%} apart)" for name, distance in self.columns[:3])
-            more = f" and {len(self.columns) - 3} more" if len(self.columns) > 3 else ""
-            return f"the holdout drifts from the training rows: {shown}{more}"
+            apart = first_few(f"{name} ({distance:.0%} apart)" for name, distance in self.columns)
+            return f"the holdout drifts from the training rows: {apart}"
         if min(self.neighbours, self.clusters) < LEVEL / PARTS:
             return (
                 "the holdout drifts from the training rows: alike rows stand on the same side more often than by "

@@ -44,6 +44,12 @@ def shown(text: str, *, but: str = "") -> str:
     return "".join(c if c.isprintable() or c in but else ascii(c)[1:-1] for c in text)
 
 
+def first_few(texts: Iterable[str], most: int = 3) -> str:
+    """The first texts, and how many more there are."""
+    every = list(texts)
+    return ", ".join(every[:most]) + (f" and {len(every) - most:,} more" if len(every) > most else "")
+
+
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """``did you mean 'x'?`` for the closest known word, or an empty text."""
     close = difflib.get_close_matches(word, [str(k) for k in names], n=1, cutoff=0.6)

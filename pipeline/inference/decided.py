@@ -12,6 +12,7 @@ import numpy as np
 
 from mechanisms.public.designs.deviations import ABSOLUTE, by_chance, side_error
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import first_few
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import by_label
@@ -91,8 +92,7 @@ class Decided:
 
 def named_pairs(pairs: Sequence[Clique]) -> str:
     """The first pairs, and how many more there are."""
-    more = f" and {len(pairs) - NAMED:,} more" if len(pairs) > NAMED else ""
-    return ", ".join(" × ".join(p) for p in pairs[:NAMED]) + more
+    return first_few((" × ".join(p) for p in pairs), NAMED)
 
 
 def pairs_of_persons(

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.metadata.described import as_json
 from mechanisms.public.drafts.rule_guess import (
     ASCENDING,
+    CodesOf,
     ascending_rows,
     guess_calendar,
     guess_determined,
     guess_ordered,
 )
-from mechanisms.public.errors import UserError
+from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, column_fields
@@ -25,12 +29,14 @@ from mechanisms.public.tables.computing import rows_that_differ, value_batches
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
 
+#: Rows of which codes are read at once, and values that a rule of one line names.
+BATCH, MOST_NAMED = 1 << 17, 6
 #: Said of a relation that no rule keeps.
 NO_RULE = "and a release will not hold to it without the rule"
 
 
-def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
-    """Columns that ascend or follow, and dates with their weekdays or hours, in nearly all rows; no rule says so."""
+def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
+    """Columns that ascend, follow or are skipped, and dates with their weekdays or hours, where no rule says so."""
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
@@ -46,14 +52,15 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
         for a, b, same, both in alike
     ]
     taken = {name for step in rules.steps for name in step.takes}
-    listed = {n: f for n, f in fields.items() if n not in taken and n not in constants}
+    listed = [schema[n] for n in fields if n not in taken and n not in constants]
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
-        for one in guess_determined(source, listed)
+        for one in guess_determined(listed, _code_batches(coded, listed))
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros)
     ]
+    hints += _skipped(schema, guess_skipped(listed, _code_batches(coded, listed)))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     with source.connect() as engine:
         calendar = guess_calendar(source, engine, {n: f for n, f in fields.items() if n not in constants}, ASCENDING)
@@ -64,6 +71,30 @@ def kept_without_a_rule(source: Source, schema: Schema) -> list[str]:
         for part, (name, right, rows) in parts.items()
         if (time, part) not in ruled
     ]
+
+
+def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[CodesOf]:
+    for first in range(0, coded.rows, BATCH):
+        part = slice(first, first + BATCH)
+        yield {c.name: np.asarray(coded.column(c.name)[part]).astype(np.int64) for c in columns}
+
+
+def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
+    """Columns that are empty where another has certain values, by these values; no rule says so."""
+    alike: dict[tuple[str, tuple[str | None, ...]], list[Skipped]] = defaultdict(list)
+    for one in skipped:
+        if not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros):
+            alike[one.source, one.at].append(one)
+    hints = []
+    for (source, at), own in alike.items():
+        values = first_few([v or "nothing" for v in at] or ["any value"])
+        short = len(own) == 1 and len(at) <= MOST_NAMED
+        rule = f"impossible: [{as_json(own[0].rule)}]" if short else "impossible, as a draft writes it"
+        hints.append(
+            f"{first_few(repr(o.target) for o in own)}: empty in at least {min(o.empty for o in own):,} of the "
+            f"{own[0].rows:,} rows with {source!r} = {values}, {NO_RULE}: {rule}"
+        )
+    return hints
 
 
 def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

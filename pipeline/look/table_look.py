@@ -160,7 +160,7 @@ def look_at(
         of_units = pool.submit(copy_context().run, units_look, source, schema, unit, seen, coded, bar)
         columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
         units, warned = of_units.result()
-    hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema), *_unlisted(source, schema), *units)
+    hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)
     warned = [*broken(source, schema, coded), *rows_of_totals(source), *warned]
     return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)

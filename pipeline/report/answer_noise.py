@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
+from mechanisms.public.errors import first_few
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import by_label
@@ -127,11 +128,11 @@ class Coverage:
         measured = self.columns - len(self.unmeasured)
         line = f"{measured:,} of {self.columns:,} measured"
         few = "all" if len(self.noisy) == measured else f"{len(self.noisy):,}"
-        line += f", {few} mostly noise: {_named(self.noisy)}" if self.noisy else ", none mostly noise"
+        line += f", {few} mostly noise: {first_few(self.noisy, NAMED)}" if self.noisy else ", none mostly noise"
         cure = " (a larger privacy.epsilon, fewer columns or coarser bins would help)"
         line += cure if self.noisy and 2 * len(self.noisy) >= measured else ""
         almost = [f"{name} ({share:.0%})" for name, share in self.constant]
-        return line + (f"; one value holds nearly all records of {_named(almost)}" if almost else "")
+        return line + (f"; one value holds nearly all records of {first_few(almost, NAMED)}" if almost else "")
 
     @property
     def warnings(self) -> list[str]:
@@ -140,7 +141,7 @@ class Coverage:
         if names := self.unmeasured:
             as_public = f", and stay as in {self.start!r}" if self.start else ""
             lines.append(
-                f"nothing was measured of {_named(names)}: their synthetic values tell nothing about "
+                f"nothing was measured of {first_few(names, NAMED)}: their synthetic values tell nothing about "
                 f"the people{as_public}. Where selection.marginals is a list, add [COLUMN] for each"
             )
         if self.pairs and not self.pairs_measured:
@@ -154,7 +155,7 @@ class Coverage:
             bins = [f"{c.column} ({c.bin}: {c.share:.0%})" for c in self.crowded]
             first = self.crowded[0]
             lines.append(
-                f"one bin holds nearly all records of {_named(bins)}: inside it, pairs tell nothing apart. "
+                f"one bin holds nearly all records of {first_few(bins, NAMED)}: inside it, pairs tell nothing apart. "
                 f"bins: {{edges: […]}} in the schema with several edges from {first.low} to {first.high}"
                 f"{f' for {first.column}, and so on' if len(bins) > 1 else ''}, or bins: discover, tells more"
             )
@@ -265,11 +266,6 @@ def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
             noise = bool(drowned or side_error(held, ABSOLUTE * error) / (2 * total) >= MISPLACED)
             found[feature.column] = found.get(feature.column, True) and noise  # the most precise one tells
     return found
-
-
-def _named(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
 
 
 def losses_of_bounds(sizes: Sequence[tuple[int, int]], own: int) -> dict[int, tuple[float, float]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
@@ -75,8 +75,7 @@ def without_schema(
     if len(ids) == len(names):
         raise UserError("every column is an id: nothing can be compared", where="real", fix="columns with values")
     if left:
-        more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-        notices.append(f"left out as ids: {', '.join(map(repr, left[:NAMED]))}{more}")
+        notices.append(f"left out as ids: {first_few(map(repr, left), NAMED)}")
     compared = {column: kind for column, kind in kinds.items() if kind.kind != "id" and column != subject}
     values = value_tables(compared or kinds, read, notices)
     schema, tables = bucketed(values, name)

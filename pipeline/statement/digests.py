@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
 from mechanisms.public.plain_files import check_plain, open_plain, read_mapping
@@ -111,7 +111,6 @@ def check_files(manifest: Manifest, folder: Path) -> None:
     """
     changed = differences(manifest, folder)
     if changed:
-        shown = ", ".join(f"{name} ({how})" for name, how in list(changed.items())[:6])
-        more = f" and {len(changed) - 6} more" if len(changed) > 6 else ""
+        shown = first_few((f"{name} ({how})" for name, how in changed.items()), 6)
         fix = "take the release as it was published, whole, and put nothing into its folder"
-        raise UserError(f"not as it was published: {shown}{more}", where=str(folder), fix=fix)
+        raise UserError(f"not as it was published: {shown}", where=str(folder), fix=fix)

@@ -20,7 +20,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import data_print
@@ -214,8 +214,7 @@ def _check_begun(jobs: Sequence[Job], root: Path) -> None:
     own = {j.root.resolve() for j in jobs if RunFolder(j.root).charged}
     there = own | {p.resolve() for p in (*(j.root for j in jobs), *root.glob("*")) if _ended_well(p)}
     if left := sorted(p.name for p in there - resumed):
-        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-        problem = f"{root} holds a sweep, and this one does not go on with its jobs {', '.join(left[:3])}{more}"
+        problem = f"{root} holds a sweep, and this one does not go on with its jobs {first_few(left)}"
         fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
         fix += "another folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
         raise UserError(f"{problem}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)

@@ -91,6 +91,21 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     assert any("'start' and 'day' are the same in 600 of the 600 rows that hold both" in h for h in hints)
 
 
+def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(capsys):
+    job = np.array(["jobless", "clerk", "nurse"])[np.arange(N) % 3]
+    paid = {n: np.where(job == "jobless", "", "1200") for n in ("wage", "tax", "rest", "gift")}
+    columns = f"columns: {{job: {{kind: categorical, values: [{', '.join({*job})}]}}, "
+    columns += ", ".join(f"{n}: {{kind: integer, min: 0, max: 9000, bins: {{count: 9}}}}" for n in paid) + "}"
+    told = "empty in at least 200 of the 200 rows with 'job' = jobless"
+    (hint,) = [h for h in checked(capsys, {"job": job, **paid}, columns)["hints"] if told in h]
+    assert hint.startswith("'wage', 'tax', 'rest' and 1 more: ") and hint.endswith("as a draft writes it")
+    one = ", ".join(f"{{job: jobless, {n}: {{}}}}" for n in ("wage", "tax", "rest"))
+    (hint,) = [
+        h for h in checked(capsys, {"job": job, **paid}, f"{columns}\nimpossible: [{one}]")["hints"] if told in h
+    ]
+    assert hint.startswith("'gift': ") and hint.endswith('impossible: [{"job": ["jobless"], "gift": {}}]')
+
+
 def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     sparse = {"name": np.array([*"abc"])[np.arange(N) % 3], "code": np.array([1, 7, 20])[np.arange(N) % 3]}
     own = "columns: {name: {kind: categorical, values: [a, b, c]}, code: {kind: integer, min: 1, max: 20}}"

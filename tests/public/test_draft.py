@@ -390,6 +390,29 @@ def test_a_list_of_pairs_is_proposed_where_some_texts_are_not_listed(tmp_path: P
     assert clique == ("city", "state") and not zeros.reshape(-1, 5)[facts["city"].other_code].any()
 
 
+def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp_path: Path) -> None:
+    """The jobless have no wage but one in 900, two columns are filled together, and one is empty in any third row."""
+    jobs = [("jobless", "clerk", "nurse")[i % 3] for i in range(2_700)]
+    lines = [
+        f"{job},{'' if job == 'jobless' and i else 1000 + i % 70},{i % 9 if i % 5 else ''},"
+        f"{f'2024-01-{i % 28 + 1:02}' if i % 5 else ''},{'' if i * 7919 % 1_009 % 3 else i % 4}\n"
+        for i, job in enumerate(jobs)
+    ]
+    text, _ = drafted(csv(tmp_path, "job,wage,visits,last,noise\n" + "".join(lines)))
+    rules = [line for line in text.splitlines() if "such rows" in line]
+    assert [line.split("  # ")[0] for line in rules] == [
+        '#   - {"job": ["jobless"], "wage": {}}',
+        '#   - {"last": [null], "visits": {}}',
+        '#   - {"visits": [null], "last": {}}',
+    ]
+    assert rules[0].endswith("# empty in 899 of 900 such rows: is it not asked there?")
+    (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
+    own = load_schema(tmp_path / "own.yaml")
+    wage = dict(own.zeros)["job", "wage"].reshape(3, -1)
+    jobless = own["job"].values.index("jobless")
+    assert wage[jobless].sum() == wage.sum() == own["wage"].size - 1 and not wage[jobless, own["wage"].missing_code]
+
+
 @pytest.mark.parametrize("wrong", ["rare", "chance", "few"])
 def test_a_rare_value_chance_and_few_rows_determine_nothing(tmp_path: Path, wrong: str) -> None:
     """A value of 99.5 % of the rows is right in nearly all of them, whatever the source."""

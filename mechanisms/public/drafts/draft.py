@@ -17,6 +17,7 @@ from mechanisms.public.drafts.metadata.described import as_json
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
+    code_batches,
     guess_calendar,
     guess_derived,
     guess_determined,
@@ -24,6 +25,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_weeks,
     with_same_bins,
 )
+from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
 from mechanisms.public.schema.fields import FieldDict, Fields
@@ -32,6 +34,7 @@ from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
+from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
@@ -130,7 +133,7 @@ def draft_schema(
     for _ in orders:  # until bounds have passed along chains of pairs
         for low, high, _, _ in orders:
             with_same_bins(by_name, low, high)
-    follows = guess_determined(source, varied)
+    told = _told_by_others(source, varied)
     said = _said_of_pairs(orders, alike)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
@@ -138,7 +141,16 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, follows)
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, told)
+
+
+def _told_by_others(source: Source, drafted: Mapping[str, FieldDict]) -> tuple[Sequence[Determined], Sequence[Skipped]]:
+    """Columns that follow from others, and those that are empty where others have certain values."""
+    if not drafted:
+        return (), ()
+    schema = parse_schema({"columns": drafted}, where="the draft")
+    follows = guess_determined(schema.columns, code_batches(source, schema))
+    return follows, guess_skipped(schema.columns, code_batches(source, schema))
 
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair]) -> dict[str, str]:
@@ -216,9 +228,10 @@ def _rules(
     orders: Sequence[tuple[str, str, int, int]],
     calendar: Mapping[str, Mapping[str, tuple[str, int, int]]],
     computed: Sequence[tuple[str, str, int]],
-    follows: Sequence[Determined],
+    told: tuple[Sequence[Determined], Sequence[Skipped]],
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
+    follows, skipped = told
     expressions = [
         f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
         for c, e, n in computed
@@ -233,11 +246,15 @@ def _rules(
         for f in follows
         if not f.complete
     ]
+    pairs += [
+        f"- {as_json(one.rule)}  # empty in {one.empty:,} of {one.rows:,} such rows: is it not asked there?"
+        for one in skipped
+    ]
     ascending = [f"- {as_json([a, b])}  # in {up:,} of the {both:,} rows that hold both" for a, b, up, both in orders]
     public = "is there a public list that says the same?"
     parts = (
         (f"with these rules the column is computed, not measured; {public}", "derive:", expressions),
-        (f"with these rules no synthetic row shows another pair; {public}", "impossible:", pairs),
+        (f"with these rules no synthetic row shows another combination; {public}", "impossible:", pairs),
         ("with these rules no synthetic row descends; both columns need the same bins:", "ordered:", ascending),
     )
     text = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,8 @@ HOPELESS = (1_000, 20)
 
 Drafted = Mapping[str, Fields]
 Pair = tuple[str, str, int, int]
+#: Column → codes of rows.
+CodesOf = Mapping[str, NDArray[np.int64]]
 
 
 def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -> list[tuple[str, str, int]]:
@@ -251,48 +253,53 @@ class Determined:
     complete: bool
 
 
-def guess_determined(source: Source, drafted: Drafted) -> list[Determined]:
+def code_batches(source: Source, schema: Schema) -> Iterator[CodesOf]:
+    """Column → codes of the rows, batch by batch. NOT private."""
+    coded = encoding(source, schema)
+    for batch in source.batches(coded.select, first=coded.types):
+        yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(schema.columns)}
+
+
+def guess_determined(given: Sequence[Column], batches: Iterable[CodesOf]) -> list[Determined]:
     """Of each target the source with the fewest values; of two columns that say the same, the later one. NOT private.
 
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
-
-    Args:
-        drafted: column → its declaration.
     """
-    few = {n: f for n, f in sorted(drafted.items(), key=lambda e: e[1]["kind"] == "flag") if _few(f)}  # boxes last
-    every = parse_schema({"columns": few}, where="the draft").columns if few else ()
-    columns = [c for c in every if 1 < c.value_codes <= MAX_VALUES][:MOST_DETERMINED]
-    codes_in_all = itertools.accumulate(c.size for c in columns)
-    columns = [c for c, codes in zip(columns, codes_in_all, strict=True) if codes <= MOST_CODES]
+    few = sorted(filter(is_listed, given), key=lambda c: c.kind == "flag")  # boxes last
+    columns = within_limits([c for c in few if c.value_codes > 1])
     if len(columns) < 2:
         return []
     place = {c.name: i for i, c in enumerate(columns)}
+    by_name = {c.name: c for c in columns}
     tried = {
         (a.name, b.name): np.zeros((a.size, b.size), np.int64)
         for a, b in itertools.permutations(columns, 2)
         if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name])
         or (b.kind == "integer" and a.kind != "integer")  # codes that nothing has count too
     }
-    schema = parse_schema({"columns": {c.name: drafted[c.name] for c in columns}}, where="the draft")
-    coded = encoding(source, schema)
-    for batch in source.batches(coded.select, first=coded.types):
-        codes = {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
+    for codes in batches:
         for (a, b), counts in tried.items():
             cells = codes[a] * counts.shape[1] + codes[b]
             counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(n[: schema[a].value_codes])}
+        tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(n[: by_name[a].value_codes])}
     by_target: dict[str, Determined] = {}
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
-        if not {a, b} & by_target.keys() and (one := _determined(schema[a], schema[b], counts)) is not None:
+        if not {a, b} & by_target.keys() and (one := _determined(by_name[a], by_name[b], counts)) is not None:
             by_target[b] = one
     return [by_target[c.name] for c in columns if c.name in by_target]
 
 
-def _few(fields: Fields) -> bool:
-    """Whether each value of the column has a code of its own."""
-    return fields["kind"] in {"categorical", "flag"} or (
-        fields["kind"] == "integer" and "bins" not in fields and fields["max"] - fields["min"] < MAX_VALUES
-    )
+def is_listed(column: Column) -> bool:
+    """Whether each value of the column has a code of its own, and these are few."""
+    numbers = column.kind == "integer" and column.value_codes == column.high - column.low + 1
+    return (numbers or column.kind in {"categorical", "flag"}) and column.value_codes <= MAX_VALUES
+
+
+def within_limits(columns: Sequence[Column]) -> list[Column]:
+    """The first of these, as many as are tried."""
+    first = columns[:MOST_DETERMINED]
+    in_all = itertools.accumulate(c.size for c in first)
+    return [c for c, codes in zip(first, in_all, strict=True) if codes <= MOST_CODES]
 
 
 def _hopeless(values: NDArray[np.int64]) -> bool:

@@ -66,13 +66,17 @@ def code_of(column: Column, value: object, code_of_label: Mapping[str, int], *, 
 
 
 def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:
-    """Which codes a pattern means: one value, a list of values, or {min, max} over a column of whole numbers.
+    """Which codes a pattern means: a value, a list of values, {min, max} of whole numbers, or {}: any but missing.
 
     Raises:
         UserError: an unknown value, or bounds on a column that has none, or that cut a bin.
     """
     is_meant = np.zeros(column.size, np.bool_)
     code_of_label = codes_by_label(column)
+    if isinstance(meant, Mapping) and not meant:
+        is_meant[:] = True
+        is_meant[[] if column.missing_code is None else column.missing_code] = False
+        return is_meant
     if isinstance(meant, Mapping):
         is_meant[: column.value_codes] = _between(column, meant, rule, where)
         return is_meant
@@ -83,8 +87,8 @@ def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDAr
 
 def _between(column: Column, bounds: Mapping[object, object], rule: str, where: str) -> NDArray[np.bool_]:
     numbers = column.kind in ORDERED_KINDS and column.kind not in DATE_KINDS
-    if not (numbers or column.codes is not None) or not bounds or set(bounds) - {"min", "max"}:
-        fix = "a value, a list of values, or {min: …, max: …} for a column of numbers"
+    if not (numbers or column.codes is not None) or set(bounds) - {"min", "max"}:
+        fix = "a value, a list of values, {} for any value, or {min: …, max: …} for a column of numbers"
         raise UserError(f"{rule}: column {column.name!r}: got {dict(bounds)!r}", where=where, fix=fix)
     low, high = (_number(bounds.get(k), d, rule, where) for k, d in (("min", -np.inf), ("max", np.inf)))
     first, last = bin_bounds(column)

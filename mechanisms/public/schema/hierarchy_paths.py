@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, did_you_mean, first_few
 from mechanisms.public.schema.hierarchy import Hierarchy, Level, first_repeat
 
 #: Nodes from a child of the root down to a leaf.
@@ -76,17 +76,13 @@ def match_leaves(
         raise UserError(f"{field}: {unknown[0]!r} is no value", where=where, fix=fix)
     if unknown:
         allowed = did_you_mean(unknown[0], leaves) or f"the values: {', '.join(map(repr, leaves[:8]))}, …"
-        raise UserError(f"{field}: no value of the column is {_some(unknown)}", where=where, fix=allowed)
+        problem = f"{field}: no value of the column is {first_few(map(repr, unknown), 5)}"
+        raise UserError(problem, where=where, fix=allowed)
     absent = [leaf for leaf in leaves if leaf not in set(given)] if len(given) < len(leaves) else []
     if absent:
         fix = "every value of the column once"
-        raise UserError(f"{field}: without a leaf for {_some(absent)}", where=where, fix=fix)
+        raise UserError(f"{field}: without a leaf for {first_few(map(repr, absent), 5)}", where=where, fix=fix)
     return [code[leaf] for leaf in given]
-
-
-def _some(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
-    return ", ".join(map(repr, texts[:5])) + more
 
 
 def _one_depth(ways: Sequence[Way], where: str) -> int:

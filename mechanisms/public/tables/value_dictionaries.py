@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
@@ -148,5 +148,4 @@ def _not_scored(where: str, names: Sequence[str]) -> str:
     """One line about columns, however many."""
     if len(names) == 1:
         return f"column {names[0]!r} is not {where}: it is not scored"
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"not {where}, and not scored: {', '.join(map(repr, names[:NAMED]))}{more}"
+    return f"not {where}, and not scored: {first_few(map(repr, names), NAMED)}"
