@@ -210,6 +210,7 @@ MIXED = "a row may be made of the rows of several"
         ("SELECT * EXCLUDE (age) FROM town", "a *"),
         ("SELECT date('n' || 'ow') AS d FROM town", "a cast to date"),
         ("SELECT age + 1 FROM town", "a column without a name"),
+        ("twon", "no such table"),
     ],
 )
 def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(wanted, reason, place, tmp_path):
@@ -222,7 +223,7 @@ def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(wante
     with pytest.raises(UserError) as error:
         ask(True)
     assert reason in str(error.value)
-    if reason not in ("in another order", "does not take it", "no query", "a column without a name"):
+    if reason not in ("in another order", "does not take it", "no query", "a column without a name", "no such table"):
         assert MIXED in error.value.what and "data.rows_of_one_unit=true" in str(error.value.fix)
 
 

@@ -236,7 +236,10 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
         types=(),
         relation="",
     )
-    query = checked_query(_query(address.wanted), database, source, promised=room.promised)
+    query = _query(address.wanted)
+    if not _is_select(address.wanted):
+        database.columns(query)  # a name that is not there gets the database's own words
+    query = checked_query(query, database, source, promised=room.promised)
     columns = database.columns(query)
     names, several = [name for name, _ in columns], [name for name, one in columns if not one]
     if len({name.lower() for name in names}) < len(names) or not names:
@@ -265,9 +268,13 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
 
 def _query(wanted: str) -> str:
     """The SELECT that is meant by a query or the name of a table."""
-    if SELECT.match(wanted) and re.search(r"\s", wanted):
+    if _is_select(wanted):
         return wanted.rstrip().rstrip(";")
     return f"SELECT * FROM {'.'.join(quoted_name(w.strip(chr(34))) for w in wanted.split('.'))}"
+
+
+def _is_select(wanted: str) -> bool:
+    return bool(SELECT.match(wanted) and re.search(r"\s", wanted))
 
 
 @contextmanager
