@@ -15,6 +15,8 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 
 Floats = NDArray[np.float64]
+#: a, b, kind, and the correlation in the real and in the synthetic table.
+Correlated = tuple[str, str, str, float, float]
 
 #: Pairs, a random choice, that tell how far a mean moves.
 PAIRS = 100
@@ -53,14 +55,14 @@ def correlation_ends(
     synthetic: CodedTable,
     coarse: Sequence[CodedTable],
     numbers: Mapping[str, Floats],
-    correlations: Sequence[tuple[str, str, str, float, float]],
+    correlations: Sequence[Correlated],
 ) -> Ends:
     """Of the mean |difference| of correlations.
 
     Args:
         coarse: both tables in buckets, for Cramér's V.
         numbers: column on a line → the number of each code, NaN where there is none.
-        correlations: a, b, kind, real, synthetic of every pair.
+        correlations: of every pair.
     """
     drawn = Multipliers(real, synthetic, (real.rows, synthetic.rows))
     picked = np.random.default_rng(0).permutation(len(correlations))[:PAIRS]
@@ -71,9 +73,10 @@ def correlation_ends(
     ]
     apart = np.array([two - one for _, _, _, one, two in pairs])
     moved = np.abs(apart + drawn.of_score(parts)).mean(axis=1)
-    honest = np.abs(drawn.of_honest(parts[0]) + _bias(pairs, coarse[0], real.rows, synthetic.rows)).mean(axis=1)
+    held = {n: int(np.count_nonzero(np.bincount(coarse[0].column(n)))) for n in coarse[0].domain.names}
+    honest = np.abs(drawn.of_honest(parts[0]) + _bias(pairs, held, real.rows, synthetic.rows)).mean(axis=1)
     score = math.fsum(abs(two - one) for _, _, _, one, two in correlations) / len(correlations)
-    lost = [one - _noise(a, b, kind, coarse[0], synthetic.rows) for a, b, kind, one, _ in correlations]
+    lost = [one - _noise(a, b, kind, held, synthetic.rows) for a, b, kind, one, _ in correlations]
     error = Z * float(moved.std(ddof=1))
     return Ends(
         float(honest.mean()),
@@ -86,7 +89,7 @@ def correlation_ends(
 
 
 def _influence(
-    pair: tuple[str, str, str, float, float],
+    pair: Correlated,
     table: CodedTable,
     buckets: CodedTable,
     rows: NDArray[np.int64],
@@ -136,19 +139,22 @@ def _of_cramer(one: NDArray[np.int64], two: NDArray[np.int64], shape: tuple[int,
     return np.asarray(table[places[0], places[1]] * factor / (2 * math.sqrt(square * k)))
 
 
-def _noise(a: str, b: str, kind: str, buckets: CodedTable, rows: int) -> float:
-    """The V that independent columns show among so many rows; Pearson's r has a sign, and shows none on the mean."""
-    shape = [max(buckets.domain[n].size, 2) for n in (a, b)]
-    free, k = (shape[0] - 1) * (shape[1] - 1), min(shape) - 1
-    return 0.0 if kind == "pearson" else min(math.sqrt(free / (rows * k)), 1.0)
+def _noise(a: str, b: str, kind: str, held: Mapping[str, int], rows: int) -> float:
+    """The V that independent columns show among so many rows; Pearson's r has a sign, and shows none on the mean.
+
+    Args:
+        held: column → of how many buckets there are records; a column of one is independent of all, and shows no V.
+    """
+    few, many = sorted(held[n] - 1 for n in (a, b))
+    return 0.0 if kind == "pearson" or few < 1 else min(math.sqrt(many / rows), 1.0)
 
 
-def _bias(pairs: Sequence[tuple[str, str, str, float, float]], buckets: CodedTable, rows: int, other: int) -> Floats:
+def _bias(pairs: Sequence[Correlated], held: Mapping[str, int], rows: int, other: int) -> Floats:
     """How much larger V of the synthetic rows is than that of the real ones, as their numbers differ."""
     out = np.zeros(len(pairs))
     for i, (a, b, kind, one, _) in enumerate(pairs):
         if kind != "pearson":
-            ours, theirs = (_noise(a, b, kind, buckets, n) ** 2 for n in (rows, other))
+            ours, theirs = (_noise(a, b, kind, held, n) ** 2 for n in (rows, other))
             out[i] = math.sqrt(max(one * one - ours, 0.0) + theirs) - one
     return out
 

@@ -76,6 +76,10 @@ def test_correlation_difference_sees_lost_dependence_and_keeps_constant_columns(
     result = correlation_difference(real, flat)
     assert result.constant == ((), DOMAIN.names)
     assert len(result.frame) == 6 and result.score > 0.2
+    same = correlation_difference(flat, flat)
+    assert same.score == same.ends.honest == 0, (
+        "a second sample of constant columns is no farther: nothing is suspicious"
+    )
     json.dumps(result.to_json(), allow_nan=False)
 
 
