@@ -19,7 +19,7 @@ from pipeline.inference import estimates
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import _supported
 from pipeline.inference.marginal_estimates import ReleaseEvidence
-from pipeline.inference.ratio_intervals import Interval, Sums, ratio_interval
+from pipeline.inference.ratio_intervals import Interval, Sums, ratio_interval, sum_interval
 from tests.pipeline.conftest import SCHEMA, command, people
 
 TOWN = parse_schema(yaml.safe_load(SCHEMA), where="town")
@@ -245,3 +245,5 @@ def test_an_interval_whose_test_refuses_every_value_leaves_all_of_them_open():
         marginal = ReleaseEvidence(Measurements(domain, (counts,))).estimate(("age",))
         line = ratio_interval(Sums(marginal, np.ones(3), False), values, values)
         assert (line.low, line.high) == ends
+    line = sum_interval(Sums(marginal, np.ones(3), False), np.array([1.0, 0, 0]), np.array([1.0, 0, 0]))
+    assert (line.value, line.low, round(line.high)) == (-300, 0, 196), "not one point, as if it were known"
