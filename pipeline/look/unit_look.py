@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
+from mechanisms.public.drafts.rule_guess import ASCENDING, FEWEST_ROWS
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
 from mechanisms.public.persons.person_unit import PersonUnit
@@ -295,12 +296,14 @@ def _of_constants(
 def _of_order(
     source: Source, schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]
 ) -> list[str]:
-    """What the order of a person's records leaves to the order of the file."""
+    """What the order of a person's records leaves to the order of the file, and records that never overlap."""
     if not declared.order:
         return ["unit: no order: the records of each person stand in the order of the file"]
     columns = [schema[n] for n in declared.order]
     numbers = [c for c in columns if c.kind in ORDERED_KINDS and c.width is None]
-    read: list[dict[str, NDArray[np.float64]]] = list(value_batches(source, numbers)) if numbers else []
+    groups = [g.columns for g in schema.rules.ordered if declared.order[0] in g.columns]
+    ends = [schema[n] for names in groups for n in names[names.index(declared.order[0]) + 1 :]]
+    read: list[dict[str, NDArray[np.float64]]] = list(value_batches(source, [*numbers, *ends])) if numbers else []
     keys: list[NDArray[Any]] = []
     hints = []
     for column in columns:
@@ -317,7 +320,17 @@ def _of_order(
                 f"and stand behind the others of their person{alike}"
             )
     order = np.lexsort((*reversed(keys), owners))
-    tied = np.diff(owners[order]) == 0
+    steps = np.diff(owners[order]) == 0
+    for end in ends if columns[0] in numbers else ():
+        last, following = np.concatenate([batch[end.name] for batch in read])[order][:-1], keys[0][order][1:]
+        both = steps & ~np.isnan(last) & np.isfinite(following)
+        over, rows = int((last > following)[both].sum()), int(both.sum())
+        if rows >= FEWEST_ROWS and over <= (1 - ASCENDING) * rows:
+            hints.append(
+                f"unit: order: {columns[0].name!r} comes before {end.name!r} of the person's record before in {over:,} "
+                f"of {rows:,} steps; no rule keeps that, and records of a synthetic person may overlap"
+            )
+    tied = steps
     for key in keys:
         tied &= key[order][1:] == key[order][:-1]
     if ties := int(tied.sum()):

@@ -106,6 +106,19 @@ def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(
     assert hint.startswith("'gift': ") and hint.endswith('impossible: [{"job": ["jobless"], "gift": {}}]')
 
 
+def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_them_apart(capsys):
+    start = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.arange(N) // 100 * 100 + np.arange(N) % 7, "D")
+    end = start + pd.to_timedelta(np.where(np.arange(N) == 3, 200, 20), "D")
+    cells = {"who": np.arange(N) % 100, "start": start.strftime("%Y-%m-%d"), "end": end.strftime("%Y-%m-%d")}
+    kind = "kind: date, min: 2022-01-01, max: 2024-01-31, bins: month"
+    schema = f"columns: {{start: {{{kind}}}, end: {{{kind}}}}}\nordered: [[start, end]]\n"
+    schema += "unit: {column: who, order: start, records: {max: 6}}"
+    told = "'start' comes before 'end' of the person's record before in 1 of 500 steps"
+    assert sum(told in hint for hint in checked(capsys, cells, schema)["hints"]) == 1
+    cells["end"] = (start + pd.to_timedelta(np.where(np.arange(N) % 9, 20, 200), "D")).strftime("%Y-%m-%d")
+    assert not any("record before" in hint for hint in checked(capsys, cells, schema)["hints"])
+
+
 def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     sparse = {"name": np.array([*"abc"])[np.arange(N) % 3], "code": np.array([1, 7, 20])[np.arange(N) % 3]}
     own = "columns: {name: {kind: categorical, values: [a, b, c]}, code: {kind: integer, min: 1, max: 20}}"
