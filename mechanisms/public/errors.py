@@ -35,6 +35,14 @@ def _rebuild(what: str, where: str | None, fix: str | None) -> UserError:
     return UserError(what, where=where, fix=fix)
 
 
+def together(errors: Sequence[UserError], most: int = 8) -> UserError:
+    """The first mistake, with the others of the same file behind it, so that all can be mended at once."""
+    first, *others = errors
+    more = [f"error: and {len(others) + 1 - most:,} more"] if len(others) >= most else []
+    told = [first.fix or "", *(f"error: {error}" for error in others[: most - 1]), *more]
+    return UserError(first.what, where=first.where, fix="\n".join(told))
+
+
 def shown(text: str, *, but: str = "") -> str:
     """A text on a terminal, which it neither clears nor writes lines of: unseen characters stand as their codes.
 

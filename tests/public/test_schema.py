@@ -296,3 +296,12 @@ def test_a_file_that_is_no_schema_is_named(name: str, text: bytes, says: str, tm
 def test_a_schema_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot read the schema"):
         load_schema(tmp_path / "none.yaml")
+
+
+def test_all_columns_of_a_schema_that_are_wrong_are_named_at_once() -> None:
+    columns = {f"c{i}": {"kind": "integer", "min": 9, "max": i} for i in range(12)} | {"sex": {"kind": "flagg"}, "n": 3}
+    with pytest.raises(UserError) as error:
+        parse_schema({"columns": columns}, where="s.yaml")
+    lines = str(error.value).splitlines()
+    assert error.value.where == "s.yaml: column 'c0'"
+    assert lines.count("  fix: exchange them, or widen the range") == 8 and lines[-1] == "error: and 3 more"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, together
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
@@ -222,13 +222,18 @@ def _with_columns(
     """A schema that has no columns yet, with those that are declared, and the rules."""
     if not columns:
         raise UserError("no columns", where=where, fix="columns: {age: {kind: integer, min: 0, max: 120}}")
-    parsed, gaps = [], parse_gaps(rules.get("gaps"), where)
+    parsed, gaps, faults = [], parse_gaps(rules.get("gaps"), where), list[UserError]()
     for key, fields in columns.items():
         label = as_text(key, "columns", where)
         place = f"{where}: column {label!r}"
-        if not isinstance(fields, Mapping):
-            raise UserError(f"got {fields!r}", where=place, fix="{kind: categorical, values: [a, b]}")
-        parsed.append(parse_column(label, with_gaps(fields, gaps), where=place, folder=folder))
+        try:
+            if not isinstance(fields, Mapping):
+                raise UserError(f"got {fields!r}", where=place, fix="{kind: categorical, values: [a, b]}")
+            parsed.append(parse_column(label, with_gaps(fields, gaps), where=place, folder=folder))
+        except UserError as error:
+            faults.append(error)
+    if faults:
+        raise together(faults)
     both = sorted({c.name for c in parsed} & set(schema.leave_out))
     if both:
         fix = "remove it from leave_out, or from columns"
