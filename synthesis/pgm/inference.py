@@ -13,7 +13,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from synthesis.pgm.junction_tree import JunctionTree
-from synthesis.pgm.kernels import least_of_rows, mean_of_rows, normalize_rows, scale_rows, shift_rows
+from synthesis.pgm.kernels import mean_of_rows, normalize_rows, scale_rows, shift_rows
 
 #: Cells worked on at a time: a quarter of a megabyte.
 NEAR_CELLS = 1 << 15
@@ -161,8 +161,7 @@ class JunctionTreeInference:
         allowed = self.views(np.zeros_like(flat) if self.allowed is None else self.allowed)
         for node in reversed(range(len(tables))):
             table = self.rows(node, tables[node])
-            low = np.empty(len(table))
-            least_of_rows(table, self.rows(node, allowed[node]), low)
+            low = table.min(axis=1, where=self.rows(node, allowed[node]) == 0.0, initial=np.inf)
             parent = tree.parents[node]
             if parent < 0:
                 total += float(low[0])
