@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import extend_keys
 from synthesis.consistency.agree import Target
-from synthesis.gum.gum_kernels import cell_counts, copy_codes, pick_rows, set_codes, shuffle, sort_by_part
+from synthesis.gum.gum_kernels import pick_rows, shuffle
 from synthesis.rounding import systematic
 
 
@@ -39,9 +39,7 @@ class UpdateWork:
         self.keys[:] = 0
         for axis in map(self.domain.index, clique):
             extend_keys(self.keys, self.columns[axis], self.domain.attributes[axis].size)
-        counts = np.empty(self.domain.cells(clique), np.int64)
-        cell_counts(self.keys, counts)
-        return counts
+        return np.bincount(self.keys, minlength=self.domain.cells(clique))
 
     def update(self, target: Target, *, alpha: float, replace: float, as_paper: bool = False) -> tuple[int, float]:
         """One gradual update of one marginal; how many rows moved, and how far it was off before (Appendix A.2).
@@ -107,7 +105,7 @@ class UpdateWork:
         to, rest = freed[: len(donors)], freed[len(donors) :]
         cells = np.repeat(np.arange(gain.size, dtype=np.int32), gain - copies)
         for column in self.columns:
-            copy_codes(column, to, donors)
+            column[to] = column[donors]
         if ordered and len(clique) > 1:
             rest, cells = self._aligned(clique, rest, cells)
         self.place(clique, rest, cells)
@@ -118,7 +116,7 @@ class UpdateWork:
         stride = 1
         for name in reversed(clique):
             axis, size = self.domain.index(name), self.domain[name].size
-            set_codes(self.columns[axis], rows, cells, stride, size)
+            self.columns[axis][rows] = cells // stride % size
             stride *= size
 
     def _aligned(
@@ -131,10 +129,9 @@ class UpdateWork:
         """
         place, shape = int(self.rng.integers(len(clique))), self.domain.shape(clique)
         size, stride = shape[place], math.prod(shape[place + 1 :])
-        ordered, sorted_cells = np.empty_like(rows), np.empty_like(cells)
-        sort_by_part(rows, self.keys[rows], stride, size, ordered)
-        sort_by_part(cells, cells, stride, size, sorted_cells)
-        return ordered, sorted_cells
+        codes = ((c // stride % size).astype(code_dtype(size)) for c in (self.keys[rows], cells))
+        first, second = (np.argsort(c, kind="stable") for c in codes)
+        return rows[first], cells[second]
 
 
 def shrink_factor(excess: NDArray[np.float64], counts: NDArray[np.int64], moved: float) -> float:

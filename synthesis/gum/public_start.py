@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.progress import Progress
 from synthesis.consistency.agree import ConsistentTargets
-from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import Layout
-from synthesis.gum.passes import Passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +52,3 @@ class StartedGum(GumSpec):
     def layout(self, targets: ConsistentTargets) -> Layout:
         """One part with all columns and all marginals: nothing is drawn anew."""
         return Layout(((targets.domain.names, tuple(targets.marginals)),), ())
-
-    def follow(
-        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Synthesized:
-        """Rows whose marginals are close to the targets, changed from those of the public table."""
-        return Passes.follow(self, targets, rows=rows, rng=rng, progress=progress)

@@ -21,7 +21,7 @@ from synthesis.gum.layout import components, lay_out
 from synthesis.impossible import mended
 from synthesis.papers.maxent import MaxentSpec, ViewModel, fit_maxent
 from synthesis.papers.mcf import McfSpec, fewest_changes
-from synthesis.synthesize import synthesize_recorded
+from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 
 OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
@@ -250,7 +250,7 @@ def test_answers_are_possible_and_limited():
 def test_only_gum_and_flow_keep_a_record():
     answer = NoisyMarginal(("a", "b"), Identity(12), np.full(12, 10.0), "gaussian", 1.0, "0")
     for name, kind in ((n, SYNTHESIZERS[n]) for n in OURS):
-        found = synthesize_recorded(Measurements(WORLD, (answer,)), kind(), rows=30, rng=np.random.default_rng(0))
+        found = synthesize(Measurements(WORLD, (answer,)), kind(), rows=30, rng=np.random.default_rng(0))
         assert (found.record is not None) == (name in ("gum", "mcf"))
 
 
