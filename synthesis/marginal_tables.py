@@ -52,13 +52,13 @@ def marginal_tables(measurements: Measurements, *, draws: int | None = None) -> 
     Args:
         draws: how often the noise is drawn anew, from a seed of its own; None: DRAWS, or FEW.
     """
-    whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
-    rebuilt = completed(replace(measurements, answers=whole)).answers
+    answers = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
+    whole = replace(measurements, answers=answers)
+    rebuilt = completed(whole).answers
     if not rebuilt:
         return []
-    whole_answers = replace(measurements, answers=whole)
-    settled = consistent(whole_answers)
-    errors = _errors(whole_answers, settled, draws, np.random.default_rng(0))
+    settled = consistent(whole)
+    errors = _errors(whole, settled, draws, np.random.default_rng(0))
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in rebuilt):

@@ -96,13 +96,19 @@ def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
     for _ in range(FITTINGS if len(wide) > 1 else len(wide)):
         worst = 0.0
         for axes, side in wide.items():
-            others = others_of(base.ndim, axes)
-            now = base.sum(axis=others)
-            worst = max(worst, float(np.abs(now - side).max(initial=0.0)))
-            base = base * np.expand_dims(np.divide(side, now, out=np.zeros_like(side), where=now > 0), others)
+            base, off = raked(base, axes, side)
+            worst = max(worst, off)
         if worst <= NEAR * float(base.sum()):
             break
     return base
+
+
+def raked(values: Values, axes: Axes, side: Values) -> tuple[Values, float]:
+    """The array multiplied until its marginal over some axes is `side`, and how far a cell of that was off before."""
+    others = others_of(values.ndim, axes)
+    now = values.sum(axis=others)
+    factor = np.divide(side, now, out=np.zeros_like(now), where=now > 0)
+    return values * np.expand_dims(factor, others), float(np.abs(now - side).max(initial=0.0))
 
 
 def fit(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Attribute, Domain
 from synthesis.consistency.agree import ConsistentTargets
+from synthesis.consistency.merged_values import Groups, merged_domain
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import Layout
 
@@ -26,18 +24,13 @@ class StartedGum(GumSpec):
 
     public_rows: CodedTable | None = None
 
-    def over(self, groups: Mapping[str, NDArray[np.int64]]) -> StartedGum:
+    def over(self, groups: Groups) -> StartedGum:
         """With the public rows over merged values."""
         assert self.public_rows is not None
-        domain = Domain(
-            tuple(
-                Attribute(a.name, int(groups[a.name].max()) + 1) if a.name in groups else a
-                for a in self.public_rows.domain.attributes
-            )
-        )
+        domain = merged_domain(self.public_rows.domain, groups)
         columns = [
-            groups[a.name][codes].astype(code_dtype(domain[a.name].size)) if a.name in groups else codes
-            for a, codes in zip(self.public_rows.domain.attributes, self.public_rows.columns, strict=True)
+            groups[a.name][codes].astype(code_dtype(a.size)) if a.name in groups else codes
+            for a, codes in zip(domain.attributes, self.public_rows.columns, strict=True)
         ]
         return replace(self, public_rows=CodedTable(domain, tuple(columns)))
 

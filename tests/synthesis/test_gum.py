@@ -19,7 +19,7 @@ from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
 from synthesis.impossible import mended
-from synthesis.papers.maxent import MaxentSpec, ViewModel, fit_maxent
+from synthesis.papers.maxent import MaxentSpec, ViewModel
 from synthesis.papers.mcf import McfSpec, fewest_changes
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
@@ -243,7 +243,7 @@ def test_answers_are_possible_and_limited():
     assert (model.marginal("ad").reshape(4, 2)[np.eye(4, 2, dtype=bool)] == 0).all()
     with pytest.raises(UserError, match=r"a × b × c has 60 cells"):
         ViewModel(targets_of(joint, ["ab"]), MaxentSpec(max_cells=50)).marginal("abc")
-    empty = fit_maxent(Measurements(WORLD, (), public_total=0))
+    empty = ViewModel(consistent(Measurements(WORLD, (), public_total=0)), MaxentSpec())
     assert not empty.marginal("ab").any()
 
 
