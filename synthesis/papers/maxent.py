@@ -163,7 +163,7 @@ def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes,
     Sides that contradict each other a little (noise, non-negativity) are met in turn; the mean of the last round is
     returned.
     """
-    values: Values = possible * (total / max(int(possible.sum()), 1))
+    values = np.where(possible, total / max(int(possible.sum()), 1), 0.0)
     for _ in range(ROUNDS):
         worst, mean = 0.0, np.zeros_like(values)
         for axes, side in sides.items():
