@@ -76,38 +76,27 @@ class PersonRows:
         return self.at(first), self.at(~first & (self.owner != NOBODY))
 
     @cached_property
-    def sorted(self) -> SortedRows:
-        """The rows of persons, person by person and in their order."""
+    def sorted(self) -> PersonRows:
+        """The rows of persons, person by person and in their order; what follows is told of these alone."""
         at = np.argsort(self.owner, kind="stable") if self.order is None else np.lexsort((self.order, self.owner))
-        return SortedRows(self.at(at[np.count_nonzero(self.owner == NOBODY) :]))
-
-
-@dataclass(frozen=True, eq=False)
-class SortedRows:
-    """Rows of which those of a person stand together and in order.
-
-    Attributes:
-        rows: nobody's are not among them.
-    """
-
-    rows: PersonRows
+        return self.at(at[np.count_nonzero(self.owner == NOBODY) :])
 
     @cached_property
     def follows(self) -> NDArray[np.bool_]:
         """Of each row but the first, whether the row before is of the same person: a step of that person."""
-        return np.asarray(self.rows.owner[1:] == self.rows.owner[:-1])
+        return np.asarray(self.owner[1:] == self.owner[:-1])
 
     @cached_property
     def starts(self) -> Ints:
         """Where each person's rows begin."""
-        first = np.ones(len(self.rows.owner), bool)
+        first = np.ones(len(self.owner), bool)
         first[1:] = ~self.follows
         return np.flatnonzero(first)
 
     @cached_property
     def sizes(self) -> Ints:
         """How many records each person has."""
-        return np.diff(self.starts, append=len(self.rows.owner))
+        return np.diff(self.starts, append=len(self.owner))
 
     @cached_property
     def person(self) -> Ints:
@@ -117,15 +106,15 @@ class SortedRows:
     @cached_property
     def gaps(self) -> Floats:
         """By how much the order rises in each step, where it is known at both of its ends."""
-        if self.rows.order is None:
+        if self.order is None:
             return np.empty(0)
-        gaps = np.diff(self.rows.order)[self.follows]
+        gaps = np.diff(self.order)[self.follows]
         return np.asarray(_rounded(gaps[~np.isnan(gaps)]))
 
     @cached_property
     def spans(self) -> Floats:
         """From the first to the last place in the order, of each person that has one."""
-        order = self.rows.order
+        order = self.order
         if order is None or not len(order):
             return np.empty(0)
         known = np.bincount(self.person[~np.isnan(order)], minlength=len(self.starts))

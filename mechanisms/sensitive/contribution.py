@@ -175,7 +175,7 @@ def clip_records(
     """
     keep: NDArray[np.bool_] | None = None
     weights: NDArray[np.uint32] | None = None
-    table = _numbered(units)
+    table = numbered_rows(units)
     if unit.missing == "drop":
         for (row,) in _columns(source, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
             keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
@@ -210,7 +210,7 @@ def set_aside_units(
     if unit.column is None:
         return set_aside_rows(units, source, rows, key, share)
     held = np.zeros(rows, np.bool_)
-    sql = f"SELECT file_row_number FROM {_numbered(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
+    sql = f"SELECT file_row_number FROM {numbered_rows(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
     for (row,) in _columns(source, sql):
         held[row] = True
     if unit.missing == "own":
@@ -226,14 +226,16 @@ def set_aside_rows(units: Path, source: Source, rows: int, key: bytes, share: fl
     """
     held = np.zeros(rows, np.bool_)
     copies = "row_number() OVER (PARTITION BY content ORDER BY file_row_number)"
-    numbered = f"SELECT file_row_number AS row, content, {copies} AS copy FROM {_numbered(units)} WHERE unit IS NULL"
+    alone = f"{numbered_rows(units)} WHERE unit IS NULL"
+    numbered = f"SELECT file_row_number AS row, content, {copies} AS copy FROM {alone}"
     mine = _coin(coins.of_row_aside(key), "content", "':'", "copy")
     for (row,) in _columns(source, f"SELECT row FROM ({numbered}) WHERE {mine} < {literal(coins.below(share))}"):
         held[row] = True
     return held
 
 
-def _numbered(units: Path) -> str:
+def numbered_rows(units: Path) -> str:
+    """SQL for the rows of a Parquet file, with their numbers."""
     return f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
 
 
@@ -263,7 +265,7 @@ def unit_sizes(units: Path, source: Source, unit: PrivacyUnit, aside: Aside | No
         units: as of `clip_records`.
     """
     others = "" if aside is None else f" AND NOT {_aside(aside.key, aside.share)}"
-    table = _numbered(units)
+    table = numbered_rows(units)
     each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL{others} GROUP BY unit"
     sizes = source.lines(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n")
     rows, ids = source.lines(f"SELECT count(*), count(unit) FROM {table}")[0]
