@@ -99,7 +99,6 @@ def measure_some(
     source: NoiseSource,
     *,
     answers_dir: Path,
-    batch_cells: int = BATCH_CELLS,
     progress: Progress | None = None,
 ) -> list[NoisyMarginal]:
     """One round: measure what is wanted and the folder does not hold yet; answers in the order wanted.
@@ -119,7 +118,7 @@ def measure_some(
     questions = [marginal_question(m, budget, answers_dir / f"{i:05d}.npz") for i, m in planned]
 
     def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
-        counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=batch_cells)
+        counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=BATCH_CELLS)
         return (q.exact(c) for q, c in zip(due, counts, strict=True))
 
     answers = leave(questions, exact, ledger, source, progress=progress)
