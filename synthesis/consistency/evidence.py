@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal, averaged
 from synthesis.consistency.least_squares import least_squares
-from synthesis.pgm.terms import by_query, check_answer
+from synthesis.pgm.terms import by_clique, by_query
 
 #: Steps of least squares over all marginals, and for the part of one marginal that the answers leave open.
 JOINT_STEPS = 150
@@ -81,12 +80,8 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
     Raises:
         UserError: an answer that is not finite, or does not fit its query.
     """
-    by_clique: dict[Clique, list[NoisyMarginal]] = defaultdict(list)
-    for answer in answers:
-        check_answer(domain, answer)
-        by_clique[answer.clique].append(answer)
     evidence = []
-    for clique, several in by_clique.items():
+    for clique, several in by_clique(domain, answers).items():
         groups = by_query(sorted(several, key=lambda a: not isinstance(a.query, Identity)))  # whole ones first
         means = [(group[0].query, *averaged(group)) for group in groups]
         queries, values = tuple((q, s) for q, _, s in means), tuple(m for _, m, _ in means)

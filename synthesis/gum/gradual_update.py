@@ -18,21 +18,18 @@ from synthesis.rounding import systematic
 
 @dataclass(eq=False)
 class UpdateWork:
-    """The rows under change, and buffers that every update uses again."""
+    """The rows under change; `keys` are their cells in the marginal that was counted last."""
 
     domain: Domain
     columns: list[NDArray[np.unsignedinteger]]
     keys: NDArray[np.int32]
-    freed: NDArray[np.int32]
-    donors: NDArray[np.int32]
     state: NDArray[np.uint64]
     rng: np.random.Generator
 
     @classmethod
     def start(cls, table: CodedTable, rng: np.random.Generator) -> UpdateWork:
         state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        keys, freed, donors = (np.empty(table.rows, np.int32) for _ in range(3))
-        return cls(table.domain, [c.copy() for c in table.columns], keys, freed, donors, state, rng)
+        return cls(table.domain, [c.copy() for c in table.columns], np.empty(table.rows, np.int32), state, rng)
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """The rows in each cell of a marginal; `keys` then holds each row's cell."""
@@ -96,7 +93,7 @@ class UpdateWork:
         copies = np.where(counts > 0, np.minimum(duplicates, gain), 0)
         ends = np.cumsum(copies)
         starts, distinct = ends - copies, np.minimum(copies, counts)
-        freed, donors = self.freed[:moved], self.donors[: int(copies.sum())]
+        freed, donors = np.empty(moved, np.int32), np.empty(int(copies.sum()), np.int32)
         pick_rows(self.keys, counts, (loss.copy(), distinct.copy(), starts.copy()), freed, donors, self.state)
         for cell in np.flatnonzero(copies > distinct):  # more copies than rows: rows serve again (only for α > 1)
             first = donors[starts[cell] : starts[cell] + distinct[cell]]

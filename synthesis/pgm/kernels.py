@@ -43,25 +43,6 @@ def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None
             top[i] = -np.inf
 
 
-@compiled
-def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
-    """Multiply each row by a number."""
-    for i in range(table.shape[0]):
-        for j in range(table.shape[1]):
-            table[i, j] *= by[i]
-
-
-@compiled
-def mean_of_rows(table: NDArray[np.float64], weights: NDArray[np.float64], mean: NDArray[np.float64]) -> None:
-    """The weighted mean of each row (0 where all weights are 0)."""
-    for i in range(table.shape[0]):
-        total, weight = 0.0, 0.0
-        for j in range(table.shape[1]):
-            total += weights[i, j] * table[i, j]
-            weight += weights[i, j]
-        mean[i] = total / weight if weight > 0 else 0.0
-
-
 @compiled_with(fastmath=LOOSE)
 def squared_gap(
     table: NDArray[np.float64],

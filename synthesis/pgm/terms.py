@@ -71,14 +71,19 @@ def sufficient(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Statist
         UserError: an unknown attribute, a query that does not fit its marginal, answers that are not finite, a
             standard deviation that is not above 0.
     """
+    return [_summed(clique, group) for clique, group in by_clique(domain, answers).items()]
+
+
+def by_clique(domain: Domain, answers: Iterable[NoisyMarginal]) -> dict[Clique, list[NoisyMarginal]]:
+    """The answers about each marginal, in the order first seen; UserError for one that cannot be used."""
     groups: dict[Clique, list[NoisyMarginal]] = defaultdict(list)
     for answer in answers:
-        check_answer(domain, answer)
+        _check_answer(domain, answer)
         groups[answer.clique].append(answer)
-    return [_summed(clique, group) for clique, group in groups.items()]
+    return groups
 
 
-def check_answer(domain: Domain, answer: NoisyMarginal) -> None:
+def _check_answer(domain: Domain, answer: NoisyMarginal) -> None:
     """UserError for an answer that cannot be used, naming it."""
     name = " × ".join(answer.clique)
     fix = "take the release folder of a run, unchanged"
