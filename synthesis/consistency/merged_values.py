@@ -106,7 +106,9 @@ def expanded(table: CodedTable, measurements: Measurements, groups: Groups, rng:
     columns = []
     for attribute, codes in zip(domain.attributes, table.columns, strict=True):
         if attribute.name in groups:
-            codes = _expanded(codes, groups[attribute.name], one_way(measurements, attribute.name), rng)
+            best = _best_one_way(measurements, attribute.name)
+            counts = np.zeros(attribute.size) if best is None else best.values
+            codes = _expanded(codes, groups[attribute.name], counts, rng)
         columns.append(codes)
     return CodedTable(domain, tuple(columns), table.weights)
 
@@ -138,13 +140,8 @@ def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor
     return zeros
 
 
-def one_way(measurements: Measurements, name: str) -> NDArray[np.float64]:
-    """The noisy counts of an attribute's values, the most precise first; zeros where they were not measured."""
-    best = _best_one_way(measurements, name)
-    return np.zeros(measurements.domain[name].size) if best is None else best.values
-
-
 def _best_one_way(measurements: Measurements, name: str) -> NoisyMarginal | None:
+    """The most precise noisy counts of an attribute's values; None where they were not measured."""
     own = [a for a in measurements.answers if a.clique == (name,) and isinstance(a.query, Identity)]
     return min(own, key=lambda a: a.stddev, default=None)
 

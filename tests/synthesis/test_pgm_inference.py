@@ -135,11 +135,12 @@ def test_fitting_drops_the_least_useful():
         fit_cliques(domain, ring, [1.0] * 5, 100)
 
 
-def test_a_marginal_across_the_model_that_is_too_large_is_refused():
+def test_a_marginal_across_the_model_that_is_too_large_is_refused(monkeypatch):
     tree = junction_tree(world(), cliques_of(SHAPES["chain"]))
     engine = JunctionTreeInference(tree)
+    monkeypatch.setattr("synthesis.pgm.observed.MAX_CELLS", 4)
     with pytest.raises(UserError, match="needs a table"):
-        model_marginal(engine, engine.infer(np.zeros(tree.cells)), ("a", "d", "f"), max_cells=4)
+        model_marginal(engine, engine.infer(np.zeros(tree.cells)), ("a", "d", "f"))
     assert largest_table(tree, ("a", "d", "f")) > 4
     assert largest_table(tree, tree.cliques[0]) == tree.sizes[0]
 
