@@ -13,6 +13,8 @@ from evaluation.values.value_tables import NOBODY
 Codes = NDArray[np.integer]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: Differences of equal steps are equal, as far as floating point goes (parts of a day).
+DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,7 @@ class PersonRows:
         if self.order is None:
             return np.empty(0)
         gaps = np.diff(self.order)[self.follows]
-        return np.asarray(_rounded(gaps[~np.isnan(gaps)]))
+        return np.asarray(np.round(gaps[~np.isnan(gaps)], DIGITS))
 
     @cached_property
     def spans(self) -> Floats:
@@ -119,9 +121,4 @@ class PersonRows:
             return np.empty(0)
         known = np.bincount(self.person[~np.isnan(order)], minlength=len(self.starts))
         first, last = self.starts[known > 0], (self.starts + known - 1)[known > 0]
-        return np.asarray(_rounded(order[last] - order[first]))
-
-
-def _rounded(differences: Floats) -> Floats:
-    """Differences of equal steps are equal, as far as floating point goes (parts of a day)."""
-    return np.round(differences, 6)
+        return np.asarray(np.round(order[last] - order[first], DIGITS))

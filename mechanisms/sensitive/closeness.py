@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import as_noise
@@ -35,15 +34,9 @@ def exact_distance(table: Private, synthetic: CodedTable, criterion: Criterion, 
     batches = in_batches(synthetic.domain, criterion.cliques, BATCH_CELLS)
     theirs = (counts for batch in batches for counts in count_cliques(synthetic, batch))
     exact = exact_marginals(table, criterion.cliques, batch_cells=BATCH_CELLS)
-    distances = [int(np.abs(a - _in_units(b, scale)).sum()) for a, b in zip(exact, theirs, strict=True)]
+    in_units = (np.rint(counts * (scale * 2.0**WEIGHT_BITS)).astype(np.int64) for counts in theirs)
+    distances = [int(np.abs(a - b).sum()) for a, b in zip(exact, in_units, strict=True)]
     return max(distances) if criterion.over == "largest" else sum(distances) // len(distances)
-
-
-def _in_units(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-    """Synthetic counts in lattice units."""
-    if scale == 1.0:
-        return counts << WEIGHT_BITS
-    return np.asarray(np.rint(counts * (scale * 2.0**WEIGHT_BITS)), np.int64)
 
 
 def noisy_distance(

@@ -102,17 +102,13 @@ def joint_least_squares(
         project: the orthogonal projection of changes (in units of each marginal's noise) onto those that keep
             agreement and total.
     """
-    sizes = [e.rows for e in evidence]
     shapes = [e.shape for e in evidence]
     cells = np.cumsum([0, *(int(np.prod(s)) for s in shapes)])
-    rows = np.cumsum([0, *sizes])
+    rows = np.cumsum([0, *(e.rows for e in evidence)])
     noise = [e.stddev for e in evidence]
 
     def split(flat: Values) -> list[Values]:
         return [flat[a:b].reshape(s) for (a, b), s in zip(itertools.pairwise(cells), shapes, strict=True)]
-
-    def joined(parts: Sequence[Values]) -> Values:
-        return np.concatenate([p.ravel() for p in parts])
 
     def forward(flat: Values) -> Values:
         parts = project(split(flat))
@@ -120,11 +116,11 @@ def joint_least_squares(
 
     def backward(answers: Values) -> Values:
         cut = [answers[a:b] for a, b in itertools.pairwise(rows)]
-        return joined(project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)]))
+        parts = project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)])
+        return np.concatenate([p.ravel() for p in parts])
 
     gap = np.concatenate([e.standardized - e.answer(x) for e, x in zip(evidence, start, strict=True)])
-    size = int(cells[-1])
-    change = least_squares(forward, backward, gap, size, tolerance=1e-9, steps=JOINT_STEPS, condition=0)
+    change = least_squares(forward, backward, gap, int(cells[-1]), tolerance=1e-9, steps=JOINT_STEPS, condition=0)
     parts = project(split(change))
     return [x + p * s for x, p, s in zip(start, parts, noise, strict=True)]
 
