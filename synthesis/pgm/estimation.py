@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from synthesis.convergence import FitRecord
-from synthesis.pgm.kernels import along
+from synthesis.pgm.kernels import along, stepped
 from synthesis.pgm.loss import FitLoss
 
 #: Steps between two looks at the duality gap.
@@ -127,8 +127,9 @@ def mirror_descent(
         return watch.done("the loss is least")
     eta, last, age, failures = 1.0 / steepest, start, 0, 0
     while reason is None:
-        ahead = here.potentials - eta * here.gradient
-        following = at(loss, ahead + age / (age + 3.0) * (ahead - last) if age else ahead)
+        ahead, point = np.empty_like(start), np.empty_like(start)
+        stepped(here.potentials, here.gradient, last, eta, age / (age + 3.0), ahead, point)
+        following = at(loss, point)
         steepness = _steepness(here, following, eta)
         rose = age > 1 and following.loss > max(watch.losses[-WINDOW:])
         if rose or not steepness <= 4.0 or (age <= 1 and following.loss > here.loss):

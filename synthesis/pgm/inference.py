@@ -13,7 +13,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from synthesis.pgm.junction_tree import JunctionTree
-from synthesis.pgm.kernels import normalize_rows, shift_rows
+from synthesis.pgm.kernels import normalize_rows, scale_rows, shift_rows
 
 #: Cells worked on at a time: a quarter of a megabyte.
 NEAR_CELLS = 1 << 15
@@ -112,8 +112,7 @@ class JunctionTreeInference:
         for node, parent in enumerate(tree.parents):
             if parent >= 0:
                 side = self._side(tables, parent, tree.separators[node], sums)
-                table = self.rows(node, tables[node])
-                table *= np.repeat(side, table.shape[1]).reshape(table.shape)
+                scale_rows(self.rows(node, tables[node]), side.ravel())
         return flat
 
     def _side(

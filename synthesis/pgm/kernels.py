@@ -43,6 +43,14 @@ def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None
             top[i] = -np.inf
 
 
+@compiled
+def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
+    """Multiply each row by a number."""
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            table[i, j] *= by[i]
+
+
 @compiled_with(fastmath=LOOSE)
 def squared_gap(
     table: NDArray[np.float64],
@@ -58,6 +66,22 @@ def squared_gap(
         value += gap * gap
         slope[i] += weight * gap
     return 0.5 * weight * value
+
+
+@compiled
+def stepped(
+    here: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    last: NDArray[np.float64],
+    eta: float,
+    momentum: float,
+    ahead: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """A step down the gradient into `ahead`; in `out`, what it gained over the last such step goes on by `momentum`."""
+    for i in range(len(here)):
+        ahead[i] = here[i] - eta * gradient[i]
+        out[i] = ahead[i] + momentum * (ahead[i] - last[i]) if momentum else ahead[i]
 
 
 @compiled_with(fastmath=LOOSE)
