@@ -179,7 +179,7 @@ class RowMaker:
         """Rows of the table's columns."""
         coarse, zeros = for_synthesis(self.measurements, self.schema), self.schema.zeros
         if self.model is None:
-            coded = synthesize(coarse, self.synthesizer, rows=rows, rng=self.rng, zeros=zeros, progress=report)
+            coded = synthesize(coarse, self.synthesizer, rows=rows, rng=self.rng, zeros=zeros, progress=report).table
         else:
             coded = rows_of_model(coarse, self.model, rows=rows, rng=self.rng, zeros=zeros, progress=report)
         return as_columns(coded, self.schema, self.measurements, self.rng)

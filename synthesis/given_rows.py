@@ -85,7 +85,7 @@ def rows_given(
         return _drawn(conditioned, wish, rng, progress)
 
     def make(rows: int) -> CodedTable:
-        return synthesize(measurements, synthesizer, rows=rows, rng=rng, zeros=zeros, progress=progress)
+        return synthesize(measurements, synthesizer, rows=rows, rng=rng, zeros=zeros, progress=progress).table
 
     return _weighed(make, default_rows(measurements), wish, rng)
 

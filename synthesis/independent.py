@@ -114,12 +114,11 @@ def independent_marginals(measurements: Measurements) -> Callable[[Clique], NDAr
         measurements: answers to other queries are passed over; a column without an answer counts as uniform.
     """
     whole = tuple(a for a in measurements.answers if len(a.clique) == 1 and isinstance(a.query, Identity))
-    targets = consistent(Measurements(measurements.domain, whole, measurements.public_total))
-    sides = {a.name: targets.one_way(a.name) for a in measurements.domain.attributes}
+    columns = _columns(consistent(Measurements(measurements.domain, whole, measurements.public_total)))
 
     def marginal(clique: Clique) -> NDArray[np.float64]:
-        if not targets.total > 0:
-            return np.zeros(measurements.domain.cells(clique))
-        return product([sides[n] for n in clique], targets.total).ravel()
+        if not columns.total > 0:
+            return np.zeros(columns.domain.cells(clique))
+        return product([columns.sides[n] for n in clique], columns.total).ravel()
 
     return marginal

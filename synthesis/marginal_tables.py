@@ -45,20 +45,18 @@ class MarginalTable:
     consistent_error: NDArray[np.float64]
 
 
-def marginal_tables(measurements: Measurements, *, draws: int | None = None) -> list[MarginalTable]:
+def marginal_tables(measurements: Measurements) -> list[MarginalTable]:
     """Every marginal that was measured whole, or whose residual was, once, in the order measured.
 
     Guarantee: post-processing; costs no privacy.
-    Args:
-        draws: how often the noise is drawn anew, from a seed of its own; None: DRAWS, or FEW.
     """
-    whole = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
-    rebuilt = completed(replace(measurements, answers=whole)).answers
+    answers = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
+    whole = replace(measurements, answers=answers)
+    rebuilt = completed(whole).answers
     if not rebuilt:
         return []
-    whole_answers = replace(measurements, answers=whole)
-    settled = consistent(whole_answers)
-    errors = _errors(whole_answers, settled, draws, np.random.default_rng(0))
+    settled = consistent(whole)
+    errors = _errors(whole, settled, np.random.default_rng(0))
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in rebuilt):
@@ -69,7 +67,7 @@ def marginal_tables(measurements: Measurements, *, draws: int | None = None) -> 
 
 
 def _errors(
-    measurements: Measurements, settled: ConsistentTargets, draws: int | None, rng: np.random.Generator
+    measurements: Measurements, settled: ConsistentTargets, rng: np.random.Generator
 ) -> dict[Clique, NDArray[np.float64]]:
     """The root mean squared error of each cell: √(v + (m − c)² + s²/n) for a consistent cell c of n.
 
@@ -79,8 +77,8 @@ def _errors(
     """
     centres = {t.clique: t.values for t in settled.marginals}
     cells = sum(v.size for v in centres.values())
-    draws = (FEW if cells <= SMALL else DRAWS) if draws is None else draws
-    if draws < 1 or cells > MAX_CELLS:
+    draws = FEW if cells <= SMALL else DRAWS
+    if cells > MAX_CELLS:
         return {c: np.full(v.shape, np.nan) for c, v in centres.items()}
     variances = dict.fromkeys(centres, 0.0)
     for _ in range(draws):

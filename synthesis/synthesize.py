@@ -16,19 +16,6 @@ from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros, check_zeros, mended
 
 
-def synthesize(
-    measurements: Measurements,
-    synthesizer: Synthesizer,
-    *,
-    rows: int | None,
-    rng: np.random.Generator,
-    zeros: Zeros = (),
-    progress: Progress | None = None,
-) -> CodedTable:
-    """Synthetic rows from noisy measurements; see `synthesize_recorded`."""
-    return synthesize_recorded(measurements, synthesizer, rows=rows, rng=rng, zeros=zeros, progress=progress).table
-
-
 def rows_of_model(
     measurements: Measurements,
     model: RowModel,
@@ -46,7 +33,7 @@ def rows_of_model(
     return mended(model.rows(count, rng, progress), check_zeros(measurements.domain, zeros), rng)
 
 
-def synthesize_recorded(
+def synthesize(
     measurements: Measurements,
     synthesizer: Synthesizer,
     *,

@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import Values
 from synthesis.consistency.agree import Target
+from synthesis.consistency.projection import raked
+from synthesis.gum.layout import outermost
 from synthesis.pgm.graphical_model import GraphicalModel
 
 #: For pairs and triples: the most of them, their most cells per record (in emptier ones no row can be placed better),
@@ -58,12 +58,8 @@ def _largest(domain: Domain, targets: Sequence[Target], size: int, most: float) 
 def _fitted(model: GraphicalModel, targets: Sequence[Target], clique: Clique) -> Values:
     """The model's marginal, multiplied until it has the targets inside of it, nearly."""
     values = model.marginal(clique).reshape(model.domain.shape(clique))
-    inner = [t for t in targets if set(t.clique) < set(clique)]
-    largest = [t for t in inner if not any(set(t.clique) < set(other.clique) for other in inner)]
+    largest = outermost([t for t in targets if set(t.clique) < set(clique)])
     for _ in range(ROUNDS if len(largest) > 1 else 1):
         for target in largest:
-            others = tuple(i for i, n in enumerate(clique) if n not in target.clique)
-            shape = [k if n in target.clique else 1 for n, k in zip(clique, values.shape, strict=True)]
-            side, now = target.values.reshape(shape), values.sum(axis=others, keepdims=True)
-            values = values * np.divide(side, now, out=np.zeros_like(now), where=now > 0)
+            values, _ = raked(values, tuple(clique.index(n) for n in target.clique), target.values)
     return values * (model.total / max(float(values.sum()), 1e-300))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import apart_edges
-from evaluation.persons.person_rows import Codes, Floats, Ints, PersonRows, RowColumn, SortedRows
+from evaluation.persons.person_rows import Codes, Floats, Ints, PersonRows, RowColumn
 
 #: Buckets of gaps and of spans; constants whose pairs are counted, at most.
 CUTS, CONSTANTS = 10, 12
@@ -93,7 +93,7 @@ def person_figures(rows: PersonRows, cuts: tuple[Cuts, Cuts]) -> PersonFigures:
         cuts: as of `cuts_of`.
     """
     own = rows.sorted
-    columns, persons = own.rows.columns, len(own.starts)
+    columns, persons = own.columns, len(own.starts)
     steps, gaps = int(own.follows.sum()), cuts[0].counts(own.gaps)
     seen = {c.name: _distinct(own, c) for c in columns if c.numbers is None}
     places: dict[str, Mapping[str, Level]] = {}
@@ -115,7 +115,7 @@ def person_figures(rows: PersonRows, cuts: tuple[Cuts, Cuts]) -> PersonFigures:
     }
     if rows.order is not None:
         counts |= {"gaps": {WHOLE: gaps}, "spans": {WHOLE: cuts[1].counts(own.spans)}}
-    return PersonFigures(persons, len(own.rows.owner), levels, counts, own.sizes, own.spans)
+    return PersonFigures(persons, len(own.owner), levels, counts, own.sizes, own.spans)
 
 
 def likeness(numbers: Floats, person: Ints) -> Level:
@@ -165,7 +165,7 @@ def _marks(person: Ints, codes: Codes, persons: int) -> NDArray[np.bool_]:
     return marks.reshape(persons, size)
 
 
-def _distinct(own: SortedRows, column: RowColumn) -> Ints:
+def _distinct(own: PersonRows, column: RowColumn) -> Ints:
     """How many values of a column each person has."""
     persons, size = len(own.starts), _size(column.codes)
     if persons * size <= MARKS:
@@ -173,7 +173,7 @@ def _distinct(own: SortedRows, column: RowColumn) -> Ints:
     return np.bincount(np.unique(own.person * size + column.codes) // size, minlength=persons)
 
 
-def _next(own: SortedRows, column: RowColumn) -> Ints:
+def _next(own: PersonRows, column: RowColumn) -> Ints:
     """How often each pair of a value and the next one occurs."""
     before, after = column.buckets[:-1][own.follows], column.buckets[1:][own.follows]
     return np.bincount(_paired(before, after))
@@ -185,9 +185,9 @@ def _paired(first: Codes, second: Codes) -> Ints:
     return np.where(a < b, b * b + a, a * a + a + b)
 
 
-def _constants(own: SortedRows) -> dict[str, Mapping[str, Ints]]:
+def _constants(own: PersonRows) -> dict[str, Mapping[str, Ints]]:
     """Persons by each constant, as their first record has it, and by pairs of constants and number of records."""
-    fixed = {c.name: c.buckets[own.starts] for c in own.rows.columns if c.fixed}
+    fixed = {c.name: c.buckets[own.starts] for c in own.columns if c.fixed}
     few = {**dict(list(fixed.items())[:CONSTANTS]), "records": size_buckets(own.sizes)}
     return {
         "constants": {name: np.bincount(codes) for name, codes in fixed.items()},

@@ -13,6 +13,8 @@ from evaluation.values.value_tables import NOBODY
 Codes = NDArray[np.integer]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: Differences of equal steps are equal, as far as floating point goes (parts of a day).
+DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,38 +78,27 @@ class PersonRows:
         return self.at(first), self.at(~first & (self.owner != NOBODY))
 
     @cached_property
-    def sorted(self) -> SortedRows:
-        """The rows of persons, person by person and in their order."""
+    def sorted(self) -> PersonRows:
+        """The rows of persons, person by person and in their order; what follows is told of these alone."""
         at = np.argsort(self.owner, kind="stable") if self.order is None else np.lexsort((self.order, self.owner))
-        return SortedRows(self.at(at[np.count_nonzero(self.owner == NOBODY) :]))
-
-
-@dataclass(frozen=True, eq=False)
-class SortedRows:
-    """Rows of which those of a person stand together and in order.
-
-    Attributes:
-        rows: nobody's are not among them.
-    """
-
-    rows: PersonRows
+        return self.at(at[np.count_nonzero(self.owner == NOBODY) :])
 
     @cached_property
     def follows(self) -> NDArray[np.bool_]:
         """Of each row but the first, whether the row before is of the same person: a step of that person."""
-        return np.asarray(self.rows.owner[1:] == self.rows.owner[:-1])
+        return np.asarray(self.owner[1:] == self.owner[:-1])
 
     @cached_property
     def starts(self) -> Ints:
         """Where each person's rows begin."""
-        first = np.ones(len(self.rows.owner), bool)
+        first = np.ones(len(self.owner), bool)
         first[1:] = ~self.follows
         return np.flatnonzero(first)
 
     @cached_property
     def sizes(self) -> Ints:
         """How many records each person has."""
-        return np.diff(self.starts, append=len(self.rows.owner))
+        return np.diff(self.starts, append=len(self.owner))
 
     @cached_property
     def person(self) -> Ints:
@@ -117,22 +108,17 @@ class SortedRows:
     @cached_property
     def gaps(self) -> Floats:
         """By how much the order rises in each step, where it is known at both of its ends."""
-        if self.rows.order is None:
+        if self.order is None:
             return np.empty(0)
-        gaps = np.diff(self.rows.order)[self.follows]
-        return np.asarray(_rounded(gaps[~np.isnan(gaps)]))
+        gaps = np.diff(self.order)[self.follows]
+        return np.asarray(np.round(gaps[~np.isnan(gaps)], DIGITS))
 
     @cached_property
     def spans(self) -> Floats:
         """From the first to the last place in the order, of each person that has one."""
-        order = self.rows.order
+        order = self.order
         if order is None or not len(order):
             return np.empty(0)
         known = np.bincount(self.person[~np.isnan(order)], minlength=len(self.starts))
         first, last = self.starts[known > 0], (self.starts + known - 1)[known > 0]
-        return np.asarray(_rounded(order[last] - order[first]))
-
-
-def _rounded(differences: Floats) -> Floats:
-    """Differences of equal steps are equal, as far as floating point goes (parts of a day)."""
-    return np.round(differences, 6)
+        return np.asarray(np.round(order[last] - order[first], DIGITS))

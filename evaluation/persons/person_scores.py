@@ -6,7 +6,7 @@ With it: what must never occur in whole persons, and a dozen of them to look at.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ class PersonScores:
             "usual_gap": self.usual_gap,
             "levels": levels,
             "errors": far,
-            "violations": {side: broken.to_json() for side, broken in self.broken.items()},
+            "violations": {side: asdict(broken) for side, broken in self.broken.items()},
         }
 
     def drawn(self, schema: Schema | None, options: Options) -> JsonDict:
@@ -203,11 +203,6 @@ class Violations:
     varying: Mapping[str, float]
     beyond: int | None
 
-    def to_json(self) -> JsonDict:
-        """JSON values."""
-        out: JsonDict = {"nobody": self.nobody, "apart": self.apart, "out_of_order": self.out_of_order}
-        return out | {"varying": dict(self.varying), "beyond": self.beyond}
-
 
 def violations(rows: PersonRows, most: int | None = None) -> Violations:
     """Those of one table, whose rows are in the order of its file.
@@ -224,7 +219,7 @@ def violations(rows: PersonRows, most: int | None = None) -> Violations:
     if rows.order is not None:
         late = int(np.count_nonzero((rows.order[1:] < rows.order[:-1]) & above & (owner[1:] != NOBODY)))
     varying = {}
-    for column in (c for c in own.rows.columns if c.fixed):
+    for column in (c for c in own.columns if c.fixed):
         held = column.codes != column.gap if column.gap is not None else np.ones(len(column.codes), bool)
         person, codes = own.person[held], column.codes[held]
         changes = person[1:][(person[1:] == person[:-1]) & (codes[1:] != codes[:-1])]
@@ -272,10 +267,10 @@ def whole_persons(rows: PersonRows, label: Callable[[str, int], str], *, seed: i
     mixed = np.random.default_rng(seed).permutation(persons)
     by_size = mixed[np.argsort(own.sizes[mixed], kind="stable")]
     taken = by_size[[int((i + 0.5) * persons / PEOPLE) for i in range(PEOPLE)]] if persons > PEOPLE else by_size
-    columns = own.rows.columns[:SHOWN_COLUMNS]
+    columns = own.columns[:SHOWN_COLUMNS]
     shown = []
     for person in taken.tolist():
         start, size = int(own.starts[person]), int(own.sizes[person])
         lines = [[label(c.name, int(c.codes[i])) for c in columns] for i in range(start, start + min(size, RECORDS))]
         shown.append({"records": size, "rows": lines})
-    return {"columns": [c.name for c in columns], "of": len(own.rows.columns), "shown": shown}
+    return {"columns": [c.name for c in columns], "of": len(own.columns), "shown": shown}

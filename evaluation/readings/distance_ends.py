@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.readings.reading import Ends, Z
+from evaluation.readings.reading import Ends, ends_around
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.jit import compiled
@@ -109,10 +109,8 @@ class DistanceEnds:
             return Ends()
         honest = math.fsum(self.expected) / len(self.expected)
         spreads = self._sums.std(axis=1, ddof=1) / max(len(self.chosen), 1)
-        low, high = max(score - Z * spreads[0], 0.0), min(score + Z * spreads[0], 1.0)
         poor = math.fsum(self.poor) / len(self.poor) if self.width > 1 else 1.0
-        by = "95 %, had other rows been drawn for both tables"
-        ends = Ends(honest, float(spreads[1]), poor, float(low), float(high), interval_is=by)
+        ends = ends_around(score, float(spreads[0]), (honest, float(spreads[1])), poor)
         return ends if self.width > 1 else replace(ends, limits=SINGLE_LIMITS, poor_is="no overlap")
 
 

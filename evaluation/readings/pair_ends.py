@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evaluation.products import times
 from evaluation.readings.distance_ends import DRAWS, sampled
-from evaluation.readings.reading import Ends, Z
+from evaluation.readings.reading import Ends, ends_around
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 
@@ -20,7 +20,6 @@ Correlated = tuple[str, str, str, float, float]
 
 #: Pairs, a random choice, that tell how far a mean moves.
 PAIRS = 100
-BY = "95 %, had other rows been drawn for both tables"
 
 
 class Multipliers:
@@ -77,15 +76,8 @@ def correlation_ends(
     honest = np.abs(drawn.of_honest(parts[0]) + _bias(pairs, held, real.rows, synthetic.rows)).mean(axis=1)
     score = math.fsum(abs(two - one) for _, _, _, one, two in correlations) / len(correlations)
     lost = [one - _noise(a, b, kind, held, synthetic.rows) for a, b, kind, one, _ in correlations]
-    error = Z * float(moved.std(ddof=1))
-    return Ends(
-        float(honest.mean()),
-        float(honest.std(ddof=1)),
-        math.fsum(map(abs, lost)) / len(correlations),
-        max(score - error, 0.0),
-        score + error,
-        interval_is=BY,
-    )
+    own, poor = (float(honest.mean()), float(honest.std(ddof=1))), math.fsum(map(abs, lost)) / len(correlations)
+    return ends_around(score, float(moved.std(ddof=1)), own, poor, most=math.inf)
 
 
 def _influence(
@@ -190,6 +182,5 @@ class DependenceEnds:
         real, synthetic = (np.stack([p[i] for p in self._parts], axis=1) for i in (2, 3))
         honest = np.clip(1 + self._drawn.of_honest(real), 0, 1) @ weights
         moved = np.clip(shares + self._drawn.of_score([real, synthetic]), 0, 1) @ weights
-        error = Z * float(moved.std(ddof=1))
-        low, high = max(score - error, 0.0), min(score + error, 1.0)
-        return Ends(float(honest.mean()), float(honest.std(ddof=1)), 0.0, low, high, interval_is=BY)
+        own = float(honest.mean()), float(honest.std(ddof=1))
+        return ends_around(score, float(moved.std(ddof=1)), own, 0.0)

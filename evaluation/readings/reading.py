@@ -47,6 +47,12 @@ class Ends:
     interval_is: str = "95 %"
 
 
+def ends_around(score: float, moved: float, honest: tuple[float, float], poor: float, most: float = 1.0) -> Ends:
+    """Of a mean, whose standard deviation is `moved` had other rows been drawn; `honest` is a mean and its spread."""
+    low, high = max(score - Z * moved, 0.0), min(score + Z * moved, most)
+    return Ends(*honest, poor, low, high, interval_is="95 %, had other rows been drawn for both tables")
+
+
 def mean_ends(parts: Sequence[Ends]) -> Ends:
     """Of a mean of scores; they move together, so that no spread is less than the mean of theirs."""
 

@@ -148,7 +148,8 @@ def _pooled(
     gaps = sum(int(own[t].counts[gap].sum()) + int((own[t].codes < 0).sum()) for t, (_, _, gap) in read.items())
     specials = [f"not a {kind.kind}"] if any(odd_rows.values()) else []
     specials += ["missing"] if gaps else []
-    lines += [_odd_line(name, kind, t, n, rows[t]) for t, n in odd_rows.items() if n > ODD * rows[t]]
+    odds = [f"{n / rows[t]:.0%} of the {t}" for t, n in odd_rows.items() if n > ODD * rows[t]]
+    lines += [f"column {name!r}: {odd} values are no {kind.kind}s: they count as one value" for odd in odds]
     column = ValueColumn(name, kind.kind, values, tuple(specials))
     size = column.attribute.size
     coded = {}
@@ -179,11 +180,6 @@ def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> tuple[NDArray[A
     values = sorted(set(every))
     place = {text: i for i, text in enumerate(values)}
     return np.array([*values, None], object)[:-1], np.array([place[text] for text in every], np.int64)
-
-
-def _odd_line(name: str, kind: ValueKind, table: str, count: int, rows: int) -> str:
-    odd = f"{count / rows:.0%} of the {table} values are no {kind.kind}s"
-    return f"column {name!r}: {odd}: they count as one value"
 
 
 def bucketed(values: Values, name: str) -> tuple[Schema, dict[str, CodedTable]]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import NoiseEvent, as_noise
+from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import BATCH_CELLS, count_cliques, in_batches
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, check_drawable, noisy
-from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
+from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, NoisyNumbers
+from mechanisms.sensitive.exit import Exact, leave
 from mechanisms.sensitive.noise import NoiseSource
 
 
@@ -37,15 +34,9 @@ def exact_distance(table: Private, synthetic: CodedTable, criterion: Criterion, 
     batches = in_batches(synthetic.domain, criterion.cliques, BATCH_CELLS)
     theirs = (counts for batch in batches for counts in count_cliques(synthetic, batch))
     exact = exact_marginals(table, criterion.cliques, batch_cells=BATCH_CELLS)
-    distances = [int(np.abs(a - _in_units(b, scale)).sum()) for a, b in zip(exact, theirs, strict=True)]
+    in_units = (np.rint(counts * (scale * 2.0**WEIGHT_BITS)).astype(np.int64) for counts in theirs)
+    distances = [int(np.abs(a - b).sum()) for a, b in zip(exact, in_units, strict=True)]
     return max(distances) if criterion.over == "largest" else sum(distances) // len(distances)
-
-
-def _in_units(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-    """Synthetic counts in lattice units."""
-    if scale == 1.0:
-        return counts << WEIGHT_BITS
-    return np.asarray(np.rint(counts * (scale * 2.0**WEIGHT_BITS)), np.int64)
 
 
 def noisy_distance(
@@ -67,35 +58,13 @@ def noisy_distance(
     Raises:
         UserError: a kept distance that the ledger does not know, or of another criterion.
     """
-    event = as_noise(planned.event)
-    needed = budget.moved(planned.criterion, event.norm)
-    question = _Distance(path, event, planned.criterion)
-    answer = leave([question], lambda due: [q.exact(distance(), needed) for q in due], ledger, source)[0]
-    return None if answer is None else float(answer["value"])
+    event, criterion = as_noise(planned.event), planned.criterion
+    question = NoisyNumbers(path, event, criterion.title, {"accept": criterion.to_json()}, 1)
 
-
-@dataclass(frozen=True)
-class _Distance(JsonAnswer):
-    """One criterion's distance."""
-
-    event: NoiseEvent
-    criterion: Criterion
-
-    @property
-    def label(self) -> str:
-        return self.criterion.title
-
-    def fits(self, answer: Json) -> bool:
-        return answer.get("accept") == self.criterion.to_json() and isinstance(answer.get("value"), float)
-
-    def exact(self, distance: int, sensitivity: float) -> Exact[ExactAnswers]:
+    def exact(due: Sequence[NoisyNumbers]) -> list[Exact[ExactAnswers]]:
         """The distance, capped where answers end: a cap moves no further than what it caps."""
-        whole = np.array([min(distance, LARGEST - 1)], np.int64)
-        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
+        capped = np.array([min(distance(), LARGEST - 1)], np.int64)
+        return [q.exact(capped, budget.moved(criterion, event.norm)) for q in due]
 
-    def check(self) -> None:
-        check_drawable(self.event)
-
-    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
-        value = float(noisy(exact.value, self.event, source)[0])
-        return {"event": self.event.id, "accept": self.criterion.to_json(), "value": value}
+    answer = leave([question], exact, ledger, source)[0]
+    return None if answer is None else float(answer["values"][0])

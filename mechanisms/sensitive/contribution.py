@@ -173,13 +173,11 @@ def clip_records(
         Which rows to keep (None: all), and their weights in units of 2**-WEIGHT_BITS records, one per row of the table
         (None: each counts 1). For clip=weight a record of a unit with R > C records counts floor(2**WEIGHT_BITS · C/R).
     """
-    keep: NDArray[np.bool_] | None = None
+    away = np.zeros(rows, np.bool_)
     weights: NDArray[np.uint32] | None = None
-    table = _numbered(units)
+    table = numbered_rows(units)
     if unit.missing == "drop":
-        for (row,) in _columns(source, f"SELECT file_row_number FROM {table} WHERE unit IS NULL"):
-            keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
-            keep[row] = False
+        away |= _marked(source, f"SELECT file_row_number FROM {table} WHERE unit IS NULL", rows)
     large = f"SELECT unit, count(*) AS n FROM {table} WHERE unit IS NOT NULL GROUP BY unit"
     first = [f"CREATE TEMP TABLE large AS {large} HAVING count(*) > {unit.max_records}"]
     rest = f"{table} JOIN large USING (unit)"
@@ -188,10 +186,8 @@ def clip_records(
             weights = np.full(rows, 1 << WEIGHT_BITS, dtype=np.uint32) if weights is None else weights
             weights[row] = (unit.max_records << WEIGHT_BITS) // count
     else:
-        for (row,) in _columns(source, _surplus(rest, unit.max_records, key), first):
-            keep = np.ones(rows, dtype=np.bool_) if keep is None else keep
-            keep[row] = False
-    return keep, weights
+        away |= _marked(source, _surplus(rest, unit.max_records, key), rows, first)
+    return ~away if away.any() else None, weights
 
 
 def set_aside_units(
@@ -209,10 +205,8 @@ def set_aside_units(
     """
     if unit.column is None:
         return set_aside_rows(units, source, rows, key, share)
-    held = np.zeros(rows, np.bool_)
-    sql = f"SELECT file_row_number FROM {_numbered(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
-    for (row,) in _columns(source, sql):
-        held[row] = True
+    sql = f"SELECT file_row_number FROM {numbered_rows(units)} WHERE unit IS NOT NULL AND {_aside(key, share)}"
+    held = _marked(source, sql, rows)
     if unit.missing == "own":
         held |= set_aside_rows(units, source, rows, key, share)
     return held
@@ -224,16 +218,15 @@ def set_aside_rows(units: Path, source: Source, rows: int, key: bytes, share: fl
     Guarantee: as of `set_aside_units`; of equal rows the last number comes or goes where one of them does, so that one
         row more or less changes no other's coin.
     """
-    held = np.zeros(rows, np.bool_)
     copies = "row_number() OVER (PARTITION BY content ORDER BY file_row_number)"
-    numbered = f"SELECT file_row_number AS row, content, {copies} AS copy FROM {_numbered(units)} WHERE unit IS NULL"
+    alone = f"{numbered_rows(units)} WHERE unit IS NULL"
+    numbered = f"SELECT file_row_number AS row, content, {copies} AS copy FROM {alone}"
     mine = _coin(coins.of_row_aside(key), "content", "':'", "copy")
-    for (row,) in _columns(source, f"SELECT row FROM ({numbered}) WHERE {mine} < {literal(coins.below(share))}"):
-        held[row] = True
-    return held
+    return _marked(source, f"SELECT row FROM ({numbered}) WHERE {mine} < {literal(coins.below(share))}", rows)
 
 
-def _numbered(units: Path) -> str:
+def numbered_rows(units: Path) -> str:
+    """SQL for the rows of a Parquet file, with their numbers."""
     return f"read_parquet({literal(str(units))}, file_row_number = true, hive_partitioning = false)"
 
 
@@ -263,7 +256,7 @@ def unit_sizes(units: Path, source: Source, unit: PrivacyUnit, aside: Aside | No
         units: as of `clip_records`.
     """
     others = "" if aside is None else f" AND NOT {_aside(aside.key, aside.share)}"
-    table = _numbered(units)
+    table = numbered_rows(units)
     each = f"SELECT count(*) AS n FROM {table} WHERE unit IS NOT NULL{others} GROUP BY unit"
     sizes = source.lines(f"SELECT n, count(*) FROM ({each}) GROUP BY n ORDER BY n")
     rows, ids = source.lines(f"SELECT count(*), count(unit) FROM {table}")[0]
@@ -302,11 +295,17 @@ def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[NDArr
     import pyarrow as pa
 
     forms = [_forms(source, unit) for source in sources]
-    codes = pa.chunked_array([c for f in forms for c in f.chunks], pa.large_string()).combine_chunks()
-    numbers = np.array(codes.dictionary_encode().indices.cast(pa.int64()).fill_null(-1), np.int64)
-    absent = np.flatnonzero(numbers < 0)
-    numbers[absent] = numbers.max(initial=-1) + 1 + np.arange(absent.size)
+    numbers = numbers_of(pa.chunked_array([c for f in forms for c in f.chunks], pa.large_string()), alone=True)
     return np.split(numbers, np.cumsum([*map(len, forms)])[:-1])
+
+
+def numbers_of(forms: Any, *, alone: bool) -> NDArray[np.int64]:
+    """A number for each of the ids, as of `unit_forms`; for a row without one a fresh number if `alone`, else −1."""
+    codes = forms.combine_chunks().dictionary_encode().indices
+    numbers = np.array(codes.cast("int64").fill_null(-1), np.int64)
+    absent = np.flatnonzero(numbers < 0) if alone else np.zeros(0, np.int64)
+    numbers[absent] = numbers.max(initial=-1) + 1 + np.arange(absent.size)
+    return numbers
 
 
 def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.int64]:
@@ -322,6 +321,14 @@ def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.
     if unit.missing == "own":
         histogram[0] += sizes.alone
     return histogram
+
+
+def _marked(source: Source, sql: str, rows: int, first: Sequence[str] = ()) -> NDArray[np.bool_]:
+    """(rows,) true for those whose numbers a query gives."""
+    marked = np.zeros(rows, np.bool_)
+    for (row,) in _columns(source, sql, first):
+        marked[row] = True
+    return marked
 
 
 def _columns(source: Source, sql: str, first: Sequence[str] = ()) -> Iterator[tuple[NDArray[np.int64], ...]]:

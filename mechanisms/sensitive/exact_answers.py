@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, check_cells, too_many_records
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
+from mechanisms.sensitive.exit import Exact, JsonAnswer
 from mechanisms.sensitive.noise import NoiseSource, split_noise
 
 #: Released answers lie within ± this many units of 2**-WEIGHT_BITS records: 1.1 · 10¹² records.
@@ -83,3 +85,33 @@ def noisy(exact: ExactAnswers, event: NoiseEvent, source: NoiseSource) -> NDArra
     low &= (1 << bits) - 1
     low[(total >= LIMIT) | (total < -LIMIT)] = 0
     return np.asarray((np.clip(total, -LIMIT, LIMIT) + low * 2.0**-bits) * 2.0**-WEIGHT_BITS, np.float64)
+
+
+@dataclass(frozen=True)
+class NoisyNumbers(JsonAnswer):
+    """Numbers in records that leave under one charge, kept beside the facts that say of what they are.
+
+    Attributes:
+        facts: JSON values; numbers that are kept beside others are refused.
+        size: how many there are.
+    """
+
+    event: NoiseEvent
+    label: str
+    facts: JsonDict
+    size: int
+
+    def fits(self, answer: Json) -> bool:
+        values, facts = answer.get("values"), {"event": self.event.id, **self.facts}
+        numbers = isinstance(values, list) and [type(v) for v in values] == [float] * self.size
+        return numbers and {k: answer.get(k) for k in facts} == facts
+
+    def exact(self, whole: NDArray[np.int64], sensitivity: float) -> Exact[ExactAnswers]:
+        """Numbers in units of 2**-WEIGHT_BITS records, and how far they move together, in the event's norm."""
+        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
+
+    def check(self) -> None:
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
+        return {"event": self.event.id, **self.facts, "values": noisy(exact.value, self.event, source).tolist()}

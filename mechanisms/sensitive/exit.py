@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mechanisms.accounting.events import Event
+from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
@@ -83,26 +84,13 @@ class Question(Protocol[V, A]):
         ...
 
 
-class Charges(Protocol):
-    """What the exit needs of a ledger."""
-
-    @property
-    def events(self) -> Mapping[str, Event]:
-        """What was charged so far, by id."""
-        ...
-
-    def charge(self, event: Event) -> None:
-        """Book the event on disk, or raise."""
-        ...
-
-
 Q = TypeVar("Q", bound=Question[Any, Any])
 
 
 def leave(
     questions: Sequence[Q],
     exact: Callable[[Sequence[Q]], Iterable[Exact[Any]]],
-    ledger: Charges,
+    ledger: Ledger,
     source: NoiseSource,
     *,
     progress: Progress | None = None,
@@ -136,7 +124,7 @@ def leave(
     return answers
 
 
-def _kept(question: Q, ledger: Charges) -> Any:
+def _kept(question: Q, ledger: Ledger) -> Any:
     """The answer in the file, if there is one and it is to this question."""
     if not question.path.exists():
         return None
@@ -147,7 +135,7 @@ def _kept(question: Q, ledger: Charges) -> Any:
     return answer
 
 
-def _released(question: Q, exact: Exact[Any], ledger: Charges, source: NoiseSource) -> Any:
+def _released(question: Q, exact: Exact[Any], ledger: Ledger, source: NoiseSource) -> Any:
     """Refuse, charge, draw, keep: nothing that can fail stands between the charge and the draw."""
     event = question.event
     if not event.pays_for(exact.sensitivity):

@@ -10,7 +10,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.tables.scan import COPIED, DURATION, Source, listed, literal, private_folder
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_id
+from mechanisms.sensitive.contribution import PrivacyUnit, numbered_rows, unit_id
 from mechanisms.sensitive.engines.duckdb_engine import copy_units
 
 #: Of the working folder: the ids of both tables in the forms by which units are told apart, and the joined records.
@@ -71,13 +71,13 @@ def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, w
 def units_told(source: Source, workdir: Path) -> UnitsTold:
     """How the tables fit that were joined in a folder; arguments as of `with_units`. NOT private."""
     records, units = (
-        f"(SELECT unit, count(*) AS n FROM {_numbered(workdir / name)} WHERE unit IS NOT NULL GROUP BY unit)"
+        f"(SELECT unit, count(*) AS n FROM {numbered_rows(workdir / name)} WHERE unit IS NOT NULL GROUP BY unit)"
         for name in (OF_RECORDS, OF_UNITS)
     )
     lost = f"SELECT count(*), coalesce(sum(n), 0)::BIGINT FROM {records} ANTI JOIN {units} USING (unit)"
     idle = f"SELECT count(*) FROM {units} ANTI JOIN {records} USING (unit)"
     twice = f"SELECT count(*) FROM {units} WHERE n > 1"
-    nameless = f"SELECT count(*) FROM {_numbered(workdir / OF_UNITS)} WHERE unit IS NULL"
+    nameless = f"SELECT count(*) FROM {numbered_rows(workdir / OF_UNITS)} WHERE unit IS NULL"
     told = [int(n) for sql in (lost, idle, twice, nameless) for n in source.lines(sql)[0]]
     return UnitsTold(*told)
 
@@ -90,16 +90,12 @@ def _joined(records: Source, units: Source, theirs: Sequence[int], workdir: Path
     rows = f"SELECT {', '.join([*own, f'{number} AS place'])} FROM {records.relation}"
     taken = [f"c{i} AS {name}" for i, name in zip(theirs, further, strict=True)]
     persons = f"SELECT {', '.join([*taken, f'{number} AS first'])} FROM {units.relation}"
-    firsts = f"SELECT unit, min(file_row_number) AS first FROM {_numbered(workdir / OF_UNITS)} "
+    firsts = f"SELECT unit, min(file_row_number) AS first FROM {numbered_rows(workdir / OF_UNITS)} "
     firsts += "WHERE unit IS NOT NULL GROUP BY unit"
-    owners = f"SELECT file_row_number AS place, first FROM {_numbered(workdir / OF_RECORDS)} "
+    owners = f"SELECT file_row_number AS place, first FROM {numbered_rows(workdir / OF_RECORDS)} "
     owners += f"LEFT JOIN ({firsts}) USING (unit)"
     both = f"({rows}) JOIN ({owners}) USING (place) LEFT JOIN ({persons}) USING (first)"
     return f"SELECT {', '.join([*own, *further])} FROM {both} ORDER BY place"
-
-
-def _numbered(path: Path) -> str:
-    return f"read_parquet({listed([path])}, file_row_number = true, hive_partitioning = false)"
 
 
 def _check_heads(records: Source, units: Source, ids: str, where: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,48 +31,40 @@ def only_one(folder: Path, name: str) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class KeptCounts:
+def kept_counts(folder: Path) -> Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]]:
     """Marginals of one table: counted by the first who asks for them, read by all others. NOT private.
 
-    Attributes:
-        folder: of this table and schema alone, mode 0700; whoever made it deletes it.
-        most_bytes: what it may hold; what has no room is counted again each time.
+    Args:
+        folder: of this table and schema alone, made with mode 0700; whoever made it deletes it. What has no room in
+            MOST_BYTES is counted again each time.
     """
-
-    folder: Path
-    most_bytes: int = MOST_BYTES
-
-    def __call__(self, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
-        """The counts of each marginal, as of `count_cliques`."""
-        domain = table.domain
-        asked = json.dumps([[c, domain.shape(c)] for c in cliques])
-        name = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
-        path = self.folder / f"{name}.npy"
-        with only_one(self.folder, name):
-            if not path.exists():
-                counts = count(table, cliques)
-                self._keep(path, counts)
-                return counts
-        ends = np.cumsum([domain.cells(c) for c in cliques])
-        return list(np.split(np.load(path, mmap_mode="c"), ends[:-1]))
-
-    def _keep(self, path: Path, counts: Sequence[NDArray[np.int64]]) -> None:
-        held = sum(p.stat().st_size for p in self.folder.glob("*.npy"))
-        if not counts or held + sum(c.nbytes for c in counts) > self.most_bytes:
-            return
-        part = path.with_suffix(".part")
-        try:
-            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
-                np.save(file, np.concatenate(counts))
-            part.replace(path)
-        except OSError:  # a full disk: the next one counts again
-            part.unlink(missing_ok=True)
-
-
-def kept_counts(folder: Path | None) -> KeptCounts | None:
-    """Counts kept in this folder; none without one."""
-    if folder is None:
-        return None
     private_folder(folder)
-    return KeptCounts(folder)
+    return partial(_counted_once, folder)
+
+
+def _counted_once(folder: Path, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
+    """The counts of each marginal, as of `count_cliques`."""
+    domain = table.domain
+    asked = json.dumps([[c, domain.shape(c)] for c in cliques])
+    name = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+    path = folder / f"{name}.npy"
+    with only_one(folder, name):
+        if not path.exists():
+            counts = count(table, cliques)
+            _keep(path, counts)
+            return counts
+    ends = np.cumsum([domain.cells(c) for c in cliques])
+    return list(np.split(np.load(path, mmap_mode="c"), ends[:-1]))
+
+
+def _keep(path: Path, counts: Sequence[NDArray[np.int64]]) -> None:
+    held = sum(p.stat().st_size for p in path.parent.glob("*.npy"))
+    if not counts or held + sum(c.nbytes for c in counts) > MOST_BYTES:
+        return
+    part = path.with_suffix(".part")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
+            np.save(file, np.concatenate(counts))
+        part.replace(path)
+    except OSError:  # a full disk: the next one counts again
+        part.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from mechanisms.public.persons.tally import by_question
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
 from mechanisms.public.queries.stored_queries import check_stored
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.counting import Private, exact_marginals
@@ -92,20 +92,6 @@ def check_clipped(table: Private, budget: Budget) -> None:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {budget.max_records}")
 
 
-def measure(table: Private, ledger: Ledger, source: NoiseSource, *, answers_dir: Path) -> Measurements:
-    """Measure what the ledger's plan says and the folder does not hold yet.
-
-    Guarantee: the answers together are (ε, δ)-DP for the plan's unit and neighbouring relation. Every charge is on disk
-        before its noise is drawn; a charge without an answer stays spent and its marginal is never measured again.
-    Args:
-        table: the clipped private table; its C must be the plan's.
-        answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
-    """
-    planned = list(enumerate(ledger.plan.measurements))
-    answers = measure_some(table, planned, ledger, source, answers_dir=answers_dir)
-    return Measurements(table.coded.domain, tuple(answers))
-
-
 def measure_some(
     table: Private,
     planned: Sequence[tuple[int, PlannedMeasurement]],
@@ -113,23 +99,26 @@ def measure_some(
     source: NoiseSource,
     *,
     answers_dir: Path,
-    batch_cells: int = BATCH_CELLS,
     progress: Progress | None = None,
 ) -> list[NoisyMarginal]:
     """One round: measure what is wanted and the folder does not hold yet; answers in the order wanted.
 
-    Guarantee: as of `measure`; the queries may depend on the answers of earlier rounds and on public facts.
+    Guarantee: the answers together are (ε, δ)-DP for the plan's unit and neighbouring relation. Every charge is on disk
+        before its noise is drawn; a charge without an answer stays spent and its marginal is never measured again. The
+        queries may depend on the answers of earlier rounds and on public facts.
     Args:
+        table: the clipped private table; its C must be the plan's.
         planned: measurements with the numbers of their files.
+        answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
     Raises:
         UserError: a kept answer is to another question than the one wanted.
     """
     budget = ledger.plan.budget
     check_clipped(table, budget)
-    questions = [marginal_question(m, budget, _file(answers_dir, i)) for i, m in planned]
+    questions = [marginal_question(m, budget, answers_dir / f"{i:05d}.npz") for i, m in planned]
 
     def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
-        counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=batch_cells)
+        counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=BATCH_CELLS)
         return (q.exact(c) for q, c in zip(due, counts, strict=True))
 
     answers = leave(questions, exact, ledger, source, progress=progress)
@@ -141,8 +130,8 @@ def measure_persons(
 ) -> tuple[NoisyMarginal, ...]:
     """What the ledger's plan asks about persons, or of a unit_id's histogram, without the answers that were lost.
 
-    Guarantee: as of `measure`; a person has weight 1 at most in each answer; the sensitivity is recomputed from what is
-        asked.
+    Guarantee: as of `measure_some`; a person has weight 1 at most in each answer; the sensitivity is recomputed from
+        what is asked.
     Args:
         table: loaded with the counts of its persons, or with the histogram; its C must be that of the plan's.
     """
@@ -162,7 +151,3 @@ def measure_persons(
         questions.append(MarginalQuestion(planned, planned.query, needed, answers_dir / f"{name}.npz"))
     answers = leave(questions, lambda due: [q.exact(exact[q.event.id]) for q in due], ledger, source)
     return tuple(a for a in answers if a is not None)
-
-
-def _file(folder: Path, index: int) -> Path:
-    return folder / f"{index:05d}.npz"

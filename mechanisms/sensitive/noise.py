@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
-from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
+from mechanisms.public.units import MAX_UNITS, check_scale
 from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, draw, signed
 from mechanisms.sensitive.fast_draws import fill
 
@@ -71,26 +72,20 @@ def _once(served: set[str], event_id: str) -> None:
     served.add(event_id)
 
 
-def lattice_noise(event: NoiseEvent, size: int, source: NoiseSource, *, bits: int = WEIGHT_BITS) -> NDArray[np.int64]:
+def split_noise(
+    event: NoiseEvent, size: int, source: NoiseSource, *, bits: int, split: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """`size` independent draws in lattice units of 2**-bits records: the continuous law, rounded to the nearest.
 
     Guarantee: exactly that law, given uniform words (proof: docs/decisions/028-exact-noise.md). The answers it is
         added to are whole numbers of the same unit, so that the noisy answer equals the rounded output of the
         continuous mechanism: rounding is post-processing, and low bits of floats tell nothing (Mironov 2012). A draw
-        beyond 2**62 units counts as 2**62; `noisy` clips its sums so that this shows nowhere.
+        beyond 2**62 units of a counts as 2**62; `noisy` clips its sums so that this shows nowhere.
     Args:
         bits: the lattice of the answers: a coarser one would leave the low bits of the true answers as they are.
-    Raises:
-        UserError: a scale beyond MAX_UNITS lattice units.
-    """
-    return split_noise(event, size, source, bits=bits, split=0)[0]
-
-
-def split_noise(
-    event: NoiseEvent, size: int, source: NoiseSource, *, bits: int, split: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same draws as (a, b) with a · 2**split + b and 0 ≤ b < 2**split, for lattices too fine for one int64.
-
+        split: for lattices too fine for one int64.
+    Returns:
+        (a, b): a draw is a · 2**split + b with 0 ≤ b < 2**split.
     Raises:
         UserError: a scale beyond MAX_UNITS of a; a sampler that does not give each answer a draw of its own.
     """
@@ -106,7 +101,7 @@ def split_noise(
 
 
 def drawn(
-    reader: Reader, size: int, scale: Dyadic, *, normal: bool, split: int
+    reader: Reader, size: int, scale: Dyadic, split: int, *, normal: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `draw`."""
     draws, done = np.empty((2, size), np.int64), 0
@@ -136,13 +131,8 @@ def symmetric(half: Half) -> Sampler:
     return sample
 
 
-def _laplace(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return drawn(reader, size, scale, normal=False, split=split)
-
-
-def _gaussian(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return drawn(reader, size, scale, normal=True, split=split)
-
-
 #: Kind of noise → draws of its law at a scale in lattice units, split as of `split_noise`; no other kind is drawn.
-SAMPLERS: dict[NoiseKind, Sampler] = {LAPLACE.name: _laplace, GAUSSIAN.name: _gaussian}
+SAMPLERS: dict[NoiseKind, Sampler] = {
+    LAPLACE.name: partial(drawn, normal=False),
+    GAUSSIAN.name: partial(drawn, normal=True),
+}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +11,9 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
-from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
-from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
+from mechanisms.sensitive.exact_answers import ExactAnswers, NoisyNumbers
+from mechanisms.sensitive.exit import Exact, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_choice import SCORE_BITS, PrivateScores
 
@@ -53,36 +50,16 @@ def noisy_scores(
     Raises:
         UserError: kept scores that the ledger does not know, or of other marginals.
     """
-    question = _Distances(path, event, tuple(cliques))
-    answer = leave([question], lambda due: [q.exact(scores()) for q in due], ledger, source)[0]
-    return None if answer is None else np.array(answer["values"], np.float64)
+    facts = {"cliques": [list(c) for c in cliques]}
+    question = NoisyNumbers(path, event, "distances from independence", facts, len(cliques))
 
-
-@dataclass(frozen=True)
-class _Distances(JsonAnswer):
-    """All distances at once, under one charge."""
-
-    label: ClassVar[str] = "distances from independence"
-    event: NoiseEvent
-    cliques: tuple[Clique, ...]
-
-    def fits(self, answer: Json) -> bool:
-        facts = {"event": self.event.id, "cliques": [list(c) for c in self.cliques]}
-        same = {k: answer.get(k) for k in facts} == facts
-        return same and len(answer.get("values", ())) == len(self.cliques)
-
-    def exact(self, scores: PrivateScores) -> Exact[ExactAnswers]:
-        """The distances in lattice units, and how far they move together, in the event's norm, in records."""
-        if any(v % (1 << SCORE_BITS) for v in scores.values.values()):
+    def exact(due: Sequence[NoisyNumbers]) -> list[Exact[ExactAnswers]]:
+        made = scores()
+        if any(v % (1 << SCORE_BITS) for v in made.values.values()):
             raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
-        whole = np.array([scores.values[c] >> SCORE_BITS for c in self.cliques], np.int64)
-        each = scores.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
-        needed = joint_sensitivity(each, len(self.cliques), self.event.norm)
-        return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), needed)
+        whole = np.array([made.values[c] >> SCORE_BITS for c in cliques], np.int64)
+        each = made.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
+        return [q.exact(whole, joint_sensitivity(each, len(cliques), event.norm)) for q in due]
 
-    def check(self) -> None:
-        check_drawable(self.event)
-
-    def draw(self, exact: Exact[ExactAnswers], source: NoiseSource) -> JsonDict:
-        values = noisy(exact.value, self.event, source)
-        return {"event": self.event.id, "cliques": [list(c) for c in self.cliques], "values": values.tolist()}
+    answer = leave([question], exact, ledger, source)[0]
+    return None if answer is None else np.array(answer["values"], np.float64)

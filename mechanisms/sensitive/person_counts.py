@@ -17,7 +17,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import value_parts
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id
+from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of, unit_forms, unit_id
 
 #: The number of a row without an id.
 NOBODY = -1
@@ -82,11 +82,7 @@ def _owners_and_values(
         ids.append(unit_forms(batch.column(0), source, unit).cast(pa.large_string()))
         for kept, column in zip(read, batch.columns[1:], strict=True):
             kept.append(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
-    codes = pa.chunked_array(ids, pa.large_string()).combine_chunks().dictionary_encode().indices
-    owners = np.array(codes.cast(pa.int64()).fill_null(NOBODY), np.int64)
-    if unit.missing == "own":
-        alone = np.flatnonzero(owners == NOBODY)
-        owners[alone] = owners.max(initial=NOBODY) + 1 + np.arange(alone.size)
+    owners = numbers_of(pa.chunked_array(ids, pa.large_string()), alone=unit.missing == "own")
     return owners, {c.name: np.concatenate(v) for c, v in zip(columns, read, strict=True)}
 
 

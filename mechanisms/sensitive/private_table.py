@@ -249,11 +249,8 @@ def fingerprint(path: Path) -> str:
 
 
 def _fingerprint(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=16)
     try:
         with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
+            return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16)).hexdigest()
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=str(path), fix="check the path") from error
-    return digest.hexdigest()

@@ -18,7 +18,7 @@ from pipeline.settings.methods import build_synthesizer
 from synthesis.contract import Synthesizer
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.papers.multiplicative_weights import WeightsSpec
-from synthesis.synthesize import synthesize_recorded
+from synthesis.synthesize import synthesize
 
 #: Synthesizers that an experiment knows beside those that a run may use.
 FURTHER: dict[str, type[Synthesizer]] = {"mwem": WeightsSpec}
@@ -68,7 +68,7 @@ def compared(
     for label, spec in synthesizers.items():
         start, rng = time.perf_counter(), np.random.default_rng(seed)
         coarse = for_synthesis(measurements, schema)
-        result = synthesize_recorded(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros)
+        result = synthesize(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros)
         own = {"dataset": label, "seconds": round(time.perf_counter() - start, 2)}
         scores += [row | own for row in score(as_columns(result.table, schema, measurements, rng))]
         if result.record is not None:

@@ -16,11 +16,11 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
-from mechanisms.public.release import PrivacyStatement
+from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.units import Neighbouring, said_loss
-from mechanisms.sensitive.measurement import measure
+from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 from pipeline import stages
@@ -99,8 +99,10 @@ class Maker:
         booked = admission.planned_release(_laplace_specs(self.config), self.world.schema, plan, home)
         ledger = Ledger.open(home / "ledger.jsonl", plan, note=booked[0].noting() if booked else None)
         noise = noise_source(spec.seed(self.config.privacy.noise_seed))
-        measurements = measure(self._clipped, ledger, noise, answers_dir=home / "answers")
-        if not measurements.answers:
+        planned, table = list(enumerate(plan.measurements)), self._clipped
+        answers = measure_some(table, planned, ledger, noise, answers_dir=home / "answers")
+        measurements = Measurements(table.coded.domain, tuple(answers))
+        if not answers:
             fix = "start the experiment in another folder; the charge of this row stays spent"
             raise UserError(f"the noise of {spec.name} was charged, but its answer is lost", where="resume", fix=fix)
         seed = spec.seed(self.config.privacy.noise_seed)
@@ -108,7 +110,7 @@ class Maker:
         own = Declared(self._clipped.unit, fixed=seed is not None, confirmed=confirmed)
         statement = make_statement(self.world.schema, plan, own, Bought(ledger, measurements))
         write_whole(home / "privacy.json", json.dumps(statement.to_json(), indent=1), mode=0o600)
-        cells = np.maximum(np.rint(measurements.answers[0].values), 0.0).reshape(self.world.histogram.shape)
+        cells = np.maximum(np.rint(answers[0].values), 0.0).reshape(self.world.histogram.shape)
         size = map_settings(self.config.experiment).sensitivity
         group = f"; ε = {spec.value:g} for any {size} records together" if self._clipped.unit.column is None else ""
         return NoisyTable(cells, promise(statement) + group)

@@ -39,7 +39,7 @@ from synthesis.consistency.total import default_rows
 from synthesis.contract import RowModel
 from synthesis.convergence import Convergence, FitRecord
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
-from synthesis.synthesize import rows_of_model, synthesize_recorded
+from synthesis.synthesize import rows_of_model, synthesize
 
 #: Makes the parts of these numbers somewhere, and gives their columns in this order.
 Spread: TypeAlias = Callable[[Callable[[int], CodedTable], range], Iterator[tuple[Any, ...]]]
@@ -91,7 +91,7 @@ def synthesized(state: State, measurements: Measurements, rng: np.random.Generat
                 draw = DrawChunk(model, schema, coarse, measurements, count, most, tuple(own))
                 return streamed_rows(draw, state.folder.temporary / "drawn", state.engine.spread, progress=report)
             check(fixed=fixed)  # rows that are changed until they fit are held all together
-        result = synthesize_recorded(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
+        result = synthesize(coarse, spec, rows=rows, rng=rng, zeros=schema.zeros, progress=report)
         _keep_convergence(state.folder, result.record or result.fit)
         return as_columns(result.table, schema, measurements, rng)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal, averaged
 from synthesis.consistency.least_squares import least_squares
-from synthesis.pgm.terms import by_query, check_answer
+from synthesis.pgm.terms import by_clique, by_query
 
 #: Steps of least squares over all marginals, and for the part of one marginal that the answers leave open.
 JOINT_STEPS = 150
@@ -81,12 +80,8 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
     Raises:
         UserError: an answer that is not finite, or does not fit its query.
     """
-    by_clique: dict[Clique, list[NoisyMarginal]] = defaultdict(list)
-    for answer in answers:
-        check_answer(domain, answer)
-        by_clique[answer.clique].append(answer)
     evidence = []
-    for clique, several in by_clique.items():
+    for clique, several in by_clique(domain, answers).items():
         groups = by_query(sorted(several, key=lambda a: not isinstance(a.query, Identity)))  # whole ones first
         means = [(group[0].query, *averaged(group)) for group in groups]
         queries, values = tuple((q, s) for q, _, s in means), tuple(m for _, m, _ in means)
@@ -107,17 +102,13 @@ def joint_least_squares(
         project: the orthogonal projection of changes (in units of each marginal's noise) onto those that keep
             agreement and total.
     """
-    sizes = [e.rows for e in evidence]
     shapes = [e.shape for e in evidence]
     cells = np.cumsum([0, *(int(np.prod(s)) for s in shapes)])
-    rows = np.cumsum([0, *sizes])
+    rows = np.cumsum([0, *(e.rows for e in evidence)])
     noise = [e.stddev for e in evidence]
 
     def split(flat: Values) -> list[Values]:
         return [flat[a:b].reshape(s) for (a, b), s in zip(itertools.pairwise(cells), shapes, strict=True)]
-
-    def joined(parts: Sequence[Values]) -> Values:
-        return np.concatenate([p.ravel() for p in parts])
 
     def forward(flat: Values) -> Values:
         parts = project(split(flat))
@@ -125,11 +116,11 @@ def joint_least_squares(
 
     def backward(answers: Values) -> Values:
         cut = [answers[a:b] for a, b in itertools.pairwise(rows)]
-        return joined(project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)]))
+        parts = project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)])
+        return np.concatenate([p.ravel() for p in parts])
 
     gap = np.concatenate([e.standardized - e.answer(x) for e, x in zip(evidence, start, strict=True)])
-    size = int(cells[-1])
-    change = least_squares(forward, backward, gap, size, tolerance=1e-9, steps=JOINT_STEPS, condition=0)
+    change = least_squares(forward, backward, gap, int(cells[-1]), tolerance=1e-9, steps=JOINT_STEPS, condition=0)
     parts = project(split(change))
     return [x + p * s for x, p, s in zip(start, parts, noise, strict=True)]
 

@@ -63,13 +63,15 @@ def compressed(measurements: Measurements, groups: Groups) -> Measurements:
     Guarantee: post-processing; costs no privacy.
     """
     old = measurements.domain
-    domain = Domain(
-        tuple(
-            Attribute(a.name, int(groups[a.name].max()) + 1) if a.name in groups else a for a in old.attributes
-        )  # merged codes lie on no line
-    )
+    domain = merged_domain(old, groups)
     answers = tuple(_compressed(a, old, domain, groups) for a in measurements.answers)
     return Measurements(domain, answers, measurements.public_total)
+
+
+def merged_domain(domain: Domain, groups: Groups) -> Domain:
+    """The domain of merged codes, which lie on no line."""
+    sizes = {name: int(own.max()) + 1 for name, own in groups.items()}
+    return Domain(tuple(Attribute(a.name, sizes[a.name]) if a.name in sizes else a for a in domain.attributes))
 
 
 def _compressed(answer: NoisyMarginal, old: Domain, new: Domain, groups: Groups) -> NoisyMarginal:
@@ -104,7 +106,9 @@ def expanded(table: CodedTable, measurements: Measurements, groups: Groups, rng:
     columns = []
     for attribute, codes in zip(domain.attributes, table.columns, strict=True):
         if attribute.name in groups:
-            codes = _expanded(codes, groups[attribute.name], one_way(measurements, attribute.name), rng)
+            best = _best_one_way(measurements, attribute.name)
+            counts = np.zeros(attribute.size) if best is None else best.values
+            codes = _expanded(codes, groups[attribute.name], counts, rng)
         columns.append(codes)
     return CodedTable(domain, tuple(columns), table.weights)
 
@@ -123,10 +127,8 @@ def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor
     if max(rare, floor) <= 0:
         return zeros
     for name in measurements.domain.names:
-        own = [a for a in measurements.answers if a.clique == (name,) and isinstance(a.query, Identity)]
-        if not own:
+        if (best := _best_one_way(measurements, name)) is None:
             continue
-        best = min(own, key=lambda a: a.stddev)
         least = max(rare * best.stddev, floor)
         low = best.values < least
         if not low.any() or low.all() or best.values[low].sum() >= least:
@@ -138,11 +140,10 @@ def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor
     return zeros
 
 
-def one_way(measurements: Measurements, name: str) -> NDArray[np.float64]:
-    """The noisy counts of an attribute's values, the most precise first; zeros where they were not measured."""
-    size = measurements.domain[name].size
+def _best_one_way(measurements: Measurements, name: str) -> NoisyMarginal | None:
+    """The most precise noisy counts of an attribute's values; None where they were not measured."""
     own = [a for a in measurements.answers if a.clique == (name,) and isinstance(a.query, Identity)]
-    return min(own, key=lambda a: a.stddev).values if own else np.zeros(size)
+    return min(own, key=lambda a: a.stddev, default=None)
 
 
 def _expanded(

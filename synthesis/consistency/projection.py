@@ -96,13 +96,19 @@ def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
     for _ in range(FITTINGS if len(wide) > 1 else len(wide)):
         worst = 0.0
         for axes, side in wide.items():
-            others = others_of(base.ndim, axes)
-            now = base.sum(axis=others)
-            worst = max(worst, float(np.abs(now - side).max(initial=0.0)))
-            base = base * np.expand_dims(np.divide(side, now, out=np.zeros_like(side), where=now > 0), others)
+            base, off = raked(base, axes, side)
+            worst = max(worst, off)
         if worst <= NEAR * float(base.sum()):
             break
     return base
+
+
+def raked(values: Values, axes: Axes, side: Values) -> tuple[Values, float]:
+    """The array multiplied until its marginal over some axes is `side`, and how far a cell of that was off before."""
+    others = others_of(values.ndim, axes)
+    now = values.sum(axis=others)
+    factor = np.divide(side, now, out=np.zeros_like(now), where=now > 0)
+    return values * np.expand_dims(factor, others), float(np.abs(now - side).max(initial=0.0))
 
 
 def fit(
@@ -123,11 +129,11 @@ def fit(
     """
     possible = None if impossible is None else ~impossible
     result = nearest(values, total, possible)
-    sides_wide = [(others_of(result.ndim, axes), _wide(side, axes, result.ndim)) for axes, side in sides.items()]
+    others_of_sides = [(others_of(result.ndim, axes), side) for axes, side in sides.items()]
     for _ in range(ALTERNATIONS):
         worst = 0.0
-        for others, side in sides_wide:
-            gap = side - result.sum(axis=others, keepdims=True)
+        for others, side in others_of_sides:
+            gap = np.expand_dims(side - result.sum(axis=others), others)
             worst = max(worst, float(np.abs(gap).max(initial=0.0)))
             if possible is None:
                 result = result + gap * (gap.size / result.size)
@@ -176,11 +182,6 @@ def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Value
     free = others_of(values.ndim, tuple(axis for axes in sides for axis in axes))
     cells_free = int(np.prod([values.shape[axis] for axis in free]))
     return np.asarray(values + np.broadcast_to(filling / cells_free, values.shape))
-
-
-def _wide(side: Values, axes: Axes, ndim: int) -> Values:
-    """A side with the axes that it sums over as axes of one cell."""
-    return side.reshape([side.shape[axes.index(i)] if i in axes else 1 for i in range(ndim)])
 
 
 def others_of(ndim: int, axes: Axes) -> Axes:

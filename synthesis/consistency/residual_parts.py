@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -90,13 +90,9 @@ class ResidualParts:
 
     def __init__(self, measurements: Measurements) -> None:
         self.domain, self.public_total = measurements.domain, measurements.public_total
+        self._containing = measurements.answers_about
         self._known: dict[tuple[Clique, bool], _Part | None] = {}
         self._having: dict[Clique, list[NoisyMarginal]] = {}
-        self._whole = [a for a in measurements.answers if isinstance(a.query, Identity) and a.noise == GAUSSIAN.name]
-        self._by_name: dict[str, list[NoisyMarginal]] = {}
-        for answer in self._whole:
-            for name in answer.clique:
-                self._by_name.setdefault(name, []).append(answer)
         for answer in measurements.answers:
             if isinstance(answer.query, ResidualQuery) and answer.noise == GAUSSIAN.name:
                 self._having.setdefault(answer.clique, []).append(answer)
@@ -143,7 +139,9 @@ class ResidualParts:
         for a in self._having.get(clique, []):
             assert isinstance(a.query, ResidualQuery)
             estimates.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))
-        for a in [] if alone else self._containing(clique):
+        for a in () if alone else self._containing(clique):
+            if not isinstance(a.query, Identity) or a.noise != GAUSSIAN.name:
+                continue
             others = tuple(i for i, n in enumerate(a.clique) if n not in clique)
             sums = a.values.reshape(self.domain.shape(a.clique)).sum(axis=others)
             estimates.append((projected(np.asarray(sums)), a.values.size / sums.size * a.stddev**2, a.clique))
@@ -152,12 +150,6 @@ class ResidualParts:
         precision = math.fsum(1 / variance for _, variance, _ in estimates)
         mean = sum(values / variance for values, variance, _ in estimates) / precision
         return _Part(np.asarray(mean), 1 / precision, tuple(dict.fromkeys(c for _, _, c in estimates)))
-
-    def _containing(self, clique: Clique) -> Sequence[NoisyMarginal]:
-        if not clique:
-            return self._whole
-        fewest = min((self._by_name.get(n, []) for n in clique), key=len)
-        return [a for a in fewest if set(clique) <= set(a.clique)]
 
 
 def rebuilt_of(measurements: Measurements, clique: Clique) -> Rebuilt | None:

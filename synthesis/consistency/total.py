@@ -35,21 +35,14 @@ def estimate_total(measurements: Measurements) -> float:
         for answer in sorted(measurements.answers, key=lambda a: a.query.columns):
             if answer.query.columns > FEW_CELLS and pairs:
                 break  # sums over more cells have more noise, and take long
-            estimate = _told(answer)
-            pairs += [] if estimate is None else [estimate]
+            weights = least_weights(answer.query, np.ones(answer.query.columns))
+            if weights is not None:
+                pairs.append((float(weights @ answer.values), float(weights @ weights) * answer.stddev**2))
     if not pairs:
         return max(max((_uniform(a) for a in measurements.answers), default=0.0), 0.0)
     precision = np.array([1 / variance for _, variance in pairs])
     sums = np.array([value for value, _ in pairs])
     return max(float(precision @ sums / precision.sum()), 0.0)
-
-
-def _told(answer: NoisyMarginal) -> tuple[float, float] | None:
-    """The total that some queries tell, with its variance; None where they tell none."""
-    weights = least_weights(answer.query, np.ones(answer.query.columns))
-    if weights is None:
-        return None
-    return float(weights @ answer.values), float(weights @ weights) * answer.stddev**2
 
 
 def _uniform(answer: NoisyMarginal) -> float:

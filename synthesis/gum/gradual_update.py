@@ -8,40 +8,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import extend_keys
 from synthesis.consistency.agree import Target
-from synthesis.gum.gum_kernels import cell_counts, copy_codes, pick_rows, set_codes, shuffle, sort_by_part
+from synthesis.gum.gum_kernels import pick_rows, shuffle
 from synthesis.rounding import systematic
 
 
 @dataclass(eq=False)
 class UpdateWork:
-    """The rows under change, and buffers that every update uses again."""
+    """The rows under change; `keys` are their cells in the marginal that was counted last."""
 
     domain: Domain
     columns: list[NDArray[np.unsignedinteger]]
     keys: NDArray[np.int32]
-    freed: NDArray[np.int32]
-    donors: NDArray[np.int32]
     state: NDArray[np.uint64]
     rng: np.random.Generator
 
     @classmethod
     def start(cls, table: CodedTable, rng: np.random.Generator) -> UpdateWork:
         state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        keys, freed, donors = (np.empty(table.rows, np.int32) for _ in range(3))
-        return cls(table.domain, [c.copy() for c in table.columns], keys, freed, donors, state, rng)
+        return cls(table.domain, [c.copy() for c in table.columns], np.empty(table.rows, np.int32), state, rng)
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """The rows in each cell of a marginal; `keys` then holds each row's cell."""
         self.keys[:] = 0
         for axis in map(self.domain.index, clique):
             extend_keys(self.keys, self.columns[axis], self.domain.attributes[axis].size)
-        counts = np.empty(self.domain.cells(clique), np.int64)
-        cell_counts(self.keys, counts)
-        return counts
+        return np.bincount(self.keys, minlength=self.domain.cells(clique))
 
     def update(self, target: Target, *, alpha: float, replace: float, as_paper: bool = False) -> tuple[int, float]:
         """One gradual update of one marginal; how many rows moved, and how far it was off before (Appendix A.2).
@@ -98,7 +93,7 @@ class UpdateWork:
         copies = np.where(counts > 0, np.minimum(duplicates, gain), 0)
         ends = np.cumsum(copies)
         starts, distinct = ends - copies, np.minimum(copies, counts)
-        freed, donors = self.freed[:moved], self.donors[: int(copies.sum())]
+        freed, donors = np.empty(moved, np.int32), np.empty(int(copies.sum()), np.int32)
         pick_rows(self.keys, counts, (loss.copy(), distinct.copy(), starts.copy()), freed, donors, self.state)
         for cell in np.flatnonzero(copies > distinct):  # more copies than rows: rows serve again (only for α > 1)
             first = donors[starts[cell] : starts[cell] + distinct[cell]]
@@ -107,7 +102,7 @@ class UpdateWork:
         to, rest = freed[: len(donors)], freed[len(donors) :]
         cells = np.repeat(np.arange(gain.size, dtype=np.int32), gain - copies)
         for column in self.columns:
-            copy_codes(column, to, donors)
+            column[to] = column[donors]
         if ordered and len(clique) > 1:
             rest, cells = self._aligned(clique, rest, cells)
         self.place(clique, rest, cells)
@@ -118,7 +113,7 @@ class UpdateWork:
         stride = 1
         for name in reversed(clique):
             axis, size = self.domain.index(name), self.domain[name].size
-            set_codes(self.columns[axis], rows, cells, stride, size)
+            self.columns[axis][rows] = cells // stride % size
             stride *= size
 
     def _aligned(
@@ -131,10 +126,9 @@ class UpdateWork:
         """
         place, shape = int(self.rng.integers(len(clique))), self.domain.shape(clique)
         size, stride = shape[place], math.prod(shape[place + 1 :])
-        ordered, sorted_cells = np.empty_like(rows), np.empty_like(cells)
-        sort_by_part(rows, self.keys[rows], stride, size, ordered)
-        sort_by_part(cells, cells, stride, size, sorted_cells)
-        return ordered, sorted_cells
+        codes = ((c // stride % size).astype(code_dtype(size)) for c in (self.keys[rows], cells))
+        first, second = (np.argsort(c, kind="stable") for c in codes)
+        return rows[first], cells[second]
 
 
 def shrink_factor(excess: NDArray[np.float64], counts: NDArray[np.int64], moved: float) -> float:

@@ -1,4 +1,4 @@
-"""GUM's hot loops: count the cells of one marginal, pick rows, move them. Columns of codes are updated in place."""
+"""GUM's hot loops: rows are picked and mixed, in place."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 from synthesis.xorshift import following
-
-
-@compiled
-def cell_counts(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
-    """How many rows each cell has."""
-    counts[:] = 0
-    for i in range(len(keys)):
-        counts[keys[i]] += 1
 
 
 @compiled
@@ -63,35 +55,3 @@ def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
         j = np.int64(seed % np.uint64(i + 1))
         rows[i], rows[j] = rows[j], rows[i]
     state[0] = seed
-
-
-@compiled
-def copy_codes(column: NDArray[np.unsignedinteger], to: NDArray[np.int32], source: NDArray[np.int32]) -> None:
-    """Duplicate: rows `to` take the code of rows `source`."""
-    for i in range(len(to)):
-        column[to[i]] = column[source[i]]
-
-
-@compiled
-def set_codes(
-    column: NDArray[np.unsignedinteger], to: NDArray[np.int32], cells: NDArray[np.int32], stride: int, size: int
-) -> None:
-    """Replace: rows `to` take the code that this attribute has in the given cells."""
-    for i in range(len(to)):
-        column[to[i]] = (cells[i] // stride) % size
-
-
-@compiled
-def sort_by_part(
-    items: NDArray[np.int32], cells: NDArray[np.int32], stride: int, size: int, out: NDArray[np.int32]
-) -> None:
-    """Items in the order of one attribute's code in their cells, else in their present order (a counting sort)."""
-    starts = np.zeros(size + 1, np.int64)
-    for i in range(len(items)):
-        starts[(cells[i] // stride) % size + 1] += 1
-    for code in range(size):
-        starts[code + 1] += starts[code]
-    for i in range(len(items)):
-        code = (cells[i] // stride) % size
-        out[starts[code]] = items[i]
-        starts[code] += 1

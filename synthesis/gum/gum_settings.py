@@ -10,10 +10,8 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.progress import Progress
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target
-from synthesis.convergence import Synthesized
 from synthesis.gum.descent import descend
 from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.passes import STARTS, Passes
@@ -67,10 +65,8 @@ class GumSpec(Passes):
         part = t / max(self.iterations - 1, 1)
         return self.replace * (1 - part) + self.replace_last * part
 
-    def follow(
-        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Synthesized:
-        """Rows whose marginals are close to the targets.
+    def first(self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator) -> CodedTable:
+        """As of `Passes`.
 
         Raises:
             UserError: a public table is named, and its rows were not read.
@@ -78,7 +74,7 @@ class GumSpec(Passes):
         if self.public:
             fix = "leave it out here; run, synth and a release's sample take it"
             raise UserError("a public table is no start of this", where="synthesis.public", fix=fix)
-        return super().follow(targets, rows=rows, rng=rng, progress=progress)
+        return super().first(targets, rows=rows, rng=rng)
 
     def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
         """A part of the way."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.progress import Progress
 from synthesis.consistency.agree import ConsistentTargets
-from synthesis.convergence import Synthesized
+from synthesis.consistency.merged_values import Groups, merged_domain
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import Layout
-from synthesis.gum.passes import Passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,18 +24,13 @@ class StartedGum(GumSpec):
 
     public_rows: CodedTable | None = None
 
-    def over(self, groups: Mapping[str, NDArray[np.int64]]) -> StartedGum:
+    def over(self, groups: Groups) -> StartedGum:
         """With the public rows over merged values."""
         assert self.public_rows is not None
-        domain = Domain(
-            tuple(
-                Attribute(a.name, int(groups[a.name].max()) + 1) if a.name in groups else a
-                for a in self.public_rows.domain.attributes
-            )
-        )
+        domain = merged_domain(self.public_rows.domain, groups)
         columns = [
-            groups[a.name][codes].astype(code_dtype(domain[a.name].size)) if a.name in groups else codes
-            for a, codes in zip(self.public_rows.domain.attributes, self.public_rows.columns, strict=True)
+            groups[a.name][codes].astype(code_dtype(a.size)) if a.name in groups else codes
+            for a, codes in zip(domain.attributes, self.public_rows.columns, strict=True)
         ]
         return replace(self, public_rows=CodedTable(domain, tuple(columns)))
 
@@ -55,9 +45,3 @@ class StartedGum(GumSpec):
     def layout(self, targets: ConsistentTargets) -> Layout:
         """One part with all columns and all marginals: nothing is drawn anew."""
         return Layout(((targets.domain.names, tuple(targets.marginals)),), ())
-
-    def follow(
-        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Synthesized:
-        """Rows whose marginals are close to the targets, changed from those of the public table."""
-        return Passes.follow(self, targets, rows=rows, rng=rng, progress=progress)

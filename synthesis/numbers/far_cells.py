@@ -233,14 +233,16 @@ def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     values, records = middles(shape), shape.counts
     mean = float(np.average(values, weights=records))
     stddev = float(np.sqrt(np.average((values - mean) ** 2, weights=records)))
-    groups = int(labels.max()) + 1
-    own = labels[: records.size]
-    weights = records + 1e-9 * records.sum()
-    middle = np.bincount(own, weights * values, minlength=groups) / np.maximum(
-        np.bincount(own, weights, minlength=groups), 1e-300
-    )
-    there = np.bincount(own, minlength=groups) > 0
+    middle, there = group_middles(shape, labels)
     return np.asarray(there & (np.abs(middle - mean) > FAR * stddev))
+
+
+def group_middles(shape: Shape, labels: NDArray[np.int64]) -> tuple[Values, NDArray[np.bool_]]:
+    """The mean value of each group of bins; and which groups have one: not *other*, not *missing*."""
+    own, groups = labels[: shape.counts.size], int(labels.max()) + 1
+    weights = shape.counts + 1e-9 * shape.counts.sum()
+    sums, records = np.bincount(own, weights * middles(shape), groups), np.bincount(own, weights, groups)
+    return sums / np.maximum(records, 1e-300), np.bincount(own, minlength=groups) > 0
 
 
 def middles(shape: Shape) -> Values:

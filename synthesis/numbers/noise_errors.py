@@ -16,7 +16,7 @@ from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges
 from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.residual_parts import completed
-from synthesis.numbers.far_cells import LITTLE, far_groups, middles, pair_labels
+from synthesis.numbers.far_cells import LITTLE, far_groups, group_middles, pair_labels
 from synthesis.numbers.fine_evidence import Answer
 from synthesis.numbers.value_shapes import answers_about, shape_of, shapes_of
 
@@ -113,12 +113,7 @@ def group_errors(schema: Schema, measurements: Measurements, name: str, by: str)
 
 def _group_errors(shape: Shape, values: Values, labels: NDArray[np.int64], stddev: float) -> Values:
     """Per group of codes of the other column."""
-    own = labels[: shape.counts.size]
-    weights = shape.counts + 1e-9 * max(float(shape.counts.sum()), 1e-300)
-    bins = int(labels.max()) + 1
-    sums, records = np.bincount(own, weights * middles(shape), bins), np.bincount(own, weights, bins)
-    counted = records > 0  # not *other*, not *missing*
-    place = sums / np.maximum(records, 1e-300)
+    place, counted = group_middles(shape, labels)
     far = far_groups(shape, labels)
     left = np.where(far & (values < LITTLE * stddev), 0.0, values) * counted
     total = left.sum(axis=1, keepdims=True)

@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.projection import Axes, nearest, others_of
+from synthesis.consistency.projection import Axes, nearest, others_of, raked
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
@@ -58,7 +58,7 @@ class MaxentSpec(Synthesizer):
         progress: Progress | None = None,
     ) -> Synthesized:
         """Rows that have the views' marginals, and what follows from them."""
-        return Synthesized(fit_maxent(measurements, self, zeros=zeros).rows(rows, rng, progress))
+        return Synthesized(ViewModel(consistent(measurements, zeros=zeros), self).rows(rows, rng, progress))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,27 +144,17 @@ class ViewModel:
         )
 
 
-def fit_maxent(measurements: Measurements, spec: MaxentSpec | None = None, *, zeros: Zeros = ()) -> ViewModel:
-    """Views that answer any marginal, from noisy answers.
-
-    Guarantee: post-processing; costs no privacy.
-    Raises:
-        UserError: as `consistent`.
-    """
-    spec = spec or MaxentSpec()
-    return ViewModel(consistent(measurements, zeros=zeros), spec)
-
-
 def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> ViewModel:
     """Views whose answers to marginals in no view are found by a solution.
 
     Guarantee: post-processing; costs no privacy.
     Args:
-        solution: maxent, least_norm or linear.
+        solution: maxent, least_norm (also leastnorm, as it was called earlier) or linear.
     Raises:
         UserError: another word; as `consistent`.
     """
-    return fit_maxent(measurements, MaxentSpec(solution=solution_named(solution)), zeros=zeros)
+    known = {"leastnorm": "least_norm"}.get(solution, one_of(solution, SOLUTIONS, "solution"))
+    return ViewModel(consistent(measurements, zeros=zeros), MaxentSpec(solution=known))
 
 
 def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
@@ -173,15 +163,12 @@ def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes,
     Sides that contradict each other a little (noise, non-negativity) are met in turn; the mean of the last round is
     returned.
     """
-    values = possible * (total / max(int(possible.sum()), 1))
+    values = np.where(possible, total / max(int(possible.sum()), 1), 0.0)
     for _ in range(ROUNDS):
         worst, mean = 0.0, np.zeros_like(values)
         for axes, side in sides.items():
-            others = others_of(values.ndim, axes)
-            now = values.sum(axis=others)
-            worst = max(worst, float(np.abs(now - side).max()))
-            values = values * np.expand_dims(np.divide(side, now, out=np.zeros_like(now), where=now > 0), others)
-            mean += values
+            values, off = raked(values, axes, side)
+            worst, mean = max(worst, off), mean + values
         if len(sides) < 2 or worst <= NEAR * total:
             break
     mean = mean / len(sides) if sides else values
@@ -215,13 +202,12 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
 
     cells = possible.size
     numbers = np.arange(cells).reshape(possible.shape)
-    rows, right, first = [], [], 0
+    rows, right = [], []
     for axes, side in sides.items():
         places = np.expand_dims(np.arange(side.size).reshape(side.shape), others_of(possible.ndim, axes))
         key = np.broadcast_to(places, possible.shape)
         rows.append(sparse.csr_array((np.ones(cells), (key.ravel(), numbers.ravel())), shape=(side.size, cells)))
         right.append(side.ravel() / total)
-        first += side.size
     if not rows:
         return nearest(np.where(possible, 1.0, 0.0), total, possible)
     matrix, goal = sparse.vstack(rows), np.concatenate(right)
@@ -248,12 +234,3 @@ SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Va
     "leastnorm": least_norm,  # the earlier spelling
     "linear": linear_programme,
 }
-
-
-def solution_named(word: str) -> str:
-    """The word, if it names a solution; the earlier spelling of one as it is called now.
-
-    Raises:
-        UserError: it does not.
-    """
-    return {"leastnorm": "least_norm"}.get(word, one_of(word, SOLUTIONS, "solution"))

@@ -30,8 +30,8 @@ class McfSpec(Passes):
         moved = int(amounts.sum())
         if moved:
             loss = np.bincount(sources, amounts, minlength=counts.size).astype(np.int64)
-            freed, none = work.freed[:moved], np.zeros(counts.size, np.int64)
-            pick_rows(work.keys, counts, (loss, none, none.copy()), freed, work.donors[:0], work.state)
+            freed, none = np.empty(moved, np.int32), np.zeros(counts.size, np.int64)
+            pick_rows(work.keys, counts, (loss, none, none.copy()), freed, np.empty(0, np.int32), work.state)
             shuffle(freed, work.state)
             freed = freed[np.argsort(work.keys[freed], kind="stable")]
             order = np.argsort(sources, kind="stable")

@@ -93,23 +93,14 @@ class Undo(NamedTuple):
     old_members: Ints
 
 
-@compiled
-def _entries_of(layout: QuestionArrays, records: int) -> int:
-    """How many entries a person of so many records has in a tally."""
-    questions, entries = layout.questions, 0
-    for q in range(len(questions)):
-        level, moving = questions[q, 0], questions[q, 5] > 0
-        items = 1 if level == OF_PERSON else records if level == OF_RECORDS else records - 1
-        entries += items if moving else min(items, 1)
-    return entries
-
-
-@compiled
 def _begins(layout: QuestionArrays, starts: Ints) -> Ints:
-    begins = np.zeros(len(starts), np.int64)
-    for person in range(len(starts) - 1):
-        begins[person + 1] = begins[person] + _entries_of(layout, starts[person + 1] - starts[person])
-    return begins
+    """Where each person's entries in a tally begin, and where the last one's end."""
+    records = np.diff(starts)
+    entries = np.zeros(records.size, np.int64)
+    for level, moving in zip(layout.questions[:, 0], layout.questions[:, 5] > 0, strict=True):
+        items = np.ones_like(records) if level == OF_PERSON else records if level == OF_RECORDS else records - 1
+        entries += items if moving else np.minimum(items, 1)
+    return np.concatenate(([0], np.cumsum(entries)))
 
 
 @compiled_in_place
@@ -150,13 +141,9 @@ def links_of(persons: Persons, tokens: Ints, sheet: Sheet, goals: Goals, bans: B
     return links, room
 
 
-@compiled_in_place
 def cost_of(goals: Goals, counts: Ints) -> float:
     """Σ over cells of weight × (count − target)²."""
-    cost = 0.0
-    for k in range(len(counts)):
-        cost += goals.weights[k] * (counts[k] - goals.targets[k]) ** 2
-    return cost
+    return float(goals.weights @ (counts - goals.targets) ** 2)
 
 
 @compiled_in_place

@@ -317,7 +317,7 @@ def _descended(
 ) -> tuple[float, ...]:
     """Sweep until little is gained; returns the costs."""
     state = np.array([rng.integers(1, 2**63)], np.uint64)
-    costs = [float(cost_of(goals, links.counts))]
+    costs = [cost_of(goals, links.counts)]
     for done in range(sweeps if len(goals.targets) and len(aims.bins) else 0):
         fell = float(sweep(goals, links, room, aims, state))
         costs.append(costs[-1] - fell)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
@@ -154,12 +154,9 @@ def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | N
     if not impossible:
         return None
     flat = np.zeros(tree.cells)
-    tables = JunctionTreeInference(tree).views(flat)
     for clique, cells in check_zeros(tree.domain, impossible):
-        node = tree.home(clique)
-        if node is None:
+        if not _added(tree, flat, clique, np.where(cells, -np.inf, 0.0)):
             raise ValueError(f"{' × '.join(clique)} lies in no node of the junction tree")
-        tables[node] += spread(np.where(cells, -np.inf, 0.0), clique, tree.cliques[node])
     return flat
 
 
@@ -169,9 +166,14 @@ def carried(model: GraphicalModel, tree: JunctionTree) -> Values:
     Tables that no new node can hold are left out; the result is a start, not the same distribution.
     """
     flat = np.zeros(tree.cells)
-    new, old = JunctionTreeInference(tree).views(flat), model.engine.views(model.potentials)
-    for clique, table in zip(model.engine.tree.cliques, old, strict=True):
-        node = tree.home(clique)
-        if node is not None:
-            new[node] += spread(table, clique, tree.cliques[node])
+    for clique, table in zip(model.engine.tree.cliques, model.engine.views(model.potentials), strict=True):
+        _added(tree, flat, clique, table)
     return flat
+
+
+def _added(tree: JunctionTree, flat: Values, clique: Clique, table: Values) -> bool:
+    """Add a table over a clique to the smallest node that holds it; False where none does."""
+    if (node := tree.home(clique)) is None:
+        return False
+    JunctionTreeInference(tree).view(flat, node)[...] += spread(table, clique, tree.cliques[node])
+    return True

@@ -11,7 +11,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from synthesis.convergence import FitRecord
 from synthesis.pgm.estimation import Point, Stopping
-from synthesis.pgm.loss import FitLoss, LossPart
+from synthesis.pgm.loss import FitLoss
 
 #: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.
 SHARE = 0.5
@@ -51,15 +51,12 @@ def split(loss: FitLoss, rng: np.random.Generator) -> tuple[FitLoss, FitLoss]:
     Rasines and Young 2023): what is fitted to one and comes closer to the other is not noise. Both keep the weights
     1/σ².
     """
-    first: list[tuple[LossPart, ...]] = []
-    second: list[tuple[LossPart, ...]] = []
-    for plan in loss.plans:
-        pairs = [[t.split(SHARE, rng) for t in part.terms] for part in plan]
-        for measurements, side in ((first, 0), (second, 1)):
-            measurements.append(
-                tuple(replace(p, terms=tuple(t[side] for t in ts)) for p, ts in zip(plan, pairs, strict=True))
-            )
-    return replace(loss, plans=tuple(first), constant=0.0), replace(loss, plans=tuple(second), constant=0.0)
+    plans = [[(part, [t.split(SHARE, rng) for t in part.terms]) for part in plan] for plan in loss.plans]
+    fitted, judged = (
+        tuple(tuple(replace(part, terms=tuple(t[side] for t in terms)) for part, terms in plan) for plan in plans)
+        for side in (0, 1)
+    )
+    return replace(loss, plans=fitted, constant=0.0), replace(loss, plans=judged, constant=0.0)
 
 
 def held_out_target(

@@ -13,7 +13,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from synthesis.pgm.junction_tree import JunctionTree
-from synthesis.pgm.kernels import least_of_rows, mean_of_rows, normalize_rows, scale_rows, shift_rows
+from synthesis.pgm.kernels import normalize_rows, scale_rows, shift_rows
 
 #: Cells worked on at a time: a quarter of a megabyte.
 NEAR_CELLS = 1 << 15
@@ -134,8 +134,9 @@ class JunctionTreeInference:
         means, messages = self.views(flat), [np.empty(0)] * len(tree.parents)
         for node in reversed(range(len(means))):
             table = self.rows(node, means[node])
-            messages[node] = np.empty(len(table))
-            mean_of_rows(table, self.rows(node, mu[node]), messages[node])
+            weight = self.rows(node, mu[node])
+            total, weighed = weight.sum(axis=1), np.einsum("ij,ij->i", weight, table)
+            messages[node] = np.divide(weighed, total, out=np.zeros(len(table)), where=total > 0)
             if tree.parents[node] >= 0:
                 shape = tree.domain.shape(tree.separators[node])
                 clique = tree.cliques[tree.parents[node]]
@@ -161,8 +162,7 @@ class JunctionTreeInference:
         allowed = self.views(np.zeros_like(flat) if self.allowed is None else self.allowed)
         for node in reversed(range(len(tables))):
             table = self.rows(node, tables[node])
-            low = np.empty(len(table))
-            least_of_rows(table, self.rows(node, allowed[node]), low)
+            low = table.min(axis=1, where=self.rows(node, allowed[node]) == 0.0, initial=np.inf)
             parent = tree.parents[node]
             if parent < 0:
                 total += float(low[0])

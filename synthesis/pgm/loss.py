@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mechanisms.public.axis_sums import add_over, summed_over
 from mechanisms.public.domain import Domain
 from mechanisms.public.marginals import Values
+from mechanisms.public.queries.query_matrices import Identity
 from synthesis.pgm.inference import JunctionTreeInference, onto
-from synthesis.pgm.terms import Statistics, Term, WholeTerm
+from synthesis.pgm.terms import Statistics, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +117,8 @@ def _part(domain: Domain, one: Statistics, source: int, gone: tuple[int, ...], o
         return LossPart(one.terms, source, gone, laid, None)
     terms = []
     for term in one.terms:
-        if not isinstance(term, WholeTerm):
+        if not isinstance(term.query, Identity):
             return LossPart(one.terms, source, gone, laid, order)
         mean = np.ascontiguousarray(term.mean.reshape(shape).transpose(back)).ravel()
-        terms.append(WholeTerm(mean, term.weight))
+        terms.append(replace(term, mean=mean))
     return LossPart(tuple(terms), source, gone, laid, None)

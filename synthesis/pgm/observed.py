@@ -19,22 +19,20 @@ MAX_CELLS = 50_000_000
 Factor = tuple[Clique, Values]
 
 
-def model_marginal(
-    engine: JunctionTreeInference, marginals: Values, clique: Clique, *, max_cells: int = MAX_CELLS
-) -> Values:
+def model_marginal(engine: JunctionTreeInference, marginals: Values, clique: Clique) -> Values:
     """Probabilities of the cells of any clique, flattened in C order of the clique as given.
 
     Args:
         marginals: probabilities of the nodes' cells (flat).
     Raises:
-        UserError: a table on the way has more than `max_cells` cells.
+        UserError: a table on the way has more than MAX_CELLS cells.
     """
     tree = engine.tree
     home = tree.home(clique)
     if home is not None:
         gone, order = onto(tree.cliques[home], clique)
         return np.asarray(engine.view(marginals, home).sum(axis=gone).transpose(order)).ravel()
-    return _eliminated(tree.domain, _factors(engine, marginals, clique), clique, max_cells).ravel()
+    return _eliminated(tree.domain, _factors(engine, marginals, clique), clique).ravel()
 
 
 def largest_table(tree: JunctionTree, clique: Clique) -> int:
@@ -101,12 +99,12 @@ def _order(domain: Domain, cliques: Sequence[Clique], clique: Clique) -> tuple[l
     return [(names[i], tuple(names[j] for j in members(joint) if j != i)) for i, joint in order], largest
 
 
-def _eliminated(domain: Domain, factors: list[Factor], clique: Clique, max_cells: int) -> Values:
+def _eliminated(domain: Domain, factors: list[Factor], clique: Clique) -> Values:
     """The product of factors, summed over all attributes but the clique's."""
     order, largest = _order(domain, [c for c, _ in factors], clique)
-    if largest > max_cells:
+    if largest > MAX_CELLS:
         raise UserError(
-            f"the marginal of {' × '.join(clique)} needs a table of {largest:,} cells, more than {max_cells:,}",
+            f"the marginal of {' × '.join(clique)} needs a table of {largest:,} cells, more than {MAX_CELLS:,}",
             where="marginal",
             fix="ask for fewer or coarser columns",
         )

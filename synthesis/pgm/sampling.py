@@ -21,13 +21,6 @@ GOLDEN = (math.sqrt(5.0) - 1) / 2
 
 
 @compiled
-def take_part(cells: NDArray[np.int32], stride: int, size: int, column: NDArray[np.unsignedinteger]) -> None:
-    """The code that one attribute has in each row's cell."""
-    for i in range(len(cells)):
-        column[i] = (cells[i] // stride) % size
-
-
-@compiled
 def draw_cells(
     keys: NDArray[np.int32],
     chances: NDArray[np.float64],
@@ -132,4 +125,4 @@ def _fill(
     stride = chances.shape[1]
     for name in tree.cliques[node][len(tree.separators[node]) :]:
         stride //= domain[name].size
-        take_part(cells, stride, domain[name].size, columns[domain.index(name)])
+        columns[domain.index(name)][:] = cells // stride % domain[name].size

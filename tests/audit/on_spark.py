@@ -22,7 +22,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.spark_counts import CountCodes
-from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
+from mechanisms.sensitive.engines.spark_engine import SparkSettings
 from mechanisms.sensitive.engines.spark_files import KeepRows
 from mechanisms.sensitive.engines.spark_session import check_java
 from mechanisms.sensitive.private_table import load_private
@@ -142,7 +142,7 @@ def check_spark(folder: Path, *cases: Case) -> int:
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}))
-        engine = stack.enter_context(spark_engine(SparkSettings("local[2,4]", settings=SMALL), work))
+        engine = stack.enter_context(SparkSettings("local[2,4]", settings=SMALL).opened(work))
         check_rewritten(engine, Path(stack.enter_context(TemporaryDirectory(dir=folder))))
         for case in cases or (CASE,):
             world = make_world(case.settings, case.seed)

@@ -42,9 +42,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """Spark on two cores of this machine."""
     if why := why_not():
         pytest.skip(f"left out: {why}")
-    from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
+    from mechanisms.sensitive.engines.spark_engine import SparkSettings
 
     with pytest.MonkeyPatch.context() as patch:  # less compiling, in a session that lives for seconds
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        with spark_engine(SparkSettings("local[2]", settings=SMALL), tmp_path_factory.mktemp("spark")) as engine:
+        with SparkSettings("local[2]", settings=SMALL).opened(tmp_path_factory.mktemp("spark")) as engine:
             yield engine

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.sensitive.engines import slices
-from mechanisms.sensitive.engines.spark_engine import SparkSettings, spark_engine
+from mechanisms.sensitive.engines.spark_engine import SparkSettings
 from tests.bench.processes import family, of_living
 from tests.engines.contract import SETTINGS, loaded, seen
 from tests.engines.test_engines import write
@@ -46,7 +46,7 @@ def main(folder: Path) -> dict[str, Any]:
     here = seen(loaded(table, setting, folder / "here"))
     work = folder / "there"
     work.mkdir(mode=0o700)
-    with spark_engine(SparkSettings("local-cluster[2,1,1024]"), work) as engine:
+    with SparkSettings("local-cluster[2,1,1024]").opened(work) as engine:
         private = loaded(table, setting, folder / "rows", engine=engine)
         whole, before = seen(private), executors()
         killed: list[int] = []

@@ -27,7 +27,7 @@ from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines import slices as slicing
 from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blocks, summed
 from mechanisms.sensitive.engines.spark_session import explained
-from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices, encoded_fields
+from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices
 from mechanisms.sensitive.private_table import load_private
 from tests.engines.contract import (
     HEAD,
@@ -72,7 +72,9 @@ def test_slices_give_each_row_once_with_the_codes_and_units_of_the_whole(rows: l
         table = write(Path(folder) / "t.parquet", rows)
         parts = slicing.slices(table, rows=10)
         assert len(parts) == max(-(-len(rows) // 14), 1), "a slice ends with the second group of seven rows"
-        apart = pa.Table.from_batches(in_tasks(table, PrivacyUnit("id", 2)), encoded_fields(contract_schema()))
+        apart = pa.Table.from_batches(
+            in_tasks(table, PrivacyUnit("id", 2)), EncodeSlices(table, PrivacyUnit(), KEY, 0, contract_schema()).fields
+        )
         whole = loaded(table, SETTINGS[0], Path(folder) / "w").coded
         for i, column in enumerate(whole.columns):
             assert apart.column(i).to_pylist() == column.tolist()

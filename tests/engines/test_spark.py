@@ -247,7 +247,7 @@ def test_no_setting_makes_spark_skip_rows_of_a_unit_while_its_records_are_counte
         spark.session.conf.unset(name)
     spark.session.conf.set(skip, "true")
     try:
-        mine = spark_engine.spark_engine(spark_engine.SparkSettings(), tmp_path)
+        mine = spark_engine.SparkSettings().opened(tmp_path)
         with mine as engine, pytest.raises((UserError, RuntimeError)):
             loaded(table, Setting(PrivacyUnit("id", 10)), tmp_path / "rows", engine=engine)
         assert spark.session.conf.get(skip) == "true", "the session is as it was"

@@ -26,7 +26,7 @@ def answers(counts, sigma: float, *, merged: bool) -> Measurements:
 
 
 def rows_of(known: Measurements, spec) -> list[int]:
-    table = synthesize(known, spec, rows=8000, rng=np.random.default_rng(0))
+    table = synthesize(known, spec, rows=8000, rng=np.random.default_rng(0)).table
     return np.bincount(table.columns[0], minlength=6).tolist()
 
 

@@ -48,7 +48,7 @@ def test_the_improved_version_agrees_with_all_answers_and_the_basic_one_is_far_f
 
 def test_rows_follow_the_table_and_a_domain_that_is_too_large_is_refused():
     known = measured(TWO, (("a", "b"), [280.0, 620.0, 20.0, 80.0]))
-    table = synthesize(known, WeightsSpec(), rows=1000, rng=np.random.default_rng(0))
+    table = synthesize(known, WeightsSpec(), rows=1000, rng=np.random.default_rng(0)).table
     counts = np.bincount(2 * table.columns[0].astype(int) + table.columns[1], minlength=4)
     assert counts == pytest.approx(weights_table(known, WeightsSpec()).ravel(), abs=2)
     large = Domain(tuple(Attribute(n, 200) for n in "abc"))

@@ -143,7 +143,7 @@ def test_the_solution_changes_the_rows_and_the_earlier_spelling_is_read():
 
     def rows(word: str) -> np.ndarray:
         spec = build_synthesizer(load_config(["synthesis=maxent", f"synthesis.solution={word}"]).synthesis)
-        table = synthesize(measurements, spec, rows=4000, rng=np.random.default_rng(5))
+        table = synthesize(measurements, spec, rows=4000, rng=np.random.default_rng(5)).table
         return np.bincount(np.ravel_multi_index(tuple(c.astype(int) for c in table.columns), (4, 4, 4)), minlength=64)
 
     made = {word: rows(word) for word in ("maxent", "least_norm", "leastnorm", "linear")}

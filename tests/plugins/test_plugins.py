@@ -11,13 +11,14 @@ import pytest
 
 from mechanisms.accounting.events import NOISE_EVENTS, Laplace
 from mechanisms.public.errors import UserError
-from mechanisms.sensitive.noise import SAMPLERS, lattice_noise, noise_source
+from mechanisms.sensitive.noise import SAMPLERS, noise_source
 from pipeline.plugins import offers, plugin_discovery
 from pipeline.plugins.origins import _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from tests.pipeline.conftest import TOWN, command, rebound, statement_of, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
+from tests.sensitive.lattice import lattice_noise
 
 RAISES = "raise RuntimeError('imported')\n"
 QUIET = ["evaluation.enabled=false", "synthesis=independent"]

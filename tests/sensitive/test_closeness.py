@@ -144,7 +144,7 @@ def test_a_distance_is_kept_charged_once_and_never_drawn_again(tmp_path):
     ledger = Ledger.open(tmp_path / "l.jsonl", plan)
     again = lambda p=planned: asked(p, lambda: 0, ledger, SeededNoise(1), path)  # noqa: E731
     other = replace(planned, asked=criterion(at_most=6.0))
-    is_kept_and_charged_once(again, lambda: again(other), path, ledger, {"value": None})
+    is_kept_and_charged_once(again, lambda: again(other), path, ledger, {"values": [None]})
     assert list(ledger.events) == ["accept:0"]
 
 

@@ -248,7 +248,7 @@ def test_no_fault_of_the_exit_passes_unseen(fault, tmp_path):
 
 def test_nothing_else_charges_a_ledger_or_draws():
     """Charges are made in the exit alone; noise and choices are drawn in a question's `draw` alone, or for it."""
-    draws = {"noisy", "choose_index", "lattice_noise", "split_noise", "released_values"}
+    draws = {"noisy", "choose_index", "split_noise", "released_values"}
     homes = {"exact_answers.py", "noise.py", "exponential.py"}
     for path in [*(ROOT / "mechanisms").rglob("*.py"), *(ROOT / "pipeline").rglob("*.py")]:
         functions = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.FunctionDef)]

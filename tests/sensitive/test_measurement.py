@@ -23,9 +23,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix, SparseQuery
+from mechanisms.public.release import Measurements
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.exit import leave
-from mechanisms.sensitive.measurement import marginal_question, measure
+from mechanisms.sensitive.measurement import marginal_question, measure_some
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
 
 TOWN = Domain((Attribute("a", 40), Attribute("b", 50)))
@@ -53,6 +54,11 @@ def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neig
 def measured(tmp_path, which: Plan, seed: int = 1):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", which)
     return measure(Town(), ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
+
+
+def measure(town: Town, ledger: Ledger, source, *, answers_dir) -> Measurements:
+    planned = list(enumerate(ledger.plan.measurements))
+    return Measurements(TOWN, tuple(measure_some(town, planned, ledger, source, answers_dir=answers_dir)))
 
 
 def follows_its_law(noise, mechanism: str, off: float) -> None:

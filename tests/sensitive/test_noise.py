@@ -16,7 +16,8 @@ from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS
 from mechanisms.sensitive import deviates, fast_draws, noise
 from mechanisms.sensitive.deviates import SATURATED, Dyadic, Reader, draw
 from mechanisms.sensitive.exact_answers import LARGEST, LIMIT, ExactAnswers, noisy
-from mechanisms.sensitive.noise import SecureNoise, SeededNoise, lattice_noise, noise_source
+from mechanisms.sensitive.noise import SecureNoise, SeededNoise, noise_source
+from tests.sensitive.lattice import lattice_noise
 
 LAWS = {Gaussian: stats.norm, Laplace: stats.laplace}
 TOP = 2**32 - 1

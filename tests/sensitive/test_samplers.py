@@ -9,7 +9,8 @@ from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.events import NOISE_EVENTS, event_of
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.units import Delta
-from mechanisms.sensitive.noise import SAMPLERS, SeededNoise, lattice_noise, split_noise
+from mechanisms.sensitive.noise import SAMPLERS, SeededNoise, split_noise
+from tests.sensitive.lattice import lattice_noise
 
 DRAWS = 100_000
 #: Draws for estimates, which protect nobody and cost little.

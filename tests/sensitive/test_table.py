@@ -21,7 +21,7 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
-from mechanisms.sensitive.kept_counts import KeptCounts, kept_counts
+from mechanisms.sensitive.kept_counts import kept_counts
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
 from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
@@ -196,8 +196,9 @@ def test_each_list_of_marginals_has_its_own_counts(tmp_path):
     assert len(list(tmp_path.glob("*.npy"))) == 2
 
 
-def test_what_has_no_room_is_counted_again(tmp_path):
-    known = table(50, KeptCounts(tmp_path, most_bytes=10))
+def test_what_has_no_room_is_counted_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("mechanisms.sensitive.kept_counts.MOST_BYTES", 10)
+    known = table(50, kept_counts(tmp_path))
     assert count_cliques(known, CLIQUES)[1].sum() == 50
     assert not list(tmp_path.glob("*.npy"))
 

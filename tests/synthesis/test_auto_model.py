@@ -44,7 +44,7 @@ def answers(table, cliques, stddev, seed=1):
 
 
 def made(measurements, seed=2, rows=20_000, **settings):
-    return synthesize(measurements, AutoSpec(**settings), rows=rows, rng=np.random.default_rng(seed))
+    return synthesize(measurements, AutoSpec(**settings), rows=rows, rng=np.random.default_rng(seed)).table
 
 
 def off(table, real, clique):
@@ -55,7 +55,7 @@ def off(table, real, clique):
 def test_without_joint_answers_rows_are_independent_columns_as_they_are_likely():
     known = Measurements(WORLD, answers(ring(), ONES, 5.0))
     draw = {"rows": 500, "rng": np.random.default_rng(2)}
-    table, independent = made(known, rows=500), synthesize(with_likely_columns(known), IndependentSpec(), **draw)
+    table, independent = made(known, rows=500), synthesize(with_likely_columns(known), IndependentSpec(), **draw).table
     assert all(np.array_equal(x, y) for x, y in zip(table.columns, independent.columns, strict=True))
 
 

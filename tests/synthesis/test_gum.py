@@ -19,9 +19,9 @@ from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
 from synthesis.impossible import mended
-from synthesis.papers.maxent import MaxentSpec, ViewModel, fit_maxent
+from synthesis.papers.maxent import MaxentSpec, ViewModel
 from synthesis.papers.mcf import McfSpec, fewest_changes
-from synthesis.synthesize import synthesize_recorded
+from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 
 OURS = tuple(name for name in SYNTHESIZERS if name != "mbi")  # the optional extra has tests of its own
@@ -243,14 +243,14 @@ def test_answers_are_possible_and_limited():
     assert (model.marginal("ad").reshape(4, 2)[np.eye(4, 2, dtype=bool)] == 0).all()
     with pytest.raises(UserError, match=r"a × b × c has 60 cells"):
         ViewModel(targets_of(joint, ["ab"]), MaxentSpec(max_cells=50)).marginal("abc")
-    empty = fit_maxent(Measurements(WORLD, (), public_total=0))
+    empty = ViewModel(consistent(Measurements(WORLD, (), public_total=0)), MaxentSpec())
     assert not empty.marginal("ab").any()
 
 
 def test_only_gum_and_flow_keep_a_record():
     answer = NoisyMarginal(("a", "b"), Identity(12), np.full(12, 10.0), "gaussian", 1.0, "0")
     for name, kind in ((n, SYNTHESIZERS[n]) for n in OURS):
-        found = synthesize_recorded(Measurements(WORLD, (answer,)), kind(), rows=30, rng=np.random.default_rng(0))
+        found = synthesize(Measurements(WORLD, (answer,)), kind(), rows=30, rng=np.random.default_rng(0))
         assert (found.record is not None) == (name in ("gum", "mcf"))
 
 

@@ -67,13 +67,13 @@ def test_a_rule_about_one_column_does_not_keep_the_others_from_being_merged():
     assert pair.values.tolist() == [500, 0, 0, 300, 0, 30] and pair.scale == 5.0
     assert [own.tolist() for own in pair.query.labels] == [[0, 1, 2], [0, 1, 1]]
     never = [(("b",), np.array([False, False, True]))]
-    made = synthesize(measured, GumSpec(), rows=830, rng=np.random.default_rng(0), zeros=never)
+    made = synthesize(measured, GumSpec(), rows=830, rng=np.random.default_rng(0), zeros=never).table
     assert not (made.column("b") == 2).any() and ((made.column("a") > 0) == (made.column("b") == 1)).mean() > 0.97
 
 
 @pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
 def test_every_synthesizer_brings_the_merged_values_back(spec):
-    made = synthesize(known(), spec, rows=8_300, rng=np.random.default_rng(0))
+    made = synthesize(known(), spec, rows=8_300, rng=np.random.default_rng(0)).table
     counts = np.bincount(made.column("a"), minlength=6)
     assert made.domain == BOX and made.rows == 8_300
     assert counts[:2] == pytest.approx([5000, 3000], abs=250)
@@ -83,7 +83,7 @@ def test_every_synthesizer_brings_the_merged_values_back(spec):
 
 def test_merged_rows_follow_the_noisy_counts_of_the_values_and_never_the_negative_ones():
     measurements = known()
-    rows = synthesize(measurements, GumSpec(), rows=8_300, rng=np.random.default_rng(1))
+    rows = synthesize(measurements, GumSpec(), rows=8_300, rng=np.random.default_rng(1)).table
     counts = np.bincount(rows.column("a"), minlength=6)
     assert counts[3] == counts[4] == 0
     assert counts[2] == pytest.approx(2 * counts[5], abs=2)
@@ -92,7 +92,7 @@ def test_merged_rows_follow_the_noisy_counts_of_the_values_and_never_the_negativ
 def test_when_every_value_is_merged_the_values_come_from_the_one_way_marginal():
     measurements = known(floor=1e9)
     assert merged_values(measurements)["a"].tolist() == [0] * 6
-    rows = synthesize(measurements, GumSpec(), rows=830, rng=np.random.default_rng(1))
+    rows = synthesize(measurements, GumSpec(), rows=830, rng=np.random.default_rng(1)).table
     assert np.bincount(rows.column("a"), minlength=6).tolist() == [500, 300, 20, 0, 0, 10]
 
 
@@ -102,10 +102,10 @@ def test_merged_values_that_were_all_noise_come_back_evenly():
     pair = answer(("a", "b"), [4.0, 5.0], MergedQuery(labels))
     measurements = Measurements(domain, (answer(("a",), [-1.0, -2.0, -3.0]), pair))
     groups = merged_values(measurements)
-    made = synthesize(measurements, GumSpec(), rows=9, rng=np.random.default_rng(0))
+    made = synthesize(measurements, GumSpec(), rows=9, rng=np.random.default_rng(0)).table
     assert np.bincount(made.column("a")).tolist() == [3, 3, 3]
     plain = compressed(measurements, groups)
-    assert expanded(synthesize(plain, GumSpec(), rows=0, rng=np.random.default_rng(0)), measurements, groups,
+    assert expanded(synthesize(plain, GumSpec(), rows=0, rng=np.random.default_rng(0)).table, measurements, groups,
                     np.random.default_rng(0)).rows == 0  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def test_where_answers_merge_one_attribute_in_two_ways_what_either_merges_is_one
         expected = MergedQuery((groups["a"], np.arange(domain[each.clique[1]].size)))
         exact = counts.ravel() if each.clique == ("a", "b") else counts.sum(axis=1)
         assert each.values.tolist() == expected.answer(exact).tolist()
-    made = synthesize(measurements, GumSpec(), rows=42, rng=np.random.default_rng(0))
+    made = synthesize(measurements, GumSpec(), rows=42, rng=np.random.default_rng(0)).table
     assert np.bincount(groups["a"][made.column("a")]).tolist() == [15, 19, 8]
 
 
@@ -134,7 +134,7 @@ def test_answers_that_number_the_values_in_another_order_are_read_in_theirs():
     query = MergedQuery((np.array([2, 0, 1]), np.array([0, 1])))
     domain = Domain((Attribute("a", 3), Attribute("b", 2)))
     answers = (answer(("a",), joint.sum(axis=1)), answer(("a", "b"), query.answer(joint.ravel()), query))
-    made = synthesize(Measurements(domain, answers), GumSpec(), rows=1303, rng=np.random.default_rng(0))
+    made = synthesize(Measurements(domain, answers), GumSpec(), rows=1303, rng=np.random.default_rng(0)).table
     counts = np.bincount(made.column("a") * 2 + made.column("b"), minlength=6).reshape(3, 2)
     assert np.abs(counts - joint).max() <= 10
 

@@ -24,7 +24,7 @@ from synthesis.gum.gradual_update import UpdateWork
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import independent_rows
 from synthesis.rounding import systematic
-from synthesis.synthesize import synthesize, synthesize_recorded
+from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 
 TOWN = Domain((Attribute("age", 6, 6), Attribute("sex", 2), Attribute("job", 4), Attribute("note", 1)))
@@ -59,7 +59,7 @@ def distance(a: CodedTable, b: CodedTable, clique) -> float:
 @pytest.mark.parametrize("name", OURS)
 class TestEverySynthesizer:
     def rows_of(self, name, measurements, rows, seed=0):
-        return synthesize(measurements, SYNTHESIZERS[name](), rows=rows, rng=np.random.default_rng(seed))
+        return synthesize(measurements, SYNTHESIZERS[name](), rows=rows, rng=np.random.default_rng(seed)).table
 
     def test_the_number_of_rows_is_exact_and_every_code_is_in_the_domain(self, name):
         for rows in (0, 1, 7, 1000):
@@ -106,14 +106,14 @@ class TestEverySynthesizer:
         zeros.append((("age", "sex"), np.eye(6, 2, k=-4, dtype=bool)))
         rng = np.random.default_rng(2)
         for rows in (1, 800):
-            made = synthesize(noisy(people(), 5.0), SYNTHESIZERS[name](), rows=rows, rng=rng, zeros=zeros)
+            made = synthesize(noisy(people(), 5.0), SYNTHESIZERS[name](), rows=rows, rng=rng, zeros=zeros).table
             assert made.rows == rows
             for clique, cells in zeros:
                 assert not count_cliques(made, [clique])[0][cells.ravel()].any()
 
     def test_progress_stays_within_its_total_and_the_record_is_json(self, name):
         steps: list[tuple[int, int]] = []
-        made = synthesize_recorded(
+        made = synthesize(
             noisy(people(), 5.0),
             SYNTHESIZERS[name](),
             rows=200,
@@ -158,7 +158,7 @@ def test_a_model_between_rounds_has_settings_beside_every_synthesizer(name):
 
 def test_gum_keeps_the_correlations_of_exact_answers_and_independent_rows_do_not():
     known = noisy(people(), 0.0)
-    gum = synthesize(known, GumSpec(), rows=4000, rng=np.random.default_rng(0))
+    gum = synthesize(known, GumSpec(), rows=4000, rng=np.random.default_rng(0)).table
     alone = independent_rows(consistent(known), rows=4000, rng=np.random.default_rng(0))
     for pair in [("age", "job"), ("sex", "job"), ("age", "sex")]:
         assert distance(gum, people(), pair) < 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -29,7 +29,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, counted_texts, not_values
-from mechanisms.sensitive.engines.engine import Clipped, Engine, EngineSettings, Scored, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
 from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, made_parts, path_of
@@ -68,28 +68,18 @@ class SparkSettings(EngineSettings):
     settings: dict[str, Any] | None = None
     score_rows: int | None = setting(SCORE_ROWS, least=1)
 
-    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
-        return spark_engine(self, workdir)
+    @contextmanager
+    def opened(self, workdir: Path) -> Iterator[SparkEngine]:
+        """As of `EngineSettings`; private copies are deleted at the end."""
+        own = {str(name): str(value) for name, value in (self.settings or {}).items()}
+        with spark_session(self.master, own, workdir) as session:
+            shared = self.scratch or str(workdir)
+            with private_place(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
+                yield SparkEngine(session, place, self.most_scored)
 
     @property
     def most_scored(self) -> int:
         return self.score_rows or SCORE_ROWS
-
-
-@contextmanager
-def spark_engine(settings: SparkSettings, workdir: Path) -> Iterator[SparkEngine]:
-    """An engine while it is used; its private copies are deleted at the end.
-
-    Args:
-        workdir: of this run, mode 0700.
-    Raises:
-        UserError: no PySpark, no Java, no master, or a folder that cannot be written.
-    """
-    own = {str(name): str(value) for name, value in (settings.settings or {}).items()}
-    with spark_session(settings.master, own, workdir) as session:
-        shared = settings.scratch or str(workdir)
-        with private_place(session, f"{shared.rstrip('/')}/engine-{secrets.token_hex(8)}") as place:
-            yield SparkEngine(session, place, settings.most_scored)
 
 
 @contextmanager
@@ -156,12 +146,20 @@ class SparkEngine:
     def scored(
         self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
     ) -> Scored | None:
-        """As of `Engine`; None for a table of no more rows than the sample would have."""
+        """As of `Engine`, by the executors; None for a table of no more rows than the sample would have."""
         if report.rows <= self.score_rows:
             return None
         if progress is not None:
             progress(0, 0, f"a sample of {self.score_rows:,} rows")
-        return scored_rows(self, source, schema, report, workdir)
+        unit, memory = PrivacyUnit(), self.memory_of(source)
+        drawn = self.keep(SampleRows(source, unit, None, memory, self.score_rows / report.rows), "sample")
+        with spark_errors():  # the driver holds what it writes of the sample, a batch at a time
+            path = _written(drawn.column(ROWS), workdir / "sample.parquet")
+        rows = self.keep(EncodeTruth(source, unit, None, memory, schema), "truth")
+        domain = with_apart(schema, report.apart(schema)).domain
+        whole = CountedTable(domain, report.rows, False, lambda asked: counted(rows, domain, asked, weighted=False))
+        most, threads = source.memory_limit_bytes, source.threads
+        return Scored(open_table(path, workdir=source.workdir, threads=threads, memory_limit_bytes=most), whole)
 
     def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
         """As of `Engine`: on the executors; on the driver where the folder has no path."""
@@ -255,25 +253,6 @@ class EncodedRows:
         with spark_errors():
             total = self.report.rows if rows is self.rows else int(rows.frame.count())
         return CountedTable(domain, total, weighted, lambda cliques: counted(rows, domain, cliques, weighted=weighted))
-
-
-def scored_rows(engine: SparkEngine, source: Source, schema: Schema, report: EncodingReport, workdir: Path) -> Scored:
-    """As of `Engine.scored`: the table is read twice more, by the executors; NOT private.
-
-    The driver holds what it writes of the sample, a batch at a time.
-    """
-    unit, memory = PrivacyUnit(), engine.memory_of(source)
-    share = engine.score_rows / report.rows
-    drawn = engine.keep(SampleRows(source, unit, None, memory, share), "sample")
-    with spark_errors():
-        path = _written(drawn.column(ROWS), workdir / "sample.parquet")
-    rows = engine.keep(EncodeTruth(source, unit, None, memory, schema), "truth")
-    domain = with_apart(schema, report.apart(schema)).domain
-    whole = CountedTable(domain, report.rows, False, lambda asked: counted(rows, domain, asked, weighted=False))
-    sample = open_table(
-        path, workdir=source.workdir, threads=source.threads, memory_limit_bytes=source.memory_limit_bytes
-    )
-    return Scored(sample, whole)
 
 
 def _written(streams: Iterable[Any], path: Path) -> Path:

@@ -53,11 +53,6 @@ def code_fields(domain: Domain) -> list[tuple[str, Any]]:
     return [(code_name(i), signed(a.size)) for i, a in enumerate(domain.attributes)]
 
 
-def encoded_fields(schema: Schema) -> Any:
-    """The columns of encoded rows, with the unit of each."""
-    return pa.schema([*code_fields(schema.measured), (MARKS, pa.list_(pa.int64())), *BESIDE])
-
-
 @dataclass(frozen=True)
 class SliceTask:
     """Slices are read, one after the other, by the engine that reads tables everywhere.
@@ -125,7 +120,8 @@ class EncodeSlices(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
-        return encoded_fields(self.schema)
+        """The columns of encoded rows, with the unit of each."""
+        return pa.schema([*code_fields(self.schema.measured), (MARKS, pa.list_(pa.int64())), *BESIDE])
 
     def rows(self, source: Source) -> Batches:
         plan = encoding(source, self.schema, self.beside, fine=True)

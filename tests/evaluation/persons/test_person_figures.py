@@ -1,7 +1,7 @@
 """Figures of persons, against loops over the persons of small worlds."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -158,11 +158,11 @@ def test_violations_are_those_of_a_loop_over_rows(rows):
 
 def test_whole_persons_break_nothing_and_a_constant_that_varies_is_seen():
     whole = table((4, 0, 1), (4, 0, 1), (4, 7, 1), (2, 3, 0), (9, 1, 1), fixed=True)
-    assert violations(whole, 3).to_json() == {
+    assert asdict(violations(whole, 3)) == {
         "nobody": 0, "apart": 0, "out_of_order": 0, "varying": {"v": 0.0}, "beyond": 0,
     }  # fmt: skip
     torn = table((4, 5, 1), (4, 0, 0), (2, 3, 0), (4, 7, 1), (NOBODY, 3, 0), (NOBODY, 1, 1), (2, 1, 0), fixed=True)
-    assert violations(torn, 2).to_json() == {
+    assert asdict(violations(torn, 2)) == {
         "nobody": 2, "apart": 2, "out_of_order": 1, "varying": {"v": 0.5}, "beyond": 1,
     }  # fmt: skip
     assert violations(table((1, 2, 0), (1, 1, 0), ordered=False)).out_of_order is None
