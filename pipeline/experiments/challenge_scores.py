@@ -23,8 +23,9 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source
-from pipeline.experiments.challenge_settings import rounds, settings_of_challenge, write_coded
-from pipeline.experiments.findings import reported
+from pipeline.experiments.challenge_settings import ChallengeSettings, rounds, write_coded
+from pipeline.experiments.experiment_settings import settings_of
+from pipeline.experiments.gallery.published import reported
 from pipeline.folders import RunFolder
 from pipeline.scores.read_values import with_schema
 from pipeline.scores.table_sources import declared_dialect, open_with
@@ -42,7 +43,7 @@ def scores_of_table(
     Args:
         facts: of all its rows, with `epsilon` and `run`; floors are measured beside run 1 alone.
     """
-    rows, own, settings = [], config.privacy.unit, settings_of_challenge(config)
+    rows, own, settings = [], config.privacy.unit, settings_of(config, ChallengeSettings)
     for name in settings.metrics:
         metric = METRICS[name]
         outcome = compute(metric, world.real, coded, world.schema, options)
@@ -55,7 +56,7 @@ def scores_of_table(
 
 def scores_of_sample(config: Config, world: World, share: float, run: int) -> list[JsonDict]:
     """The scores of a random sample of the real rows, on codes: a table of known quality, and no release."""
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     rng = np.random.default_rng([settings.sample_seed, round(1e9 * share), run])
     facts: JsonDict = {"dataset": f"sample {share:g}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"sample {share:g}: none, true rows as they are"}
@@ -64,7 +65,7 @@ def scores_of_sample(config: Config, world: World, share: float, run: int) -> li
 
 def options_of(config: Config) -> Options:
     """The settings of the metrics, with the roles of the columns, and the seed."""
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     return Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
 
 
@@ -160,7 +161,7 @@ KIND = "k-anonymous"
 
 def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int, run: int) -> list[JsonDict]:
     """The scores of a k-anonymous table of the rows that are not set aside, the same rows for all k of a run."""
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     aside = np.random.default_rng([settings.sample_seed, run]).random(world.real.rows) < settings.holdout
     remaining = world.without(aside)
     rng = np.random.default_rng([settings.sample_seed, run, k])

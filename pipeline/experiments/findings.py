@@ -24,11 +24,9 @@ from pipeline.experiments.gallery.published import (
     SMOKE,
     TOO_SMALL,
     Beside,
-    Published,
     as_json,
     beside_rows,
     of_smoke,
-    printed,
     shown,
 )
 from pipeline.experiments.repeats import mean_rows
@@ -105,12 +103,6 @@ class Findings:
     def title(self) -> str:
         small = ", smoke test" if self.smoke else ""
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
-
-
-def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> JsonDict:
-    """The source's number for a metric at an ε and its place; None and empty where it prints none."""
-    number = printed(numbers, metric, epsilon=epsilon, dataset=dataset)
-    return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
 
 
 def write_findings(findings: Findings, inside: Path, pairs: Sequence[ScoredPair] = ()) -> None:

@@ -25,8 +25,9 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
-from pipeline.experiments.experiment_settings import MapSettings, RowSpec, map_settings, rows_of
-from pipeline.experiments.findings import Findings, closing_text, finished, reported, setting_of, write_findings
+from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
+from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
+from pipeline.experiments.gallery.published import reported
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.repeats import mean_beside
@@ -82,7 +83,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     show = Stages(quiet=quiet or config.quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
-        settings, table2 = map_settings(config.experiment), _table2(opened)
+        settings, table2 = settings_of(config, MapSettings), _table2(opened)
         specs = rows_of(settings)
         scorers = {metric: SCORERS[metric][0](opened.world, settings) for metric in settings.metrics}
         for place, spec in enumerate(specs):
@@ -112,7 +113,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 def _check(config: Config) -> None:
     """UserError for a metric that is none, and for settings of an ordinary run that the experiment decides itself."""
-    for name in map_settings(config.experiment).metrics:
+    for name in settings_of(config, MapSettings).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
     plain, mine = PrivacyConfig(), {"epsilon": "experiment.dpsyn and experiment.laplace"}
@@ -125,18 +126,18 @@ def _check(config: Config) -> None:
 def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
     """The scores of one map."""
     start = time.perf_counter()
-    noisy = opened.make(spec)
+    noisy, promise = opened.make(spec)
     sample = spec.method == "sample"
     facts: JsonDict = {"dataset": f"sample {spec.value:g}" if sample else spec.method}
-    facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.histogram.sum())}
+    facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.sum())}
     facts |= {"seconds": round(time.perf_counter() - start, 2)}
-    facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
-    settings = map_settings(opened.config.experiment)
+    facts |= {"promise": f"{spec.name}: {promise}", "floor": None}
+    settings = settings_of(opened.config, MapSettings)
     if "ncript" in settings.metrics and spec.method == "lap":
-        finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy.histogram, _table2(opened)))
+        finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
     printed, rows = (*settings.printed, *(printed_scores() if "table1" in settings.metrics else ())), []
     for metric, scorer in scorers.items():
-        for name, score in scorer(noisy.histogram).items():
+        for name, score in scorer(noisy).items():
             row = {**facts, "metric": name, "goal": SCORERS[metric][1], "score": score}
             row |= {"part": True} if metric == "table1" and name not in ("range_query", *COMPARED) else {}
             rows.append(row | reported(printed, name, facts["epsilon"], facts["dataset"]))
@@ -150,12 +151,12 @@ def _own_file(opened: Maker, spec: RowSpec) -> Path:
 
 def _own(opened: Maker, spec: RowSpec) -> JsonDict:
     """The same of a map that was made before."""
-    return facts_of(opened.world.histogram, opened.make(spec).histogram, _table2(opened))
+    return facts_of(opened.world.histogram, opened.make(spec)[0], _table2(opened))
 
 
 def _table2(opened: Maker) -> Table2:
     place = opened.world.schema.columns[1]
-    return Table2(map_settings(opened.config.experiment).table2, code_names(place))
+    return Table2(settings_of(opened.config, MapSettings).table2, code_names(place))
 
 
 def _setting(opened: Maker) -> JsonDict:
@@ -163,7 +164,7 @@ def _setting(opened: Maker) -> JsonDict:
     source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
-    return setting_of(config, map_settings(config.experiment), kind, opened.table.facts, table.rows, **data)
+    return setting_of(config, settings_of(config, MapSettings), kind, opened.table.facts, table.rows, **data)
 
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
@@ -180,7 +181,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     Raises:
         UserError: an impossible setting, a table that does not fit, or one without rows.
     """
-    rows_of(map_settings(config.experiment))
+    rows_of(settings_of(config, MapSettings))
     config, schema = _settled(config)
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
@@ -208,7 +209,7 @@ def _settled(config: Config) -> tuple[Config, Schema]:
 
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, few tables, one run."""
-    settings = map_settings(config.experiment)
+    settings = settings_of(config, MapSettings)
     lists: JsonDict = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
     lists["repeats"] = 1
     data = config.data

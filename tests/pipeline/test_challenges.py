@@ -15,7 +15,7 @@ from pipeline.experiments.challenge_settings import stand_in, subjects
 from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all
-from pipeline.experiments.gallery.published import Published, beside_rows, printed, published_of
+from pipeline.experiments.gallery.published import Published, beside_rows, published_of, reported
 from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.table1 import PAPER
 from pipeline.folders import claimed
@@ -234,7 +234,7 @@ def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_no
 
 
 def test_every_experiment_is_one_of_all_and_every_table_is_of_one():
-    settings = settings_of(load_config(["experiment=all"]).experiment, AllSettings)
+    settings = settings_of(load_config(["experiment=all"]), AllSettings)
     files = {p.stem for p in (CONF / "experiment").glob("*.yaml")} - {"all", "none"}
     assert set(names_of_all()) == files
     assert settings.tables.keys() <= files
@@ -248,9 +248,8 @@ def test_published_numbers_have_a_place_and_stand_beside_the_row_that_they_are_o
         ]
     )
     assert numbers[0] == Published("a", 2, "Table 1", 1, "x")
-    assert printed(numbers, "a", epsilon=1, dataset="y") is None
-    assert printed(numbers, "a", epsilon=10.0, dataset="y") == numbers[1]
-    assert printed(numbers, "b", epsilon=1, dataset="x") is None
+    assert reported(numbers, "a", 1, "y") == reported(numbers, "b", 1, "x") == {"reported": None, "place": ""}
+    assert reported(numbers, "a", 10.0, "y") == {"reported": 3, "place": "Table 1"}
     row = {"metric": "a", "dataset": "x", "epsilon": 1, "score": 1.5, "reported": 2, "place": "Table 1"}
     found = beside_rows([row, row | {"reported": None}])
     assert [f["difference"] for f in found] == [-0.5, None] and found[0]["place"] == "Table 1"

@@ -59,15 +59,13 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     return tuple(published)
 
 
-def printed(
-    numbers: Iterable[Published], metric: str, *, epsilon: float | None = None, dataset: str | None = None
-) -> Published | None:
-    """The number that stands beside ours, if the source prints one."""
+def reported(numbers: Iterable[Published], metric: str, epsilon: float | None, dataset: str = "") -> JsonDict:
+    """The source's number for a metric at an ε and its place; None and empty where it prints none."""
     for number in numbers:
         fits = number.epsilon is None or (epsilon is not None and math.isclose(number.epsilon, epsilon))
         if number.metric == metric and fits and number.dataset in (None, dataset):
-            return number
-    return None
+            return {"reported": number.value, "place": number.place}
+    return {"reported": None, "place": ""}
 
 
 @dataclass(frozen=True)
