@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
+from mechanisms.public.marginals import Values
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import by_label
@@ -22,7 +22,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.decided import pairs_of_persons
+from pipeline.inference.decided import pairs_told
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -171,18 +171,12 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         start: the public table that its statement names as the start of the rows.
     """
     names = varied_columns(measurements.domain)
-    cliques = {a.clique for a in measurements.answers}
-    measured_pairs: set[Clique] = {
-        pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)
-    }
-    columns = {n for c in cliques for n in c}
-    every = len(names) * (len(names) - 1) // 2
+    columns = {n for a in measurements.answers for n in a.clique}
+    every, inside, held, never = pairs_told(measurements, schema)
     unmeasured = tuple(n for n in names if n not in columns)
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
     if schema is not None and schema.rules.unit is not None:
         told = _of_persons(measurements, schema)
-        held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
-        every, measured_pairs = every + len(held) + len(never), measured_pairs | {*held}
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
         unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
         noisy += tuple(n for n, is_noise in told.items() if is_noise)
@@ -196,7 +190,8 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         elif share >= CONSTANT and least >= SURELY:
             constant.append((name, share))
     kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
-    return Coverage(len(names), every, len(measured_pairs), unmeasured, noisy, *kept, start, asked)
+    pairs = len(every) + len(held) + len(never)
+    return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, *kept, start, asked)
 
 
 def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:
@@ -234,10 +229,7 @@ def _one_way(
             continue
         error = answer.stddev if isinstance(answer, NoisyMarginal) else answer.errors
         shown = np.where(answer.values > 2 * error, answer.values, 0.0)
-        held = np.clip(answer.values, 0.0, None)
-        held *= min(total / max(float(held.sum()), 1.0), 1.0)
-        misplaced = side_error(held, ABSOLUTE * error) / (2 * total)
-        if shown.sum() < total / 2 or misplaced >= MISPLACED:
+        if _mostly_noise(answer.values, error, total):
             noisy.append(name)
             continue
         most = int(np.argmax(shown))
@@ -245,6 +237,14 @@ def _one_way(
         whole = max(total, float(shown.sum()))  # a total that noise made small makes no share large
         fullest[name] = (most, float(shown[most]) / whole, least / whole)
     return tuple(noisy), fullest
+
+
+def _mostly_noise(counts: Values, error: Values | float, total: float) -> bool:
+    """Whether counts with these standard errors tell next to nothing of so many records, or persons."""
+    held = np.clip(counts, 0.0, None)
+    held *= min(total / max(float(held.sum()), 1.0), 1.0)
+    drowned = counts[counts > 2 * error].sum() < total / 2
+    return bool(drowned or side_error(held, ABSOLUTE * error) / (2 * total) >= MISPLACED)
 
 
 def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
@@ -258,11 +258,7 @@ def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
             others = tuple(i for i in range(len(question.shape)) if i != axis)
             counts = answer.values.reshape(question.shape).sum(axis=others)
             error = answer.stddev * (answer.values.size / counts.size) ** 0.5
-            total = max(float(counts.sum()), 1.0)
-            held = np.clip(counts, 0.0, None)
-            held *= total / max(float(held.sum()), 1.0)
-            drowned = counts[counts > 2 * error].sum() < total / 2
-            noise = bool(drowned or side_error(held, ABSOLUTE * error) / (2 * total) >= MISPLACED)
+            noise = _mostly_noise(counts, error, max(float(counts.sum()), 1.0))
             found[feature.column] = found.get(feature.column, True) and noise  # the most precise one tells
     return found
 
