@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.papers.challenges.kmarginal import CUTOFF, DRAWS, SEED, KMarginal, Pooled, draw_marginals, k_marginal
-from evaluation.papers.challenges.sprint3 import PLACE, TIME, UNIT, Roles, Sprint3, sprint3_parts
+from evaluation.metric import OneScore
+from evaluation.papers.challenges.kmarginal import CUTOFF, DRAWS, SEED, Pooled, draw_marginals, k_marginal
+from evaluation.papers.challenges.sprint3 import PLACE, TIME, UNIT, Roles, sprint3_parts
 from tests.evaluation.transcribed import LEFT, RIGHT, SURVEY, TRIP
 
 Edges = Mapping[str, NDArray[np.float64]]
@@ -33,7 +34,7 @@ def pooled(
     return Pooled(codes, sizes, len(frames[0]), np.ones(sum(map(len, frames))), labels)
 
 
-def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> KMarginal:
+def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:
     """The official score of one table (one ε); records without a PUMA or a year count nowhere, as there."""
     draws = draw_marginals(SURVEY, k=2, draws=DRAWS, seed=seed)
     used = sorted({c for draw in draws for c in draw})
@@ -41,7 +42,7 @@ def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SE
     return k_marginal(pooled(frames, [*BY, *used], SURVEY_EDGES, "left"), BY, draws, cutoff=CUTOFF)
 
 
-def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> Sprint3:
+def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:
     """The official score of one table (one ε); an empty one scores 0, where the original divides by zero in the end."""
     columns = [PLACE, TIME, UNIT, *TRIP]
     return sprint3_parts(pooled([real, synthetic], columns, TRIP_EDGES, "right"), Roles(unit=UNIT), TRIP, seed=seed)

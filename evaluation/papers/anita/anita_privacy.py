@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class Closer:
             "closer_to_training": self.training,
             "tie": self.tie,
             "closer_to_holdout": self.holdout,
-            "share": self.share.to_json(),
-            "real_against_real": None if self.real is None else self.real.to_json(),
+            "share": asdict(self.share),
+            "real_against_real": None if self.real is None else asdict(self.real),
         }
 
 

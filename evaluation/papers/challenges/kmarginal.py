@@ -12,11 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import DENSE_CELLS
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, OneScore
 from evaluation.outcome import plain
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.jit import compiled
-from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 
 Codes = NDArray[np.int64]
@@ -50,36 +49,6 @@ def pool_tables(real: CodedTable, synthetic: CodedTable) -> Pooled:
     return Pooled(codes, sizes, real.rows, np.concatenate(weights), {n: range(sizes[n]) for n in names})
 
 
-@dataclass(frozen=True, eq=False)
-class KMarginal:
-    """A k-marginal score.
-
-    Attributes:
-        score: 1000 · (2 − mean distance of the places and times) / 2; None where there is none.
-        groups: one row per place and time: its labels, records of either table, distance in [0, 2], whether it was
-            penalised for its number of records.
-        draws: the marginals, as drawn.
-        reason: why there is no score.
-    """
-
-    score: float | None
-    groups: pd.DataFrame
-    draws: tuple[tuple[str, ...], ...]
-    reason: str = ""
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first, and the worst places and times."""
-        worst = self.groups.sort_values("distance", ascending=False, kind="stable").head(10)
-        return {
-            "score": self.score,
-            **({"reason": self.reason} if self.reason else {}),
-            "groups": len(self.groups),
-            "penalised": int(self.groups["penalised"].sum()),
-            "marginals": len(self.draws),
-            "worst": plain(worst.drop(columns="penalised").to_dict(orient="records")),
-        }
-
-
 def draw_marginals(columns: Iterable[str], *, k: int, draws: int, seed: int) -> tuple[tuple[str, ...], ...]:
     """`draws` independent draws of k different columns out of the sorted ones, as the scorer of sprint 2 draws them.
 
@@ -92,15 +61,14 @@ def draw_marginals(columns: Iterable[str], *, k: int, draws: int, seed: int) -> 
     return tuple(tuple(str(c) for c in rng.choice(names, size=k, replace=False)) for _ in range(draws))
 
 
-def k_marginal(
-    pooled: Pooled, by: Sequence[str], draws: Sequence[tuple[str, ...]], *, cutoff: float = 250
-) -> KMarginal:
+def k_marginal(pooled: Pooled, by: Sequence[str], draws: Sequence[tuple[str, ...]], *, cutoff: float = 250) -> OneScore:
     """The k-marginal score of the challenge's scorers: 1000 is perfect, 0 is no overlap at all.
 
     For each draw and each group of `by` (a place and time) that occurs in either table: the L1 distance of the shares
     within the group, 2 where one table has no such record. Their mean over the draws is the group's distance; 2 where
     the numbers of records differ by `cutoff` or more. The score is the unweighted mean over the groups.
     Edge cases: groups that one table invents or loses count as 2; two empty tables have no score.
+    In `frame` each group has its labels, the records of either table, its distance, and whether it was penalised.
     """
     order, starts, labels = _groups(pooled, by)
     side = (order >= pooled.truth).astype(np.int64)
@@ -121,9 +89,12 @@ def k_marginal(
     frame = pd.DataFrame(
         {**labels, "real": records[:, 0], "synthetic": records[:, 1], "distance": distance, "penalised": penalised}
     )
+    worst = frame.sort_values("distance", ascending=False, kind="stable").head(10).drop(columns="penalised")
+    details = {"groups": len(frame), "penalised": int(penalised.sum()), "marginals": len(draws)}
+    details |= {"worst": plain(worst.to_dict(orient="records"))}
     if not len(frame) or not draws:
-        return KMarginal(None, frame, tuple(draws), "no rows in either table" if draws else "no columns to draw from")
-    return KMarginal(1000 * (2 - math.fsum(distance) / len(distance)) / 2, frame, tuple(draws))
+        return OneScore(None, details, frame, "no rows in either table" if draws else "no columns to draw from")
+    return OneScore(1000 * (2 - math.fsum(distance) / len(distance)) / 2, details, frame)
 
 
 def _groups(pooled: Pooled, by: Sequence[str]) -> tuple[Codes, Codes, dict[str, list[object]]]:
@@ -182,7 +153,7 @@ WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
 NOT_SCORED = ("epsilon", "sim_individual_id")
 
 
-def sprint2_of(inputs: Inputs) -> KMarginal:
+def sprint2_of(inputs: Inputs) -> OneScore:
     """The metric `sprint2`: the official score, of codes: their discretization stands for the scorer's bins.
 
     Goal: every two-way mix right in every PUMA and year. Range: [0, 1000]; 1000 is perfect. Reference: 1 %, 10 % and

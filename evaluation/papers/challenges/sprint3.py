@@ -11,45 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.metric import Inputs
-from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, by_number, flat_key, k_marginal, pool_tables
+from evaluation.metric import Inputs, OneScore
+from evaluation.papers.challenges.kmarginal import Pooled, by_number, flat_key, k_marginal, pool_tables
 from evaluation.values.value_tables import NOBODY
-from mechanisms.public.json_values import JsonDict
 
 PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
 SEED, DRAWS, CUTOFF = 123456, 50, 250
 NO_UNIT = "the third part, the conjunction, needs the subject of every row"
 WIDTHS = (5, 51)
-
-
-@dataclass(frozen=True)
-class Sprint3:
-    """The three parts for one table.
-
-    Attributes:
-        score: 1000 times the mean of the parts; None where one is undefined.
-        k_marginal, spatial, conjunction: the parts, in [0, 1], 1 is perfect; None where undefined.
-        details: of the k-marginal.
-        reason: why a part is undefined.
-    """
-
-    score: float | None
-    k_marginal: float | None
-    spatial: float | None
-    conjunction: float | None
-    details: KMarginal
-    reason: str = ""
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        return {
-            "score": self.score,
-            **({"reason": self.reason} if self.reason else {}),
-            "k_marginal": self.k_marginal,
-            "pickup_dropoff": self.spatial,
-            "higher_order_conjunction": self.conjunction,
-            "details": self.details.to_json(),
-        }
 
 
 @dataclass(frozen=True)
@@ -67,7 +36,7 @@ class Roles:
         return (self.place, self.time) == (PLACE, TIME)
 
 
-def sprint3_of(inputs: Inputs) -> Sprint3:
+def sprint3_of(inputs: Inputs) -> OneScore:
     """The metric `sprint3`: the official score, of codes: their discretization stands for the scorer's bins.
 
     Goal: the mix of trips at every place and time, the flows, and the kinds of taxis. Range: [0, 1000]; 1000 is
@@ -86,24 +55,29 @@ def sprint3_of(inputs: Inputs) -> Sprint3:
     return sprint3_parts(pooled, roles, features, seed=SEED)
 
 
-def sprint3_parts(pooled: Pooled, names: Roles, features: Sequence[str], *, seed: int) -> Sprint3:
-    """The three parts and their mean."""
+def sprint3_parts(pooled: Pooled, names: Roles, features: Sequence[str], *, seed: int) -> OneScore:
+    """1000 times the mean of the three parts, each in [0, 1]; None where one is undefined."""
     pairs = tuple(itertools.combinations(features, 2))
     marginal = k_marginal(pooled, (names.place, names.time), pairs, cutoff=CUTOFF)
     k = None if marginal.score is None else marginal.score / 1000
+
+    def scored(score: float | None, flows: float | None, kinds: float | None, reason: str = "") -> OneScore:
+        parts = {"k_marginal": k, "pickup_dropoff": flows, "higher_order_conjunction": kinds}
+        return OneScore(score, {**parts, "details": marginal.to_json()}, marginal.frame, reason)
+
     if pooled.truth in (0, len(pooled.weights)):
         if pooled.truth == 0:
-            return Sprint3(None, k, None, None, marginal, "the true table is empty")
-        return Sprint3(0.0, k, 0.0, 0.0, marginal)
+            return scored(None, None, None, "the true table is empty")
+        return scored(0.0, 0.0, 0.0)
     spatial = 1 - _l1(pooled, (names.place, names.to)) / 2
     if names.unit not in pooled.columns:
-        return Sprint3(None, k, spatial, None, marginal, NO_UNIT)
+        return scored(None, spatial, None, NO_UNIT)
     both = conjunction_counts(pooled, names)
     if not len(both[0]):
-        return Sprint3(None, k, spatial, None, marginal, "no true row has a subject")
+        return scored(None, spatial, None, "no true row has a subject")
     h = higher_order_conjunction(*both, seed=seed)
     scores = (0.0 if k is None else k, spatial, h)
-    return Sprint3(1000 * math.fsum(scores) / 3, k, spatial, h, marginal)
+    return scored(1000 * math.fsum(scores) / 3, spatial, h)
 
 
 def _l1(pooled: Pooled, names: tuple[str, ...]) -> float:
