@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evaluation.attacks.promise_bounds import AttackPromise
+    from evaluation.readings.reading import Ends
     from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
@@ -189,12 +190,19 @@ class OneScore:
 
     score: float | None
     details: JsonDict
-    frame: pd.DataFrame
+    frame: pd.DataFrame | None = None
     reason: str = ""
 
     def to_json(self) -> JsonDict:
         """JSON values; the score first."""
         return {"score": self.score, **({"reason": self.reason} if self.reason else {}), **self.details}
+
+
+@dataclass(frozen=True, eq=False)
+class ReadScore(OneScore):
+    """The same with what it may be read against; None where nothing tells."""
+
+    ends: Ends | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs, Options
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
-from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest
+from evaluation.papers.anita.anita_distances import Kind, Nearest, matches, nearest
 from evaluation.papers.paper_metrics import DistanceSettings
 from evaluation.readings.reading import Ends
 from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: A holdout with fewer records is not split for the real-against-real reference.
@@ -73,8 +73,8 @@ class Privacy:
     dcr: PrivacyComparison | None = None
     nndr: PrivacyComparison | None = None
     closer: Closer | None = None
-    synthetic_matches: NearestMatches | None = None
-    holdout_matches: NearestMatches | None = None
+    synthetic_matches: JsonDict | None = None
+    holdout_matches: JsonDict | None = None
     warnings: tuple[str, ...] = ()
     reason: str = ""
     measured: dict[str, int] = field(default_factory=dict)
@@ -114,13 +114,7 @@ class Privacy:
 
     def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
-        parts = {
-            "dcr": self.dcr,
-            "nndr": self.nndr,
-            "closer": self.closer,
-            "synthetic_matches": self.synthetic_matches,
-            "holdout_matches": self.holdout_matches,
-        }
+        parts = {"dcr": self.dcr, "nndr": self.nndr, "closer": self.closer}
         return {
             "passed": self.passed,
             **({"reason": self.reason} if self.reason else {}),
@@ -129,6 +123,8 @@ class Privacy:
             "rows": self.rows,
             "distance_rows": self.measured,
             **{name: None if part is None else part.to_json() for name, part in parts.items()},
+            "synthetic_matches": self.synthetic_matches,
+            "holdout_matches": self.holdout_matches,
             "warnings": list(self.warnings),
         }
 
@@ -210,11 +206,11 @@ def _share(seen: Nearest, unseen: Nearest) -> tuple[float, float, tuple[float, f
     return float(score.mean()), max(one + two - alone, alone), (parts[0], parts[1], parts[2])
 
 
-def overlap_warning(training: CodedTable, held: NearestMatches) -> tuple[str, ...]:
+def overlap_warning(training: CodedTable, held: Json) -> tuple[str, ...]:
     """A warning where far more holdout records than training records have an equal among the (other) training ones."""
     twins = _twin_share(training)
-    share = held.exact / held.rows
-    error = np.sqrt(max(twins * (1 - twins), 1e-4) * (1 / held.rows + 1 / training.rows))
+    share = held["exact_share"]
+    error = np.sqrt(max(twins * (1 - twins), 1e-4) * (1 / held["rows"] + 1 / training.rows))
     if share - twins > max(0.02, 6 * error):
         return (
             f"{share:.1%} of the holdout records equal a training record, where {twins:.1%} of the training records "
