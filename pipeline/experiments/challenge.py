@@ -237,7 +237,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     settings = settings_of(config, ChallengeSettings)
     if not settings.methods:
         both = world.source(released, folder.temporary), source
-        values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
+        values = values_of(*both, world.schema, settings.metrics, aside)
         return score(replace(options, values=values), facts, coded)
     seed, rows = released.synthesis.seed, config.synthesis.rows
     methods, score = synthesizers_of(config.synthesis, settings.methods), partial(score, options, facts)

@@ -19,7 +19,6 @@ from evaluation.references import floor
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.progress import Progress
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source
@@ -132,7 +131,6 @@ def values_of(
     schema: Schema,
     metrics: Sequence[str],
     aside: NDArray[np.bool_] | None,
-    progress: Progress,
 ) -> Values | None:
     """Both tables as values, the rows that were set aside as a holdout; None where no metric asks for values.
 
@@ -141,7 +139,7 @@ def values_of(
     """
     if not any(METRICS[name].on_values for name in metrics):
         return None
-    values = with_schema({"real": real, "synthetic": synthetic}, schema, progress)
+    values = with_schema({"real": real, "synthetic": synthetic}, schema, lambda *_: None)
     if aside is None:
         return values
     tables = dict(values.tables)
@@ -169,7 +167,7 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     anonymous = generalized(remaining.real, k, rng)
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
     both = world.source(config, folder.temporary), open_with(path, PLAIN, config.limits, folder.temporary)
-    values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
+    values = values_of(*both, world.schema, settings.metrics, aside)
     options = replace(options_of(config), holdout=remaining.holdout, values=values)
     facts: JsonDict = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"{KIND} {k}: that each row is like {k - 1} others; nothing about what somebody knows besides"}

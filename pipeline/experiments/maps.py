@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
-                runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
+                runs[spec.run - 1][spec.value] = json.loads(_own_file(opened, spec).read_text(encoding="utf-8"))
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
         pairs, order = pairs_of(rows, settings.against), printed_order() if "table1" in settings.metrics else {}
         against, says = beside_pairs(pairs, order), (settings.source, settings.says, tuple(settings.notes))
@@ -145,13 +146,8 @@ def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[J
 
 
 def _own_file(opened: Maker, spec: RowSpec) -> Path:
-    """What N-CRiPT's table and figures need of one map."""
+    """What N-CRiPT's table and figures need of one map; it is written before the map's scores are."""
     return opened.table.folder.internal / "rows" / f"{spec.name}-ncript.json"
-
-
-def _own(opened: Maker, spec: RowSpec) -> JsonDict:
-    """The same of a map that was made before."""
-    return facts_of(opened.world.histogram, opened.make(spec)[0], _table2(opened))
 
 
 def _table2(opened: Maker) -> Table2:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evaluation.metric import OneScore
 from evaluation.papers.challenges.kmarginal import CUTOFF, DRAWS, SEED, Pooled, draw_marginals, k_marginal
-from evaluation.papers.challenges.sprint3 import PLACE, TIME, UNIT, Roles, sprint3_parts
+from evaluation.papers.challenges.sprint3 import PLACE, SUBJECT, TIME, sprint3_parts
 from tests.evaluation.transcribed import LEFT, RIGHT, SURVEY, TRIP
 
 Edges = Mapping[str, NDArray[np.float64]]
@@ -18,6 +18,8 @@ BY = ("PUMA", "YEAR")
 #: The finite ends of the intervals: (lo, hi] of sprint 2, [lo, hi) of sprint 3.
 SURVEY_EDGES: Edges = {name: np.array(ends[1:-1], float) for name, ends in RIGHT.items()}
 TRIP_EDGES: Edges = {name: np.array(ends[1:-1], float) for name, ends in LEFT.items()}
+#: What the original calls the dropoff area and the taxi.
+TO, UNIT = "dropoff_community_area", "taxi_id"
 
 
 def pooled(
@@ -44,5 +46,5 @@ def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SE
 
 def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:
     """The official score of one table (one ε); an empty one scores 0, where the original divides by zero in the end."""
-    columns = [PLACE, TIME, UNIT, *TRIP]
-    return sprint3_parts(pooled([real, synthetic], columns, TRIP_EDGES, "right"), Roles(unit=UNIT), TRIP, seed=seed)
+    columns, frames = [PLACE, TIME, SUBJECT, *TRIP], [f.rename(columns={UNIT: SUBJECT}) for f in (real, synthetic)]
+    return sprint3_parts(pooled(frames, columns, TRIP_EDGES, "right"), (PLACE, TIME, TO), TRIP, seed=seed)

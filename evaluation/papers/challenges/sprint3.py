@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,25 +14,13 @@ from evaluation.metric import Inputs, OneScore
 from evaluation.papers.challenges.kmarginal import Pooled, by_number, flat_key, k_marginal, pool_tables
 from evaluation.values.value_tables import NOBODY
 
-PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
+#: Columns as the original names them; counts of numbers that are both a shift and an area are dropped there.
+PLACE, TIME = "pickup_community_area", "shift"
+#: The column of whose each row is.
+SUBJECT = ""
 SEED, DRAWS, CUTOFF = 123456, 50, 250
 NO_UNIT = "the third part, the conjunction, needs the subject of every row"
 WIDTHS = (5, 51)
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The columns that stand for pickup area, shift, dropoff area and taxi."""
-
-    place: str = PLACE
-    time: str = TIME
-    to: str = TO
-    unit: str = ""
-
-    @property
-    def as_published(self) -> bool:
-        """Whether counts of numbers that are both a shift and an area are dropped, as the original does."""
-        return (self.place, self.time) == (PLACE, TIME)
 
 
 def sprint3_of(inputs: Inputs) -> OneScore:
@@ -45,20 +32,25 @@ def sprint3_of(inputs: Inputs) -> OneScore:
     take part in all but the conjunction, as there; without subjects there is no conjunction and no total. The order of
     subjects is that of the original's ids: centres are drawn in it.
     """
-    roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
-    pooled = pool_tables(inputs.real, inputs.synthetic)
-    features = [n for n in inputs.real.domain.names if n not in (roles.place, roles.time)]
+    place, time, to = map(inputs.column, ("segment", "time", "to"))
+    pooled, subject = pool_tables(inputs.real, inputs.synthetic), inputs.options.subject
+    features = [n for n in inputs.real.domain.names if n not in (place, time)]
     if subject is not None:
         numbers, values = pd.factorize(np.concatenate(subject).astype(np.int64), sort=True)
-        pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
-        pooled.labels[""] = list(values)
-    return sprint3_parts(pooled, roles, features, seed=SEED)
+        pooled.columns[SUBJECT], pooled.sizes[SUBJECT] = numbers.astype(np.int64), len(values)
+        pooled.labels[SUBJECT] = list(values)
+    return sprint3_parts(pooled, (place, time, to), features, seed=SEED)
 
 
-def sprint3_parts(pooled: Pooled, names: Roles, features: Sequence[str], *, seed: int) -> OneScore:
-    """1000 times the mean of the three parts, each in [0, 1]; None where one is undefined."""
+def sprint3_parts(pooled: Pooled, names: tuple[str, str, str], features: Sequence[str], *, seed: int) -> OneScore:
+    """1000 times the mean of the three parts, each in [0, 1]; None where one is undefined.
+
+    Args:
+        names: of the columns that stand for pickup area, shift and dropoff area.
+    """
+    place, time, to = names
     pairs = tuple(itertools.combinations(features, 2))
-    marginal = k_marginal(pooled, (names.place, names.time), pairs, cutoff=CUTOFF)
+    marginal = k_marginal(pooled, (place, time), pairs, cutoff=CUTOFF)
     k = None if marginal.score is None else marginal.score / 1000
 
     def scored(score: float | None, flows: float | None, kinds: float | None, reason: str = "") -> OneScore:
@@ -69,10 +61,10 @@ def sprint3_parts(pooled: Pooled, names: Roles, features: Sequence[str], *, seed
         if pooled.truth == 0:
             return scored(None, None, None, "the true table is empty")
         return scored(0.0, 0.0, 0.0)
-    spatial = 1 - _l1(pooled, (names.place, names.to)) / 2
-    if names.unit not in pooled.columns:
+    spatial = 1 - _l1(pooled, (place, to)) / 2
+    if SUBJECT not in pooled.columns:
         return scored(None, spatial, None, NO_UNIT)
-    both = conjunction_counts(pooled, names)
+    both = conjunction_counts(pooled, place, time)
     if not len(both[0]):
         return scored(None, spatial, None, "no true row has a subject")
     h = higher_order_conjunction(*both, seed=seed)
@@ -88,10 +80,10 @@ def _l1(pooled: Pooled, names: tuple[str, ...]) -> float:
     return float(np.abs(q / q.sum() - p / p.sum()).sum())
 
 
-def conjunction_counts(pooled: Pooled, names: Roles) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def conjunction_counts(pooled: Pooled, place: str, time: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Trips per shift and per area of each taxi, true and synthetic, in the columns of the truth (sorted)."""
     halves = (slice(pooled.truth), slice(pooled.truth, None))
-    (truth, counts), (other, synthetic) = (_profile(pooled, half, names) for half in halves)
+    (truth, counts), (other, synthetic) = (_profile(pooled, half, place, time) for half in halves)
     place_of = {label: i for i, label in enumerate(other)}
     aligned = np.zeros((len(synthetic), len(truth)), np.int32)
     for i, label in enumerate(truth):
@@ -100,20 +92,19 @@ def conjunction_counts(pooled: Pooled, names: Roles) -> tuple[NDArray[np.int32],
     return counts, aligned
 
 
-def _profile(pooled: Pooled, part: slice, names: Roles) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
+def _profile(pooled: Pooled, part: slice, place: str, time: str) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
     """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
-    place, time, unit = names.place, names.time, names.unit
-    nobody = [i for i, label in enumerate(pooled.labels[unit]) if pd.isna(label) or label in (NOBODY, "")]
-    with_subject = ~np.isin(pooled.columns[unit][part], nobody)
-    ids, rows = np.unique(pooled.columns[unit][part][with_subject], return_inverse=True)
-    by_label = sorted(range(len(ids)), key=lambda i: by_number(pooled.labels[unit][int(ids[i])]))
+    nobody = [i for i, label in enumerate(pooled.labels[SUBJECT]) if pd.isna(label) or label in (NOBODY, "")]
+    with_subject = ~np.isin(pooled.columns[SUBJECT][part], nobody)
+    ids, rows = np.unique(pooled.columns[SUBJECT][part][with_subject], return_inverse=True)
+    by_label = sorted(range(len(ids)), key=lambda i: by_number(pooled.labels[SUBJECT][int(ids[i])]))
     rank = np.empty(len(ids), np.int64)
     rank[by_label] = np.arange(len(ids))
     taxis = rank[rows]
     labels: list[tuple[str, object]] = []
     present = {n: _present(pooled, n, pooled.columns[n][part][with_subject]) for n in (time, place)}
     times, places = ({v for _, v in present[n]} for n in (time, place))
-    shared = times & places if names.as_published else times | places
+    shared = times & places if (place, time) == (PLACE, TIME) else times | places
     table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
     for name, suffix in ((time, ""), (place, "p")):
         width = len(present[name])

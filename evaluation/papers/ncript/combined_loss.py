@@ -90,23 +90,23 @@ class Ncript:
         """The mean loss of a row, in [0, 1]: comparable between maps; None without rows."""
         return self.loss / self.total.size if self.total.size else None
 
-    def table(self) -> pd.DataFrame:
-        """The temporal scores of every segment, in the form of Table 2."""
-        grid = pd.MultiIndex.from_product([self.segments, self.times], names=["segment", "time"])
-        columns = {name.upper(): values.T.ravel() for name, values in [*self.parts.items(), ("total", self.total)]}
-        return pd.DataFrame(columns, index=grid).rename(columns={"TOTAL": "Total"}).reset_index()
+    @property
+    def losses(self) -> dict[str, NDArray[np.float64]]:
+        """The parts by the names of Table 2, and their Total."""
+        return {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
 
     def deep_dive(self, segment: object) -> pd.DataFrame:
-        """The temporal scores of one segment (2.4.2)."""
-        if segment not in self.segments and str(segment) not in map(str, self.segments):
+        """The temporal scores of one segment (2.4.2), in the form of Table 2."""
+        labels = [*map(str, self.segments)]
+        if str(segment) not in labels:
             raise UserError(f"no segment {segment!r}", where="segment", fix="one of the labels of the map")
-        frame = self.table()
-        return frame[frame["segment"].map(str) == str(segment)].reset_index(drop=True)
+        place = labels.index(str(segment))
+        return pd.DataFrame({"time": list(self.times), **{n: values[:, place] for n, values in self.losses.items()}})
 
     def snapshot(self) -> pd.DataFrame:
         """The losses of each segment summed over the times (2.4.1, Figure 2), the worst segment first."""
-        columns = {name.upper(): values.sum(axis=0) for name, values in self.parts.items()}
-        frame = pd.DataFrame({"segment": list(self.segments), **columns, "Total": self.total.sum(axis=0)})
+        columns = {name: values.sum(axis=0) for name, values in self.losses.items()}
+        frame = pd.DataFrame({"segment": list(self.segments), **columns})
         return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
     def to_json(self) -> JsonDict:
@@ -141,9 +141,8 @@ class Ncript:
         """
         named = {str(s): i for i, s in enumerate(self.segments)}
         worst = [str(s) for s in self.snapshot()["segment"].tolist()[:WORST]]
-        losses = {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
         return [
-            {"segment": name, **{loss: values[:, named[name]].tolist() for loss, values in losses.items()}}
+            {"segment": name, **{loss: values[:, named[name]].tolist() for loss, values in self.losses.items()}}
             for name in self.spec.places or worst
         ]
 
