@@ -23,7 +23,7 @@ from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
 from pipeline.statement.digests import Manifest
 from pipeline.statement.papers import registry_record, render_statement
-from pipeline.statement.statement import Declared, FoundHere, in_other_terms, public_facts
+from pipeline.statement.statement import Declared, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.pipeline.formats import departures, problems
@@ -284,7 +284,12 @@ def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_i
     schema = parse_schema(yaml.safe_load(SCHEMA + "unit: {column: person, records: {max: 3}}\n"), where="whole")
     for cap, words in ((3, "3 (the records of the schema's unit)"), (2, "2 (privacy.max_records_cap)")):
         own = Declared(PrivacyUnit("person", 2))
-        facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, FoundHere(cap=cap))
+        facts = public_facts(
+            schema,
+            Neighbouring.ADD_REMOVE,
+            own,
+            [] if cap is None else [{"discovery": {"column": "units", "cap": cap}}],
+        )
         assert words in " ".join(sentence("public_fact", fact) for fact in facts)
     for relation in Neighbouring:
         two = {"neighbouring": str(relation), "unit": {"table": True}}
