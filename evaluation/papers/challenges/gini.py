@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.metric import Inputs, OneScore
-from evaluation.papers.challenges.kmarginal import by_number
 from evaluation.papers.paper_metrics import GiniSettings
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.tables.arrow_columns import decode_column
@@ -47,7 +46,7 @@ def gini_score(
     Args:
         usual: the usual Gini index, not the challenge's.
     """
-    first = min(real[sex].dropna().unique(), key=by_number, default=None)
+    first = min(real[sex].dropna().unique(), key=_by_number, default=None)
     sides = [_by_group(f, group, sex, income, first, usual) for f in (real, synthetic)]
     joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
     n = len(joined)
@@ -85,6 +84,11 @@ def gini_index(incomes: NDArray[np.number], *, usual: bool = False) -> float:
     if not wages.size or total <= 0:
         return 1.0
     return 1 + usual / wages.size - 2 * float((np.cumsum(wages) / wages.size / total).sum())
+
+
+def _by_number(value: object) -> tuple[int, float | str]:
+    """What labels are sorted by: numbers by their size, before all others by their text."""
+    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
 
 
 def _mean(values: NDArray[np.float64]) -> float:

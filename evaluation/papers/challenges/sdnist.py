@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.learning.features import places
 from evaluation.metric import Inputs, ReadScore
-from evaluation.papers.challenges.kmarginal import Codes, flat_key, pool_tables
 from evaluation.papers.paper_metrics import AreaSettings
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
+from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import JsonDict
@@ -164,23 +164,22 @@ def matches(real: CodedTable, synthetic: CodedTable) -> JsonDict:
         columns that make an apparent match; apparent: real records that are unique in these and meet a synthetic one
         that is, too; agreeing: the mean share of the other columns in which such a pair agrees, or None.
     """
-    pooled = pool_tables(real, synthetic)
-    key = flat_key(pooled, real.domain.names)
-    alone = _alone(key[: real.rows])
-    exact = int(np.isin(key[alone], key[real.rows :]).sum())
+    ours, theirs = row_sums(real), row_sums(synthetic)
+    alone = _alone(ours)
+    exact = int(np.isin(ours[alone], theirs).sum())
     quasi = [n for n in QUASI if n in real.domain]
     found: JsonDict = {"unique": len(alone), "exact": exact, "quasi": quasi, "apparent": 0, "agreeing": None}
     if not quasi:
         return found
-    key = flat_key(pooled, quasi)
-    ours, theirs = _alone(key[: real.rows]), _alone(key[real.rows :]) + real.rows
-    _, i, j = np.intersect1d(key[ours], key[theirs], assume_unique=True, return_indices=True)
-    others = [pooled.columns[n] for n in real.domain.names if n not in quasi]
-    shares = [np.mean(c[ours[i]] == c[theirs[j]]) for c in others] if len(i) else []
+    ours, theirs = (row_sums(t.over(real.domain.canonical(quasi))) for t in (real, synthetic))
+    one, two = _alone(ours), _alone(theirs)
+    _, i, j = np.intersect1d(ours[one], theirs[two], assume_unique=True, return_indices=True)
+    others = [n for n in real.domain.names if n not in quasi]
+    shares = [np.mean(real.column(n)[one[i]] == synthetic.column(n)[two[j]]) for n in others] if len(i) else []
     return found | {"apparent": len(i), "agreeing": float(np.mean(shares)) if shares else None}
 
 
-def _alone(key: Codes) -> Codes:
+def _alone(key: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The places of the keys that occur once."""
     _, places, counts = np.unique(key, return_index=True, return_counts=True)
     return np.asarray(places[counts == 1])
