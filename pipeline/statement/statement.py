@@ -24,7 +24,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
 from pipeline.statement.signing import FIELDS, WhoPublishes
-from pipeline.statement.start_table import Start
+from pipeline.statement.start_table import Start, start_fact
 from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
@@ -68,7 +68,7 @@ class Declared:
     def facts(self) -> list[JsonDict]:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
-        facts += [] if self.start is None else [self.start.fact]
+        facts += [] if self.start is None else [dict(self.start)]
         facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
         rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
@@ -92,7 +92,7 @@ class Declared:
             statement["noise_source"] == FIXED,
             facts["schema"]["confirmed"] == "settings",
             None if table is None else table["name"],
-            None if start is None else Start(start["name"], start["sha256"]),
+            None if start is None else start_fact(start["name"], start["sha256"]),
             synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
             selection_rows=facts.get("selection_rows", {}).get("rows"),
             max_unplaced=most,
