@@ -29,26 +29,17 @@ class Closer:
     """Is a synthetic record nearer to the training table or to a holdout of the same size?
 
     Attributes:
-        training, tie, holdout: shares of the synthetic records; they add up to 1.
-        share: training + ½ tie, with interval and test against what real records score.
-        real: the same share of one half of the holdout, nearer to training or to the other half; None if too small.
+        closer_to_training, tie, closer_to_holdout: shares of the synthetic records; they add up to 1.
+        share: the first and half of the ties, with interval and test against what real records score.
+        real_against_real: the same share of one half of the holdout, nearer to training or to the other half; None if
+            too small.
     """
 
-    training: float
+    closer_to_training: float
     tie: float
-    holdout: float
+    closer_to_holdout: float
     share: RateEstimate
-    real: RateEstimate | None
-
-    def to_json(self) -> JsonDict:
-        """JSON values."""
-        return {
-            "closer_to_training": self.training,
-            "tie": self.tie,
-            "closer_to_holdout": self.holdout,
-            "share": asdict(self.share),
-            "real_against_real": None if self.real is None else asdict(self.real),
-        }
+    real_against_real: RateEstimate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +91,7 @@ class Privacy:
         """Of the share: real records in the place of the synthetic ones, and copies of training records."""
         if self.closer is None:
             return None
-        share, real = self.closer.share, self.closer.real
+        share, real = self.closer.share, self.closer.real_against_real
         limits, of = (0.05, 0.2), "two halves of the holdout" if real is not None else "real records"
         honest, poor = share.null if real is None else real.value, "copies of training records"
         return Ends(honest, None, 1.0, share.low, share.high, limits=limits, honest_is=of, poor_is=poor)
@@ -114,7 +105,7 @@ class Privacy:
 
     def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
-        parts = {"dcr": self.dcr, "nndr": self.nndr, "closer": self.closer}
+        parts = {"dcr": self.dcr, "nndr": self.nndr}
         return {
             "passed": self.passed,
             **({"reason": self.reason} if self.reason else {}),
@@ -123,6 +114,7 @@ class Privacy:
             "rows": self.rows,
             "distance_rows": self.measured,
             **{name: None if part is None else part.to_json() for name, part in parts.items()},
+            "closer": None if self.closer is None else asdict(self.closer),
             "synthetic_matches": self.synthetic_matches,
             "holdout_matches": self.holdout_matches,
             "warnings": list(self.warnings),
