@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ SMOKE_ROWS, SMOKE_EPSILONS = 1_500, 1
 SMOKE_CELLS = 500
 
 
-def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+def run(config: Config, root: Path, hydra_files: Mapping[str, str] = MappingProxyType({})) -> Findings:
     """Make each release, score it, and write the table and the figure beside what the source reports.
 
     Each is an ordinary run with its own release and its own promise in `epsilon-…/`; the scores are NOT private.
@@ -81,8 +82,8 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     """
     admission.check(booked := releases(config, root))
     config, schema = _settled(config)
-    show = Stages(quiet=quiet or config.quiet, console=config.console)
-    with opened_table(config, schema, root, hydra_files or {}, show, partial(_generate, config, schema)) as table:
+    show = Stages(quiet=config.quiet, console=config.console)
+    with opened_table(config, schema, root, hydra_files, show, partial(_generate, config, schema)) as table:
         folder = table.folder
         config = _with_schema(config, schema, folder)
         world = World(schema, table.path, table.real, None, _subjects(config, table.source))
@@ -114,7 +115,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
+    return closing_text(run(config, root, hydra_files), root / "internal", config.console)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:

@@ -74,14 +74,16 @@ SCORERS: dict[str, tuple[Callable[[TemporalMap, MapSettings], Scorer], str]] = {
 }
 
 
-def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Make every noisy map, score it, and write the table and the figure, which may not be published.
 
+    Returns:
+        the short table, and where everything lies.
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
     _check(config)
-    show = Stages(quiet=quiet or config.quiet, console=config.console)
+    show = Stages(quiet=config.quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
         settings, table2 = settings_of(config, MapSettings), _table2(opened)
@@ -104,12 +106,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         if runs[0]:
             table2 = replace(table2, printed=()) if config.smoke else table2
             write_figures(runs[0], table2, opened.table.folder.internal, findings.title)
-    return findings
-
-
-def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
-    """Like `run`; returns the short table and where everything lies."""
-    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
+    return closing_text(findings, root / "internal", config.console)
 
 
 def _check(config: Config) -> None:
@@ -171,7 +168,7 @@ DEMO_ROWS = 290_000
 
 
 @contextmanager
-def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[Maker]:
+def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str], show: Stages) -> Iterator[Maker]:
     """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
 
     Raises:
@@ -181,7 +178,7 @@ def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None
     config, schema = _settled(config)
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
-    with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
+    with opened_table(config, schema, root, hydra_files, show, generate) as table:
         schema_file = table.folder.internal / "map.yaml"
         write_whole(schema_file, schema.to_yaml(), mode=0o600)
         admission.book(booked)

@@ -96,11 +96,13 @@ def _selected(config: Config, columns: Sequence[str], area: str | None) -> JsonD
     return options
 
 
-def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Make and score each release of each feature set, and write the table beside the archive's and the submission.
 
     Each is an ordinary run with its own release and its own promise in `SET/epsilon-…/`; the scores are NOT private.
 
+    Returns:
+        the short table, where everything lies, and where the table is published.
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
@@ -110,11 +112,11 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     entries: list[tuple[str, Variant, Path]] = []
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         write_whole(folder.manifest, json.dumps({"experiment": own.name, "sets": list(dict(parts))}), mode=0o600)
-        keep_settings(folder, config, hydra_files or {})
+        keep_settings(folder, config, hydra_files)
         for name, part in parts:
             home = folder.root / name
             part = replace(part, resume=(home / "internal" / "manifest.json").exists())
-            findings_of[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
+            findings_of[name] = challenge.run(part, home, hydra_files)
             small = challenge.smaller(part) if part.smoke else part
             for variant in variants_of(settings_of(small, ChallengeSettings)):
                 entries.append((name, variant, home / variant.name))
@@ -128,12 +130,6 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         notes = (*own.notes, *(() if config.data.path else (f"The table itself: {WHERE}.",)))
         findings = Findings(rows, setting, own.source, own.says, notes).beside
         write_findings(findings, folder.internal)
-    return findings
-
-
-def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
-    """Like `run`; returns the short table, where everything lies, and where the table is published."""
-    findings = run(config, root, hydra_files=hydra_files)
     text = closing_text(findings, root / "internal", config.console)
     text += f"\n\nthe submission, in the form of NIST's archive: {root / FOLDER}"
     return text if config.data.path else f"{text}\nmade from generated rows; the table itself (data.path=FILE): {WHERE}"
