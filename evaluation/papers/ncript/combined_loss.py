@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from evaluation.cube import Cubes, map_cubes
 from evaluation.metric import Inputs, Options
@@ -284,8 +285,8 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
             "type": list(cubes.types),
             "real": records[0],
             "synthetic": records[1],
-            "rank": _ranks(records[0]),
-            "synthetic_rank": _ranks(records[1]),
+            "rank": rankdata(-records[0], "min").astype(int),
+            "synthetic_rank": rankdata(-records[1], "min").astype(int),
             **{name.upper(): values for name, values in sums.items()},
             "Total": weighted,
         }
@@ -314,8 +315,3 @@ def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Serie
         if ordered.any():
             shares[i] = float(agreeing[ordered].mean())
     return shares
-
-
-def _ranks(counts: Series) -> NDArray[np.int64]:
-    """1 for the largest; equal ones share the smaller rank."""
-    return np.asarray((counts[None, :] > counts[:, None]).sum(axis=1) + 1, np.int64)
