@@ -38,14 +38,12 @@ class Unschemed:
         values: the tables as values.
         schema: made from the real table for scoring alone.
         tables: the tables as its codes.
-        subjects: the text of each row's subject, where the table has the column.
         keys: per column of ids, which shares of both tables' are distinct, and of the synthetic ones real.
     """
 
     values: Values
     schema: Schema
     tables: Mapping[str, CodedTable]
-    subjects: Mapping[str, NDArray[np.object_]]
     keys: Sequence[Json] = ()
 
 
@@ -58,7 +56,7 @@ def without_schema(
 
     Args:
         name: of the table.
-        subject: a column whose texts are wanted, where a table has it.
+        subject: the column that tells whose each row is; it is no id to leave out, and no column to compare.
 
     Raises:
         UserError: no column in common, or none but ids.
@@ -70,7 +68,6 @@ def without_schema(
         first = next((t[column] for t in read.values() if len(t[column].values)), read["real"][column])
         kinds[column] = kind_of(column, first)
     ids = [column for column, kind in kinds.items() if kind.kind == "id"]
-    subjects = _subjects(sources, read, subject)
     left = [column for column in ids if column != subject]
     if len(ids) == len(names):
         raise UserError("every column is an id: nothing can be compared", where="real", fix="columns with values")
@@ -81,7 +78,7 @@ def without_schema(
     values = value_tables(compared or kinds, read, notices)
     schema, tables = bucketed(values, name)
     keys = [_key(column, read["real"][column], read["synthetic"][column]) for column in left[:NAMED]]
-    return Unschemed(values, schema, tables, subjects, keys)
+    return Unschemed(values, schema, tables, keys)
 
 
 def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
@@ -92,20 +89,6 @@ def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
     shares = [len(c) / max(int(c.sum()), 1) for c in counts]
     again = float(counts[1][repeated].sum() / max(int(counts[1].sum()), 1))
     return {"column": name, "real": shares[0], "synthetic": shares[1], "real_ones": again}
-
-
-def _subjects(
-    sources: Mapping[str, Source], read: Mapping[str, Mapping[str, Dictionary]], subject: str | None
-) -> dict[str, NDArray[np.object_]]:
-    if subject is None:
-        return {}
-    subjects = {}
-    for table, source in sources.items():
-        if subject in read[table]:
-            subjects[table] = texts_of(read[table][subject])
-        elif subject in source.names:
-            subjects[table] = texts_in(source, subject)
-    return subjects
 
 
 def texts_in(source: Source, column: str) -> NDArray[np.object_]:

@@ -65,15 +65,9 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
     unit = _unit_of_release(sources)
     used = ({"subject": str(unit.column)} if unit else {}) | known_roles(config.evaluation, roles, schema)
-    subject = used.get("subject")
-    own = unit if unit is not None and unit.column == subject else None
     with show.stage("load") as progress:
         coded = {name: _encode(name, s, schema, show, progress) for name, s in sources.items()}
-        subjects = {
-            name: texts_in(s, subject) if own is None or name == "synthetic" else unit_texts(s, own)
-            for name, s in sources.items()
-            if subject is not None and subject in s.names
-        }
+        subjects = _subjects(sources, used.get("subject"), unit)
     with show.stage("values") as progress:
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
@@ -86,14 +80,12 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
 
 def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
     name = Path(sources["real"].path).name.split(".")[0]
+    subject = config.evaluation.subject
     with show.stage("load") as progress:
-        subject = config.evaluation.subject
+        subjects = _subjects(sources, subject, _unit_of_release(sources))
         read = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
         look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    subjects, unit = read.subjects, _unit_of_release(sources)
-    if unit is not None and unit.column == subject:
-        subjects = {n: t if n == "synthetic" else unit_texts(sources[n], unit) for n, t in subjects.items()}
     more = {"notices": read.values.notices, "keys": read.keys}
     tables = over_one_schema(read.schema, read.tables, lambda: look, replace(spec.options, values=read.values), **more)
     roles = known_roles(config.evaluation, None, read.schema)
@@ -105,6 +97,18 @@ def _unit_of_release(sources: Mapping[str, Source]) -> PrivacyUnit | None:
     release, _ = release_beside(Path(sources["synthetic"].path))
     there = release is not None and all(release.of.column in sources[name].names for name in ("real", "synthetic"))
     return release.of if release is not None and there else None
+
+
+def _subjects(
+    sources: Mapping[str, Source], subject: str | None, unit: PrivacyUnit | None
+) -> dict[str, NDArray[np.object_]]:
+    """The text of each row's subject, where a table has the column; of real ones by the rules of the release's unit."""
+    own = unit if unit is not None and unit.column == subject else None
+    return {
+        name: texts_in(s, subject) if own is None or name == "synthetic" else unit_texts(s, own)
+        for name, s in sources.items()
+        if subject is not None and subject in s.names
+    }
 
 
 def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
