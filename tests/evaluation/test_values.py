@@ -186,7 +186,7 @@ def test_identical_rows_are_identical_values_not_equal_bins(tmp_path):
         for given_schema in (schema, None):
             got = read(tmp_path, real, table, given_schema)
             values = got if given_schema is not None else got.values
-            assert matches(values.tables["synthetic"], values.tables["real"]).exact == wanted
+            assert matches(values.tables["synthetic"], values.tables["real"])["exact"] == wanted
 
 
 def test_deciles_are_those_of_the_values(tmp_path):
