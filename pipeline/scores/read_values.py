@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import NO_RULES
@@ -30,26 +30,9 @@ from mechanisms.public.tables.value_dictionaries import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Unschemed:
-    """Tables of which no schema is known.
-
-    Attributes:
-        values: the tables as values.
-        schema: made from the real table for scoring alone.
-        tables: the tables as its codes.
-        keys: per column of ids, which shares of both tables' are distinct, and of the synthetic ones real.
-    """
-
-    values: Values
-    schema: Schema
-    tables: Mapping[str, CodedTable]
-    keys: Sequence[Json] = ()
-
-
 def without_schema(
     sources: Mapping[str, Source], name: str, progress: Progress, *, subject: str | None = None
-) -> Unschemed:
+) -> tuple[Values, Schema, dict[str, CodedTable], list[JsonDict]]:
     """The tables on the columns that they share, with kinds read from the real one (from all, where it says nothing).
 
     Columns of ids are left out: no synthetic row shares them with a real one.
@@ -58,6 +41,9 @@ def without_schema(
         name: of the table.
         subject: the column that tells whose each row is; it is no id to leave out, and no column to compare.
 
+    Returns:
+        the tables as values; a schema that was made from the real table for scoring alone; the tables as its codes; and
+        of each column of ids which shares of both tables' are distinct, and of the synthetic ones real.
     Raises:
         UserError: no column in common, or none but ids.
     """
@@ -78,7 +64,7 @@ def without_schema(
     values = value_tables(compared or kinds, read, notices)
     schema, tables = bucketed(values, name)
     keys = [_key(column, read["real"][column], read["synthetic"][column]) for column in left[:NAMED]]
-    return Unschemed(values, schema, tables, keys)
+    return values, schema, tables, keys
 
 
 def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:

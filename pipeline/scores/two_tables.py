@@ -83,12 +83,12 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     subject = config.evaluation.subject
     with show.stage("load") as progress:
         subjects = _subjects(sources, subject, _unit_of_release(sources))
-        read = without_schema(sources, name, progress, subject=subject)
-        spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
-        look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    more = {"notices": read.values.notices, "keys": read.keys}
-    tables = over_one_schema(read.schema, read.tables, lambda: look, replace(spec.options, values=read.values), **more)
-    roles = known_roles(config.evaluation, None, read.schema)
+        values, schema, coded, keys = without_schema(sources, name, progress, subject=subject)
+        spec = build_scores(config.evaluation, schema, report=_for_report(config))
+        look = value_look(values, schema, [coded[n] for n in ("real", "synthetic")], spec.groups)
+    more = {"notices": values.notices, "keys": keys}
+    tables = over_one_schema(schema, coded, lambda: look, replace(spec.options, values=values), **more)
+    roles = known_roles(config.evaluation, None, schema)
     return _scored(config, sources, tables, subjects, spec, roles, show)
 
 

@@ -33,7 +33,6 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
-PARTS = ("jsd", "bp", "jd", "hh", "hc", "vc")
 #: How many of the worst segments have their temporal scores among the details.
 WORST = 6
 #: Record types whose losses a report shows.
@@ -56,7 +55,8 @@ class Ncript:
     """N-CRiPT's losses of one pair of tables; 0 is perfect everywhere.
 
     Attributes:
-        parts: each of PARTS as time × segment, in [0, 1] (BP: 0 or the penalty); HC and VC repeat over time.
+        parts: jsd, bp, jd, hh, hc and vc as time × segment, in [0, 1] (bp: 0 or the penalty); the last two repeat over
+            time.
         times, segments: labels.
         spec: the parameters.
         heavy_year: heavy hitters of each segment over all times (2.2.3).
