@@ -28,6 +28,7 @@ from mechanisms.public.tables.value_dictionaries import (
     shared_names,
     texts_of,
 )
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_texts
 
 
 def without_schema(
@@ -77,9 +78,21 @@ def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
     return {"column": name, "real": shares[0], "synthetic": shares[1], "real_ones": again}
 
 
-def texts_in(source: Source, column: str) -> NDArray[np.object_]:
-    """The text of a column in each row of a table, as the file holds it; None for none."""
-    return texts_of(dictionaries(source, raw_expressions(source, [column]))[column])
+def subject_texts(
+    sources: Mapping[str, Source], subject: str | None, unit: PrivacyUnit | None
+) -> dict[str, NDArray[np.object_]]:
+    """The text of each row's subject, of the tables that have the column; None for none.
+
+    Args:
+        unit: that of a release; real rows have the ids of its column by its rules, where that is the subject's.
+    """
+    texts = {}
+    for name, source in sources.items() if subject is not None else ():
+        if subject in source.names and name != "synthetic" and unit is not None and unit.column == subject:
+            texts[name] = unit_texts(source, unit)
+        elif subject in source.names:
+            texts[name] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
+    return texts
 
 
 def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:

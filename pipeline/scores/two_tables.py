@@ -20,10 +20,10 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_texts
+from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.frames.frame_files import Table
 from pipeline.scores.first_look import first_look, value_look
-from pipeline.scores.read_values import shared_schema, texts_in, with_schema, without_schema
+from pipeline.scores.read_values import shared_schema, subject_texts, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
 from pipeline.scores.table_sources import declared_dialect, file_facts, opened, scored_whole
@@ -67,7 +67,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     used = ({"subject": str(unit.column)} if unit else {}) | known_roles(config.evaluation, roles, schema)
     with show.stage("load") as progress:
         coded = {name: _encode(name, s, schema, show, progress) for name, s in sources.items()}
-        subjects = _subjects(sources, used.get("subject"), unit)
+        subjects = subject_texts(sources, used.get("subject"), unit)
     with show.stage("values") as progress:
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
@@ -82,7 +82,7 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     name = Path(sources["real"].path).name.split(".")[0]
     subject = config.evaluation.subject
     with show.stage("load") as progress:
-        subjects = _subjects(sources, subject, _unit_of_release(sources))
+        subjects = subject_texts(sources, subject, _unit_of_release(sources))
         values, schema, coded, keys = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, schema, report=_for_report(config))
         look = value_look(values, schema, [coded[n] for n in ("real", "synthetic")], spec.groups)
@@ -97,18 +97,6 @@ def _unit_of_release(sources: Mapping[str, Source]) -> PrivacyUnit | None:
     release, _ = release_beside(Path(sources["synthetic"].path))
     there = release is not None and all(release.of.column in sources[name].names for name in ("real", "synthetic"))
     return release.of if release is not None and there else None
-
-
-def _subjects(
-    sources: Mapping[str, Source], subject: str | None, unit: PrivacyUnit | None
-) -> dict[str, NDArray[np.object_]]:
-    """The text of each row's subject, where a table has the column; of real ones by the rules of the release's unit."""
-    own = unit if unit is not None and unit.column == subject else None
-    return {
-        name: texts_in(s, subject) if own is None or name == "synthetic" else unit_texts(s, own)
-        for name, s in sources.items()
-        if subject is not None and subject in s.names
-    }
 
 
 def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
